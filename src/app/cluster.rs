@@ -24,9 +24,10 @@ use crate::domain::user::UserEvent;
 use crate::domain::value::Timestamp;
 use crate::environment::Environment;
 use crate::events::envelope::EncodedCommit;
+use crate::events::journal::{ChainHash, hex};
 use crate::events::log::{EventLog, LogFailure};
 use crate::events::shared::checkpoint::EngineCheckpoint;
-use crate::events::shared::engine::Engine;
+use crate::events::shared::engine::{Engine, EngineIncidents};
 use crate::events::shared::nats::{NatsEngine, NatsOpenError, NatsOptions};
 use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use crate::events::sled_log::SledLog;
@@ -34,6 +35,7 @@ use crate::http::api::state::{ClusterView, ClusterViewer, NodeView};
 use crate::http::server::{ClusterGate, FreshnessCheck, IdempotencyKeys, ReadBarrier};
 use crate::pii::Keyring;
 use crate::projections::snapshot;
+use crate::telemetry::metrics::ClusterMetrics;
 
 /// Interval of messages while a start waits for the engine.
 const WAIT_REPORT_INTERVAL: Duration = Duration::from_secs(10);
@@ -178,6 +180,7 @@ impl ClusterNode {
             directory: settings.data_dir.join("log"),
             session,
             write_timeout: settings.cluster.write_timeout,
+            metrics: ClusterMetrics::default(),
         };
         let keys = receivers.keys.clone();
         let on_commits = Box::new(move |commits: &[EncodedCommit]| receivers.receive(commits));
@@ -197,9 +200,16 @@ impl ClusterNode {
             url: url.to_owned(),
             environment: environment.clone(),
         };
+        let listener = BeatListener {
+            engine: Arc::clone(engine),
+            log: Arc::clone(&log),
+            presence: presence.clone(),
+            environment: environment.clone(),
+            clock_warned: false,
+        };
         let threads = [
             spawn("cluster-beats", beats.send_until(&stop_requested))?,
-            spawn("cluster-presence", listen_until(&stop_requested, engine, &presence, environment))?,
+            spawn("cluster-presence", listener.listen_until(&stop_requested))?,
         ];
         Ok(Self { log, presence, stop_requested, threads: threads.into() })
     }
@@ -211,7 +221,11 @@ impl ClusterNode {
     }
 
     fn gate(&self, stale_after: Duration) -> ClusterGate {
-        ClusterGate { freshness: self.freshness(stale_after), barrier: ReadBarrier::new(Arc::clone(&self.log)) }
+        ClusterGate {
+            freshness: self.freshness(stale_after),
+            barrier: ReadBarrier::new(Arc::clone(&self.log)),
+            metrics: self.log.metrics().clone(),
+        }
     }
 
     /// Returns a check that the engine was heard within `stale_after`, and that the node has not diverged.
@@ -233,10 +247,14 @@ impl ClusterNode {
         Arc::new(move || {
             let owner = presence.owner();
             let nodes = presence.nodes().into_iter().map(|node| view_of(node, owner)).collect();
+            let EngineIncidents { connections_lost, groups_missing } = log.engine_incidents();
             ClusterView {
                 session: presence.session(),
                 sequence: log.sequence(),
                 engine_silence_ms: milliseconds(log.engine_silence()),
+                connections_lost,
+                groups_missing,
+                is_stopped: log.state().is_err(),
                 nodes,
             }
         })
@@ -264,7 +282,7 @@ impl Drop for ClusterNode {
 }
 
 fn view_of(node: HeardNode, owner: Option<Uuid>) -> NodeView {
-    let HeardNode { beat, silence, clock_offset_micros, is_present } = node;
+    let HeardNode { beat, silence, clock_offset_micros, is_present, is_differing } = node;
     let Beat { session, started_micros, url, release, position, sequence, .. } = beat;
     NodeView {
         session,
@@ -274,6 +292,7 @@ fn view_of(node: HeardNode, owner: Option<Uuid>) -> NodeView {
         position,
         sequence,
         present: is_present,
+        differs: is_differing,
         owner: owner == Some(session),
         silence_ms: milliseconds(silence),
         clock_offset_ms: clock_offset_micros / 1000,
@@ -332,14 +351,16 @@ impl BeatSource {
     }
 
     fn send(&self) {
+        let (sequence, head) = self.log.applied();
         let beat = Beat {
             session: self.session,
             started_micros: self.started_micros,
             now_micros: self.environment.now().micros(),
             url: self.url.clone(),
             release: env!("BUILD_VERSION").to_owned(),
-            position: self.log.head().0,
-            sequence: self.log.sequence(),
+            position: head.position.0,
+            sequence,
+            chain: hex::encode(&head.chain.0),
         };
         match serde_json::to_vec(&beat) {
             Ok(message) => self.engine.announce(&message),
@@ -348,32 +369,51 @@ impl BeatSource {
     }
 }
 
-fn listen_until(
-    stop_requested: &Arc<AtomicBool>,
-    engine: &Arc<dyn Engine>,
-    presence: &Presence,
-    environment: &Environment,
-) -> impl FnOnce() + Send + use<> {
-    let (stop_requested, engine) = (Arc::clone(stop_requested), Arc::clone(engine));
-    let (presence, environment) = (presence.clone(), environment.clone());
-    move || {
-        let mut clock_warned = false;
-        engine.listen(&mut |message| {
-            if stop_requested.load(Ordering::Acquire) {
-                return ControlFlow::Break(());
-            }
-            let Some(Ok(beat)) = message.map(serde_json::from_slice::<Beat>) else { return ControlFlow::Continue(()) };
-            let now_micros = environment.now().micros();
-            // A beat that was delayed, as by a pause of this node, seems to be of a clock that is behind. The node whose clock
-            // is behind sees the other one ahead.
-            let ahead = Duration::from_micros(beat.now_micros.saturating_sub(now_micros).try_into().unwrap_or(0));
-            if ahead > CLOCK_OFFSET_MAX && !clock_warned {
-                clock_warned = true;
-                tracing::warn!(node = beat.url, ?ahead, "clocks of two nodes differ: synchronize them with NTP");
-            }
-            presence.hear(beat, now_micros);
-            ControlFlow::Continue(())
-        });
+/// Listens to the beats of all nodes.
+struct BeatListener {
+    engine: Arc<dyn Engine>,
+    log: Arc<SharedLog>,
+    presence: Presence,
+    environment: Environment,
+    clock_warned: bool,
+}
+
+impl BeatListener {
+    fn listen_until(mut self, stop_requested: &Arc<AtomicBool>) -> impl FnOnce() + Send + use<> {
+        let (stop_requested, engine) = (Arc::clone(stop_requested), Arc::clone(&self.engine));
+        move || {
+            engine.listen(&mut |message| {
+                if stop_requested.load(Ordering::Acquire) {
+                    return ControlFlow::Break(());
+                }
+                if let Some(Ok(beat)) = message.map(serde_json::from_slice::<Beat>) {
+                    self.hear(beat);
+                }
+                ControlFlow::Continue(())
+            });
+        }
+    }
+
+    fn hear(&mut self, beat: Beat) {
+        let now_micros = self.environment.now().micros();
+        // A beat that was delayed, as by a pause of this node, seems to be of a clock that is behind. The node whose clock is
+        // behind sees the other one ahead.
+        let ahead = Duration::from_micros(beat.now_micros.saturating_sub(now_micros).try_into().unwrap_or(0));
+        if ahead > CLOCK_OFFSET_MAX && !self.clock_warned {
+            self.clock_warned = true;
+            tracing::warn!(node = beat.url, ?ahead, "clocks of two nodes differ: synchronize them with NTP");
+        }
+
+        let session = beat.session;
+        let chain = hex::decode(&beat.chain).map(ChainHash);
+        let is_same = chain.and_then(|chain| self.log.compare(beat.sequence, chain));
+        self.presence.hear(beat, now_micros);
+        if let Some(is_same) = is_same {
+            self.presence.note_agreement(session, is_same);
+        }
+        if self.log.state().is_ok() && self.presence.is_outvoted() {
+            self.log.stop_as_diverged("most other nodes have another log");
+        }
     }
 }
 
@@ -435,6 +475,7 @@ pub fn leave_cluster(
         directory: log_dir.clone(),
         session: environment.uuid(),
         write_timeout: settings.cluster.write_timeout,
+        metrics: ClusterMetrics::default(),
     };
     let shared = SharedLog::open(Arc::clone(&local), engine, options, Box::new(|_| {}))?;
     let ended = match shared.wait_until_caught_up(settings.cluster.write_timeout) {

@@ -38,6 +38,8 @@ pub struct Beat {
     pub position: u64,
     /// Sequence of the last group that the node has applied.
     pub sequence: u64,
+    /// Chain hash of the node's log after that group, in hexadecimal digits.
+    pub chain: String,
 }
 
 /// A node that was heard.
@@ -49,6 +51,8 @@ pub struct HeardNode {
     /// Difference of the clocks when the beat arrived, in microseconds; positive if the node's clock is ahead.
     pub clock_offset_micros: i64,
     pub is_present: bool,
+    /// `true` if the node has told of another log than this node's.
+    pub is_differing: bool,
 }
 
 /// The nodes that this node hears. Cheap to clone.
@@ -63,6 +67,9 @@ struct PresenceState {
 #[derive(Default)]
 struct PresentNodes {
     heard: HashMap<Uuid, (Beat, Instant, i64)>,
+    /// What is known of the logs of the nodes: `true` if a node's log is the same as that of this one. A log that differs once
+    /// differs for ever.
+    agreement: HashMap<Uuid, bool>,
     /// Time since which this node has been the owner.
     owner_since: Option<Instant>,
 }
@@ -85,7 +92,9 @@ impl Presence {
         if nodes.heard.len() < NODES_MAX || nodes.heard.contains_key(&beat.session) {
             nodes.heard.insert(beat.session, (beat, at, offset));
         }
-        nodes.heard.retain(|_, (_, heard_at, _)| at.saturating_duration_since(*heard_at) < LISTED_FOR);
+        let PresentNodes { heard, agreement, .. } = &mut *nodes;
+        heard.retain(|_, (_, heard_at, _)| at.saturating_duration_since(*heard_at) < LISTED_FOR);
+        agreement.retain(|session, _| heard.contains_key(session));
     }
 
     /// Returns `true` if the reactors of this node act: it is the owner, and has been for a while.
@@ -103,6 +112,25 @@ impl Presence {
         }
         let since = *nodes.owner_since.get_or_insert(now);
         now.saturating_duration_since(since) >= TAKEOVER_REST
+    }
+
+    /// Notes whether the log of a node is the same as that of this one.
+    pub fn note_agreement(&self, session: Uuid, is_same: bool) {
+        let mut nodes = self.0.nodes.lock();
+        if nodes.heard.contains_key(&session) {
+            nodes.agreement.entry(session).and_modify(|agrees| *agrees &= is_same).or_insert(is_same);
+        }
+    }
+
+    /// Returns `true` if more of the present nodes have another log than this node and those with the same.
+    #[must_use]
+    pub fn is_outvoted(&self) -> bool {
+        let nodes = self.0.nodes.lock();
+        let now = Instant::now();
+        let present = |session: &&Uuid| nodes.is_present(**session, now) && **session != self.0.session;
+        let votes: Vec<bool> = nodes.agreement.keys().filter(present).map(|session| nodes.agreement[session]).collect();
+        let others_differing = votes.iter().filter(|is_same| !**is_same).count();
+        others_differing > votes.len() - others_differing + 1
     }
 
     /// Returns the session of the owner, as far as this node knows.
@@ -127,6 +155,7 @@ impl Presence {
             silence: now.saturating_duration_since(*at),
             clock_offset_micros: *offset,
             is_present: nodes.is_present(beat.session, now),
+            is_differing: nodes.agreement.get(&beat.session) == Some(&false),
         };
         let mut all: Vec<_> = nodes.heard.values().map(heard).collect();
         all.sort_by_key(|node| (node.beat.started_micros, node.beat.session));
@@ -159,6 +188,7 @@ mod tests {
             release,
             position: 0,
             sequence: 0,
+            chain: String::new(),
         }
     }
 
@@ -202,5 +232,32 @@ mod tests {
         assert!(!presence.is_owner_at(at(13)));
         presence.hear_at(beat(1, 1), 0, at(14));
         assert!(!presence.is_owner_at(at(14)), "another node may have become the owner");
+    }
+
+    #[test]
+    fn a_node_is_outvoted_by_more_nodes_with_another_log_than_with_its_own() {
+        let of = |agreements: &[bool]| {
+            let presence = Presence::new(Uuid::from_u128(1));
+            presence.hear(beat(1, 1), 0);
+            for (session, is_same) in (2..).zip(agreements) {
+                presence.hear(beat(session, 1), 0);
+                presence.note_agreement(Uuid::from_u128(session), *is_same);
+            }
+            presence.is_outvoted()
+        };
+        assert!(!of(&[]) && !of(&[true]));
+        assert!(!of(&[false]), "nobody knows which of two is right");
+        assert!(!of(&[false, true]) && !of(&[false, false, true]));
+        assert!(of(&[false, false]) && of(&[false, false, false, true]));
+    }
+
+    #[test]
+    fn a_log_that_differed_stays_different() {
+        let presence = Presence::new(Uuid::from_u128(1));
+        presence.hear(beat(2, 1), 0);
+        for is_same in [true, false, true] {
+            presence.note_agreement(Uuid::from_u128(2), is_same);
+        }
+        assert!(presence.nodes()[0].is_differing);
     }
 }

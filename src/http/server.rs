@@ -57,7 +57,7 @@ use crate::projections::ReadModels;
 use crate::quota::{Account, DailyQuota};
 use crate::telemetry::ClientAddressDetail;
 use crate::telemetry::history::MetricsHistory;
-use crate::telemetry::metrics::Metrics;
+use crate::telemetry::metrics::{ClusterMetrics, Metrics};
 use crate::telemetry::trace::Tracer;
 
 pub use crate::cluster::read_barrier::ReadBarrier;
@@ -157,6 +157,7 @@ pub struct OperationServices {
 pub struct ClusterGate {
     pub freshness: FreshnessCheck,
     pub barrier: ReadBarrier,
+    pub metrics: ClusterMetrics,
 }
 
 /// Checks that the state of a node is recent enough to answer requests. The error says why not.

@@ -15,9 +15,11 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
+mod cluster;
 mod gauges;
 mod zero_init;
 
+pub use cluster::{AppendOutcome, ClusterMetrics, ClusterReadings};
 pub use gauges::{GaugeReadings, StateGauge};
 pub use zero_init::{CALL_OUTCOMES, KnownSeries, VENDOR_CALLS};
 

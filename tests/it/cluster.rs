@@ -1,5 +1,6 @@
 //! Clusters: services with one log, over an engine in memory. `nats.rs` runs the log on real servers.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -424,5 +425,74 @@ async fn many_reads_of_the_latest_state_share_a_group() {
     // Then the engine got a few groups
     let after = cluster_of(&cluster.nodes[0]).await["sequence"].as_u64().unwrap();
     assert!(after > before && after - before < 50, "{before} {after}");
+    cluster.stop().await;
+}
+
+#[actix_web::test]
+async fn a_node_whose_log_differs_from_that_of_most_others_stops() {
+    let cluster = TestCluster::start(1).await;
+    let node = &cluster.nodes[0];
+    let gauge = async |name: &str| {
+        let text = node.get("/metrics").await.expect(200).text();
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("mediary_cluster_{name} ")));
+        line.and_then(|value| value.parse::<f64>().ok())
+    };
+    let tell_another_log = |session: u128| {
+        let beat = json!({
+            "session": uuid::Uuid::from_u128(session), "started_micros": i64::MAX, "now_micros": 0, "url": "http://other",
+            "release": "1", "position": 1, "sequence": 0, "chain": "00".repeat(32),
+        });
+        cluster.engine.announce(beat.to_string().as_bytes());
+    };
+
+    // When one other node has another log, then nobody knows which is right, and operators see it
+    eventually("the difference is shown", async || {
+        tell_another_log(1);
+        (gauge("nodes").await, gauge("nodes_differing").await) == (Some(2.0), Some(1.0))
+    })
+    .await;
+    assert_eq!(gauge("stopped").await, Some(0.0));
+    assert_eq!(cluster_of(node).await["nodes"][1]["differs"], true);
+    node.get("/nodes").await.expect(200);
+
+    // When two have, then the node stops, and answers nothing but probes and metrics
+    eventually("the node has stopped", async || {
+        (1..=2).for_each(tell_another_log);
+        gauge("stopped").await == Some(1.0)
+    })
+    .await;
+    assert_eq!(node.get("/nodes").await.expect(503).json()["error"], "not_ready");
+    node.get("/ready").await.expect(503);
+    cluster.stop().await;
+}
+
+#[actix_web::test]
+async fn a_node_counts_groups_and_appends() {
+    let cluster = TestCluster::start(2).await;
+    let samples = async |node: &TestApp| {
+        let text = node.get("/metrics").await.expect(200).text();
+        let samples = text.lines().filter_map(|line| line.strip_prefix("mediary_cluster_")?.rsplit_once(' '));
+        samples.map(|(name, value)| (name.to_owned(), value.parse::<f64>().unwrap())).collect::<HashMap<_, _>>()
+    };
+    let before = samples(&cluster.nodes[1]).await;
+
+    // When one node makes changes, some of which lose against the other's
+    let alice = cluster.nodes[0].user("alice").await;
+    cluster.settle().await;
+    let create = |node: usize| {
+        cluster.nodes[node % 2].post_as(&alice.token, "/publishers", json!({"id": "acme", "name": "acme"}))
+    };
+    join_all((0..8).map(create)).await;
+    cluster.settle().await;
+
+    // Then the other one has counted what the engine gave it
+    let after = samples(&cluster.nodes[1]).await;
+    let increase = |name: &str| after[name] - before[name];
+    assert!(increase("groups_total{outcome=\"decided\"}") >= 2.0, "{after:?}");
+    assert!(increase("appends_total{outcome=\"admitted\"}") >= 2.0, "{after:?}");
+    assert!(increase("group_bytes_total") > 100.0 && increase("sequence") >= 2.0, "{after:?}");
+    assert!(increase("group_sends_total") >= increase("group_duration_seconds_count"), "{after:?}");
+    assert!(after["stopped"] + after["nodes_differing"] < 0.5, "{after:?}");
+    eventually("both nodes are heard", async || samples(&cluster.nodes[1]).await["nodes"] > 1.5).await;
     cluster.stop().await;
 }

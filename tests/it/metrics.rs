@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::image::{UPSCALER, submit, wait_for_end};
 use crate::support::TestApp;
+use crate::support::cluster::TestCluster;
 use crate::support::eventually::eventually;
 use crate::support::files::{FileServer, status};
 use crate::support::picture::base64_png;
@@ -127,12 +128,13 @@ fn family<'n>(name: &'n str, families: &BTreeSet<String>) -> Option<&'n str> {
 
 #[actix_web::test]
 async fn exactly_the_existing_metrics_are_documented() {
-    // Given a service that has served requests and made a picture
-    let app = TestApp::start().await;
+    // Given a cluster node that has served requests and made a picture
+    let cluster = TestCluster::start(1).await;
+    let app = &cluster.nodes[0];
     let alice = app.user("alice").await;
-    let task = submit(&app, &alice, UPSCALER, json!({"image": base64_png(4, 4)})).await;
-    assert_eq!(wait_for_end(&app, &alice, UPSCALER, &task).await["status"], "COMPLETED");
-    wait_for_task_duration(&app, "image-upscaler").await;
+    let task = submit(app, &alice, UPSCALER, json!({"image": base64_png(4, 4)})).await;
+    assert_eq!(wait_for_end(app, &alice, UPSCALER, &task).await["status"], "COMPLETED");
+    wait_for_task_duration(app, "image-upscaler").await;
     let text = app.get("/metrics").await.expect(200).text();
     let family_names = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     let families: BTreeSet<_> = family_names.map(str::to_owned).collect();
@@ -146,7 +148,7 @@ async fn exactly_the_existing_metrics_are_documented() {
     let documented: BTreeSet<_> = names(&page, "mediary_").iter().filter_map(|name| family(name, &families)).collect();
     let silent: Vec<_> = families.iter().filter(|name| !documented.contains(name.as_str())).collect();
     assert!(silent.is_empty(), "docs/metrics.md does not tell of {silent:?}");
-    app.stop().await;
+    cluster.stop().await;
 }
 
 fn document(path: &str) -> String {

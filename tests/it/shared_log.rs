@@ -16,6 +16,7 @@ use mediary::events::shared::memory_engine::{EngineFaults, MemoryEngine};
 use mediary::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use mediary::events::sled_log::{SledLog, SledLogOptions};
 use mediary::events::stream::{Position, Version};
+use mediary::telemetry::metrics::ClusterMetrics;
 use uuid::Uuid;
 
 use crate::samples::{AT, append, large_append, task_stream};
@@ -46,8 +47,12 @@ impl SharedLogNode {
         let (local, _) = SledLog::open(&options, &Environment::manual(AT, 7), |_| {}).unwrap();
         let local = Arc::new(local);
 
-        let options =
-            SharedLogOptions { directory: directory.to_owned(), session: Uuid::from_u128(session), write_timeout };
+        let options = SharedLogOptions {
+            directory: directory.to_owned(),
+            session: Uuid::from_u128(session),
+            write_timeout,
+            metrics: ClusterMetrics::default(),
+        };
         let announced = Arc::<Mutex<Vec<RecordedEvent>>>::default();
         let sink = Arc::clone(&announced);
         let on_commits = Box::new(move |commits: &[mediary::events::envelope::EncodedCommit]| {
@@ -301,6 +306,7 @@ fn a_thread_that_ends_stops_the_node() {
         directory: directory.path().to_owned(),
         session: Uuid::from_u128(1),
         write_timeout: PATIENCE,
+        metrics: ClusterMetrics::default(),
     };
     let on_commits = Box::new(|_: &[mediary::events::envelope::EncodedCommit]| panic!("a fault of the program"));
     let log = SharedLog::open(Arc::new(local), Arc::new(calm()), options, on_commits).unwrap();

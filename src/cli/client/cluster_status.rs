@@ -25,6 +25,7 @@ struct NodeStatus {
     position: u64,
     sequence: u64,
     present: bool,
+    differs: bool,
     owner: bool,
     silence_ms: u64,
     clock_offset_ms: i64,
@@ -44,10 +45,14 @@ pub(in crate::cli) fn run(service: &ServiceArguments) -> Result<(), CliError> {
     let ClusterStatus { session, sequence, engine_silence_ms, nodes } = service.parse(cluster)?;
     let mut table = TextTable::new(&["NODE", "STATE", "WORK", "POSITION", "BEHIND", "HEARD", "CLOCK", "RELEASE"]);
     for node in nodes {
-        let color = if node.present { RowColor::Good } else { RowColor::Bad };
+        let (color, state) = match (node.present, node.differs) {
+            (_, true) => (RowColor::Bad, "differs"),
+            (true, false) => (RowColor::Good, "present"),
+            (false, false) => (RowColor::Bad, "absent"),
+        };
         let cells = [
             if node.session == session { format!("{} (asked)", node.url) } else { node.url },
-            if node.present { "present" } else { "absent" }.to_owned(),
+            state.to_owned(),
             if node.owner { "owner" } else { "-" }.to_owned(),
             node.position.to_string(),
             format!("{} groups", sequence.saturating_sub(node.sequence)),

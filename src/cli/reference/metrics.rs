@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::cell;
-use crate::telemetry::metrics::{GaugeReadings, KnownSeries, Metrics, StateGauge};
+use crate::telemetry::metrics::{ClusterReadings, GaugeReadings, KnownSeries, Metrics, StateGauge};
 
 /// The page with `{{metrics}}` in place of the table.
 const TEMPLATE: &str = include_str!("metrics.md.in");
@@ -80,6 +80,7 @@ fn scrape() -> String {
     metrics.observe_vendor_call("vendor", "poll", "ok", Duration::ZERO);
 
     metrics.render(&GaugeReadings {
+        cluster: Some(ClusterReadings::default()),
         index_bytes: Some(0),
         free_bytes: Some(0),
         resident_bytes: Some(0),

@@ -3,7 +3,6 @@
 //! After a start, the journal may already contain what a group admitted. Then the journal decides: an entry was admitted
 //! if it is the next record, because every entry has its own event ids. From the end of the journal on, the rules decide.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -16,17 +15,17 @@ use super::admission::{self, AdmissionBatch, AdmissionError, AdmissionState, Gro
 use super::checkpoint::{EngineCheckpoint, write_state};
 use super::format::{Group, GroupEntry};
 use super::progress::NodeProgress;
+use super::stamps::ChainStamps;
 use crate::events::envelope::EncodedCommit;
 use crate::events::guard::Tag;
-use crate::events::journal::{ChainHash, JournalHead, JournalReader};
+use crate::events::journal::{JournalHead, JournalReader};
 use crate::events::log::{AppendRejection, EventLog, LogFailure};
 use crate::events::sled_log::SledLog;
 use crate::events::stream::{Position, StreamId, Version};
+use crate::telemetry::metrics::{AppendOutcome, ClusterMetrics};
 
 /// Maximum number of groups that share a sync.
 const BATCH_MAX: usize = 64;
-/// Number of groups whose chain hashes are kept, to compare them with the stamps of groups that follow.
-const STAMPS_MAX: usize = 16 * 1024;
 /// Pause before the next attempt while the local disk is full.
 const FULL_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// Time without groups after which HEAD is signed.
@@ -94,8 +93,9 @@ pub struct GroupApplier {
     pub sequence: u64,
     pub head: JournalHead,
     pub unmet: UnmetRecords,
-    pub stamps: VecDeque<(u64, ChainHash)>,
+    pub stamps: Arc<ChainStamps>,
     pub on_commits: OnCommits,
+    pub metrics: ClusterMetrics,
     pub log_id: Uuid,
     /// Position of the last copy of `state`.
     pub saved_state: Position,
@@ -209,6 +209,9 @@ impl GroupApplier {
             for (index, (entry, overtaken)) in group.entries.iter().zip(&overtaken).enumerate() {
                 let decided = self.decide_entry(rules, entry, overtaken.as_ref(), index);
                 let (decision, is_new) = decided.map_err(stop_reason)?;
+                if is_new {
+                    self.metrics.count_append(append_outcome(&decision));
+                }
                 if let Ok(admitted) = &decision {
                     self.advance_head(admitted);
                     batch.commits.extend(is_new.then(|| admitted.clone()));
@@ -221,10 +224,8 @@ impl GroupApplier {
         };
 
         self.sequence = sequence;
-        self.stamps.push_back((sequence, self.head.chain));
-        if self.stamps.len() > STAMPS_MAX {
-            self.stamps.pop_front();
-        }
+        self.stamps.push(sequence, self.head.chain);
+        self.metrics.count_group(bytes.len(), decision == GroupDecision::Void);
         batch.decisions.push((group, decision));
         Ok(())
     }
@@ -256,16 +257,11 @@ impl GroupApplier {
         if *sequence_seen > self.sequence {
             return Err(format!("its node had seen group {sequence_seen}, which does not precede it"));
         }
-        let first = self.stamps.front().map_or(u64::MAX, |(first, _)| *first);
         // What is older than the stamps cannot be compared. A node that far behind stops by its own comparison.
-        let Some(index) = sequence_seen.checked_sub(first) else { return Ok(()) };
-        let own = usize::try_from(index).ok().and_then(|index| self.stamps.get(index));
-        match own {
-            Some((_, chain)) if chain != chain_seen => {
-                Err(format!("its node had another log after group {sequence_seen}"))
-            }
-            _ => Ok(()),
+        if self.stamps.compare(*sequence_seen, *chain_seen) == Some(false) {
+            return Err(format!("its node had another log after group {sequence_seen}"));
         }
+        Ok(())
     }
 
     fn advance_head(&mut self, admitted: &EncodedCommit) {
@@ -318,5 +314,14 @@ impl GroupApplier {
             Ok(()) => self.saved_state = self.state.head(),
             Err(error) => tracing::warn!(%error, "admission state not written"),
         }
+    }
+}
+
+fn append_outcome(decision: &Result<EncodedCommit, AppendRejection>) -> AppendOutcome {
+    match decision {
+        Ok(_) => AppendOutcome::Admitted,
+        Err(AppendRejection::Claimed) => AppendOutcome::Claimed,
+        Err(AppendRejection::Overtaken { .. }) => AppendOutcome::Overtaken,
+        Err(AppendRejection::Conflict { .. } | AppendRejection::TooLarge { .. }) => AppendOutcome::Conflict,
     }
 }

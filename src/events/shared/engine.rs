@@ -46,6 +46,15 @@ pub enum EngineFault {
     Unsuitable(String),
 }
 
+/// Incidents since the engine was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EngineIncidents {
+    /// Lost connections.
+    pub connections_lost: u64,
+    /// Groups that a server did not have although it had later ones.
+    pub groups_missing: u64,
+}
+
 /// An ordered, durable sequence of groups, numbered from 1.
 ///
 /// All calls block. Every engine guarantees:
@@ -70,6 +79,11 @@ pub trait Engine: Send + Sync + 'static {
     /// # Errors
     /// If the engine does not respond.
     fn last(&self) -> Result<u64, EngineUnreachable>;
+
+    /// What has happened since the engine was opened.
+    fn incidents(&self) -> EngineIncidents {
+        EngineIncidents::default()
+    }
 
     /// Sends a message to all listeners, this process included. It is not stored and may be lost.
     fn announce(&self, message: &[u8]);

@@ -10,3 +10,4 @@ pub mod memory_engine;
 pub mod nats;
 mod progress;
 pub mod shared_log;
+mod stamps;

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::engine::{Engine, EngineFault, EngineSignal, EngineUnreachable, SendResult};
+use super::engine::{Engine, EngineFault, EngineIncidents, EngineSignal, EngineUnreachable, SendResult};
 use connection::{NatsConnection, NatsThread};
 use follower::FollowEvent;
 use stream::{NatsStream, StreamUse};
@@ -150,6 +150,10 @@ impl Engine for NatsEngine {
         let stream = self.stream.clone();
         let last = self.thread.run(async move { leader::last(&stream).await });
         last.unwrap_or_else(|| Err(EngineUnreachable(CLIENT_ENDED.to_owned())))
+    }
+
+    fn incidents(&self) -> EngineIncidents {
+        self.stream.connection.incidents()
     }
 
     fn announce(&self, message: &[u8]) {

@@ -147,6 +147,12 @@ impl NodeProgress {
         self.state.lock().stopped.clone().map_or(Ok(()), Err)
     }
 
+    /// The last applied group, and the end of the log after it.
+    pub fn applied(&self) -> (u64, JournalHead) {
+        let state = self.state.lock();
+        (state.sequence, state.head)
+    }
+
     /// The last applied group.
     pub fn sequence(&self) -> u64 {
         self.state.lock().sequence

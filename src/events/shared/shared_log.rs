@@ -1,6 +1,5 @@
 //! The log of a node that shares it with others: proposes appends to the engine, and serves reads from the local log.
 
-use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,14 +13,16 @@ use uuid::Uuid;
 use super::admission::{self, AdmissionState, GroupDecision};
 use super::applier::{FollowerMessage, GroupApplier, OnCommits, UnmetRecords};
 use super::checkpoint::{EngineCheckpoint, read_state};
-use super::engine::{Engine, EngineFault, EngineSignal, SendResult};
+use super::engine::{Engine, EngineFault, EngineIncidents, EngineSignal, SendResult};
 use super::format::{Group, GroupEntry, UnplacedCommit};
 use super::progress::{NodeProgress, StopOnExit};
+use super::stamps::ChainStamps;
 use crate::events::envelope::{Append, RecordedEvent};
 use crate::events::journal::{ChainHash, JournalHead};
 use crate::events::log::{AppendRejection, EventLog, GroupOutcome, LogFailure};
 use crate::events::sled_log::SledLog;
 use crate::events::stream::{Position, StreamId, Version};
+use crate::telemetry::metrics::ClusterMetrics;
 
 /// Groups that are received and not applied yet.
 const QUEUE_MAX: usize = 64;
@@ -39,6 +40,7 @@ pub struct SharedLogOptions {
     pub session: Uuid,
     /// Time after which the outcome of an append is unknown.
     pub write_timeout: Duration,
+    pub metrics: ClusterMetrics,
 }
 
 /// A log that several nodes share.
@@ -49,6 +51,7 @@ pub struct SharedLog {
     engine: Arc<dyn Engine>,
     options: SharedLogOptions,
     progress: Arc<NodeProgress>,
+    stamps: Arc<ChainStamps>,
     /// Counter of the last group. Locked while a group is in flight.
     proposer: Mutex<u64>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -81,6 +84,7 @@ impl SharedLog {
         state.set_sessions(sessions);
 
         let progress = Arc::new(NodeProgress::new(options.session, sequence, head));
+        let stamps = Arc::new(ChainStamps::new(sequence, head.chain));
         let applier = GroupApplier {
             local: Arc::clone(&local),
             directory: options.directory.clone(),
@@ -89,13 +93,14 @@ impl SharedLog {
             sequence,
             head,
             unmet: UnmetRecords::after(head.position, &local)?,
-            stamps: VecDeque::from([(sequence, head.chain)]),
+            stamps: Arc::clone(&stamps),
             on_commits,
+            metrics: options.metrics.clone(),
             log_id,
             saved_state,
         };
         let (sender, receiver) = sync_channel(QUEUE_MAX);
-        let log = Self { local, engine, options, progress, proposer: Mutex::new(0), threads: Mutex::default() };
+        let log = Self { local, engine, options, progress, stamps, proposer: Mutex::new(0), threads: Mutex::default() };
         log.start_threads(applier, sequence, sender, receiver)?;
         Ok(log)
     }
@@ -192,7 +197,9 @@ impl SharedLog {
             .map_err(|error| LogFailure::Storage { doing: "encode a group".to_owned(), reason: error.to_string() })?;
 
         let mut may_be_stored = false;
+        let started_at = Instant::now();
         loop {
+            self.options.metrics.count_send();
             let sent = self.engine.send(&bytes);
             may_be_stored |= matches!(sent, SendResult::Stored { .. } | SendResult::Unknown { .. });
             let wait_until = match &sent {
@@ -207,7 +214,10 @@ impl SharedLog {
             };
 
             match self.progress.wait_for_decision(wait_until) {
-                Ok(Some(decision)) => return self.outcomes_of(decision),
+                Ok(Some(decision)) => {
+                    self.options.metrics.observe_group(started_at.elapsed());
+                    return self.outcomes_of(decision);
+                }
                 Ok(None) => {}
                 // The other nodes may admit the group although this one has stopped.
                 Err(failure) if may_be_stored => return Err(unknown_after(&failure)),
@@ -304,6 +314,36 @@ impl SharedLog {
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.progress.sequence()
+    }
+
+    /// Returns `true` if a log with this hash after this group is the same as this one up to there; `None` if that is not
+    /// known.
+    #[must_use]
+    pub fn compare(&self, sequence: u64, chain: ChainHash) -> Option<bool> {
+        self.stamps.compare(sequence, chain)
+    }
+
+    /// The last applied group, and the end of the log after it.
+    #[must_use]
+    pub fn applied(&self) -> (u64, JournalHead) {
+        self.progress.applied()
+    }
+
+    /// What the engine has met with so far.
+    #[must_use]
+    pub fn engine_incidents(&self) -> EngineIncidents {
+        self.engine.incidents()
+    }
+
+    #[must_use]
+    pub fn metrics(&self) -> &ClusterMetrics {
+        &self.options.metrics
+    }
+
+    /// Stops the node, because its log is not that of the other nodes.
+    pub fn stop_as_diverged(&self, reason: &str) {
+        self.progress.stop(LogFailure::Diverged { reason: reason.to_owned() });
+        tracing::error!(reason, "shared log stopped");
     }
 
     /// Stops to follow the engine and to append. The local log stays open.

@@ -1,6 +1,7 @@
 //! `GET /metrics`: counters and gauges for Prometheus.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::HttpResponse;
 use actix_web::http::{Method, StatusCode};
@@ -10,13 +11,13 @@ use crate::disk_space::StorageStatus;
 use crate::domain::event;
 use crate::domain::policy::Action;
 use crate::domain::task::{TaskFailure, TaskKind};
-use crate::http::api::state::{STORAGE_STATES, ServiceSnapshot, VERIFICATION_STATES};
+use crate::http::api::state::{ClusterView, NodeView, STORAGE_STATES, ServiceSnapshot, VERIFICATION_STATES};
 use crate::http::pipeline::{Call, static_method_name};
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::{Code, Problem};
 use crate::http::routes::{self, RouteInfo};
 use crate::http::server::Services;
-use crate::telemetry::metrics::{GaugeReadings, KnownSeries, OPENMETRICS, StateGauge};
+use crate::telemetry::metrics::{ClusterMetrics, ClusterReadings, GaugeReadings, KnownSeries, OPENMETRICS, StateGauge};
 
 /// `GET /metrics`. Open to any client that can reach it: metrics contain amounts, but no content or identities.
 pub(in crate::http) async fn show(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<ApiResponse, Problem> {
@@ -55,7 +56,10 @@ pub fn read_gauges(services: &Services) -> GaugeReadings {
         ServiceSnapshot::read(services);
     let circuit = |name: &'static str| StateGauge { all: &CircuitState::NAMES, current: name };
 
+    let cluster = services.cluster.as_ref().zip(probe.cluster.as_ref());
+
     GaugeReadings {
+        cluster: cluster.map(|(gate, view)| cluster_readings(gate.metrics.clone(), view)),
         log_position: probe.head,
         read_models_position: read_models,
         index_position: probe.indexed,
@@ -99,4 +103,25 @@ fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
+}
+
+fn cluster_readings(counted: ClusterMetrics, view: &ClusterView) -> ClusterReadings {
+    let is_own = |node: &&NodeView| node.session == view.session;
+    let present = || view.nodes.iter().filter(|node| node.present);
+    let others = || present().filter(|node| !is_own(node));
+    ClusterReadings {
+        counted,
+        sequence: view.sequence,
+        groups_behind: others().map(|node| node.sequence.saturating_sub(view.sequence)).max().unwrap_or(0),
+        engine_silence: Duration::from_millis(view.engine_silence_ms),
+        nodes: present().count(),
+        nodes_differing: others().filter(|node| node.differs).count(),
+        clock_offset: Duration::from_millis(
+            others().map(|node| node.clock_offset_ms.unsigned_abs()).max().unwrap_or(0),
+        ),
+        is_owner: present().any(|node| is_own(&node) && node.owner),
+        is_stopped: view.is_stopped,
+        connections_lost: view.connections_lost,
+        groups_missing: view.groups_missing,
+    }
 }

@@ -51,6 +51,13 @@ pub struct ClusterView {
     pub sequence: u64,
     /// Time since the engine responded, in milliseconds.
     pub engine_silence_ms: u64,
+    /// Connections to the engine that were lost since the start.
+    pub connections_lost: u64,
+    /// Groups that a server of the engine did not have since the start.
+    pub groups_missing: u64,
+    /// `true` if this node applies no more groups. It then answers only probes and metrics.
+    #[serde(skip)]
+    pub is_stopped: bool,
     /// Nodes heard in the last 10 minutes, the longest running first.
     pub nodes: Vec<NodeView>,
 }
@@ -68,6 +75,8 @@ pub struct NodeView {
     pub sequence: u64,
     /// `false` if it has not been heard for some seconds.
     pub present: bool,
+    /// `true` if its log has other events than that of this node.
+    pub differs: bool,
     /// `true` if it works on tasks and webhooks.
     pub owner: bool,
     /// Time since it was heard, in milliseconds.

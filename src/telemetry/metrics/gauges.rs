@@ -9,6 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
+use super::cluster::ClusterReadings;
 use super::{LabelPairs, VendorLabels};
 
 /// Values of the gauges at a scrape.
@@ -41,6 +42,8 @@ pub struct GaugeReadings {
     pub circuits: Vec<(Arc<str>, StateGauge)>,
     /// Unfinished tasks by vendor.
     pub vendor_tasks: Vec<(Arc<str>, u64)>,
+    /// The cluster, if the service is a node of one.
+    pub cluster: Option<ClusterReadings>,
     /// Resident memory of the process, in bytes.
     pub resident_bytes: Option<u64>,
     /// Start time of the service, in seconds since 1970.
@@ -145,6 +148,10 @@ impl GaugeReadings {
         }
         registry.register("vendor_tasks", "Unfinished tasks that a vendor has, or may have", vendor_tasks);
 
+        if let Some(cluster) = &self.cluster {
+            cluster.register(&mut registry);
+        }
+
         let build: LabelPairs<2> = [("version", env!("CARGO_PKG_VERSION")), ("commit", env!("BUILD_COMMIT"))];
         registry.register(
             "build",
@@ -155,7 +162,7 @@ impl GaugeReadings {
     }
 }
 
-fn gauge_of(value: u64) -> Gauge {
+pub(super) fn gauge_of(value: u64) -> Gauge {
     let gauge = Gauge::default();
     gauge.set(to_i64(value));
     gauge

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::{NatsOpenError, NatsOptions};
+use crate::events::shared::engine::EngineIncidents;
 
 /// Interval between two pings. A server that misses two is given up.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
@@ -98,6 +99,8 @@ pub struct NatsConnection {
     pub request_timeout: Duration,
     /// Number of lost connections.
     losses: watch::Receiver<u64>,
+    /// Number of groups that a server did not have although it had later ones.
+    missing_groups: Arc<AtomicU64>,
     /// Number of the last loss that [`NatsConnection::reconnect`] caused.
     forced_loss: Arc<AtomicU64>,
 }
@@ -134,7 +137,13 @@ impl NatsConnection {
                 NatsOpenError::Unreachable(format!("no connection to the NATS servers in {CONNECT_TIMEOUT:?}"))
             })?
             .map_err(|error| connect_error(&error, options))?;
-        Ok(Self { client, request_timeout: options.request_timeout, losses, forced_loss: Arc::default() })
+        Ok(Self {
+            client,
+            request_timeout: options.request_timeout,
+            losses,
+            missing_groups: Arc::default(),
+            forced_loss: Arc::default(),
+        })
     }
 
     /// Sends a request, and waits for its answer until the time is over or the connection is lost.
@@ -165,6 +174,19 @@ impl NatsConnection {
             }
             RequestErrorKind::TimedOut | RequestErrorKind::Other => NatsRequestFailure::NoAnswer(error.to_string()),
         })
+    }
+
+    /// Counts a group that a server does not have although it has later ones.
+    pub fn count_missing_group(&self) {
+        self.missing_groups.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What has happened since the connection was opened.
+    pub fn incidents(&self) -> EngineIncidents {
+        EngineIncidents {
+            connections_lost: *self.losses.borrow(),
+            groups_missing: self.missing_groups.load(Ordering::Relaxed),
+        }
     }
 
     /// Gives the connection up and makes another, perhaps to another server. Calls that concern the same connection count

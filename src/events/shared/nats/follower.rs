@@ -193,6 +193,7 @@ impl NatsFollower<'_> {
             return Ok(());
         }
         tracing::warn!(server = consumer.server, expected, found, "nats server without a group");
+        self.stream.connection.count_missing_group();
         if self.gap.add(expected, &consumer.server, self.stream.replicas) {
             return Err(FollowEnd::Fault(EngineFault::Gap { expected, found }));
         }
