@@ -211,12 +211,12 @@ impl App {
         create_bootstrap_admin(&actors.dispatch, &models, &keyring, &environment).await?;
         interrupted_streams::fail_interrupted(&actors.dispatch, &models, &environment, role.stream_age_min).await;
 
-        let webhooks = vendor_webhooks(&upload_key);
+        let webhooks = vendor_webhooks(&upload_key, node.is_some());
         let usage_counters = UsageCounters::default();
         let vendor_set =
             (build_vendors(&settings, &store, &upload_key, (&models, &metrics), &environment)?, webhooks.clone());
         let callbacks = CallbackSetup { key: signing_key, keyring: keyring.clone(), tracer: tracer.clone() };
-        let media = (store.clone(), vendor_set, role.duty);
+        let media = (store.clone(), vendor_set, role.duties);
         let reactor_deps = ReactorDeps::new(&settings, media, callbacks, &public_url, &environment)?;
         let bytes_per_day = DailyQuota::new(settings.limits.bytes_per_day, environment.clone());
         let reactors = Reactors::start(
@@ -229,6 +229,7 @@ impl App {
             bytes_per_day.clone(),
         );
 
+        ClusterNode::exchange_hints(node.as_ref(), reactors.hints(&webhooks));
         let readiness = readiness_probe(&log, role.shared, actors.writer_liveness());
         let readiness_monitor = ReadinessMonitor::start(&readiness)?;
         let snapshot_thread =

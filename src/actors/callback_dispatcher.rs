@@ -246,6 +246,8 @@ impl Reactor for CallbackDispatcher {
     fn due(&self, slots: &mut WorkerSlots<DeliveryQueueId>) -> Vec<(DeliveryQueueId, DeliveryWork)> {
         let mut permits = Vec::new();
         let mut served = Vec::new();
+        let share = slots.share().clone();
+        let own = |queue: &DeliveryQueueId| share.contains(queue.number());
         let try_take = |queue: &DeliveryQueueId, owner: Option<UserId>, receiver: &str| {
             let permit = self.account_limit.try_acquire(owner);
             let Some(permit) = permit.filter(|_| slots.try_reserve(queue, receiver)) else { return false };
@@ -256,7 +258,7 @@ impl Reactor for CallbackDispatcher {
 
         let now = self.environment.now();
         let mut turns = self.turns.lock();
-        let due = self.models.read().deliveries.due(now, &turns, self.rejected_offers_max, try_take);
+        let due = self.models.read().deliveries.due(now, &turns, self.rejected_offers_max, own, try_take);
         for turn in served {
             turns.record_served(turn);
         }

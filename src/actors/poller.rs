@@ -144,6 +144,14 @@ impl Poller {
         self.pool.members().iter().map(|member| member.guard.state()).collect()
     }
 
+    /// Returns `true` if the nodes of a cluster may share its tasks: each has an engine of its own, and no order or number of
+    /// slots is counted over all of them.
+    #[must_use]
+    pub fn is_shareable(&self) -> bool {
+        let is_own_engine = |member: &PoolMember| member.identity.is_built_in() && member.options.slots.is_none();
+        self.pool.members().iter().all(is_own_engine)
+    }
+
     /// Returns the options of its reactor: each vendor has its own lanes for submissions and for polls.
     #[must_use]
     pub fn reactor_options(&self) -> ReactorOptions {

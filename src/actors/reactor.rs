@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use actix::dev::SendError;
 use actix::prelude::*;
 
+use crate::cluster::work_share::WorkShare;
 use crate::environment::{Environment, FailPoint};
 
 /// Interval at which a reactor looks for work without being woken.
@@ -30,24 +31,24 @@ pub enum Reschedule {
     After(Duration),
 }
 
-/// Tells whether the reactors of this node act at the moment, or those of another one. Cheap to clone.
+/// Tells what the reactors of this node do at the moment, and what those of other nodes do. Cheap to clone.
 #[derive(Clone)]
-pub struct Duty(Arc<dyn Fn() -> bool + Send + Sync>);
+pub struct Duty(Arc<dyn Fn() -> WorkShare + Send + Sync>);
 
 impl Duty {
     /// The duty of a node without others.
     #[must_use]
     pub fn always() -> Self {
-        Self::new(|| true)
+        Self::new(|| WorkShare::Everything)
     }
 
-    /// The duty that `is_on_duty` decides each time.
+    /// The duty that `share` decides each time.
     #[must_use]
-    pub fn new(is_on_duty: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self(Arc::new(is_on_duty))
+    pub fn new(share: impl Fn() -> WorkShare + Send + Sync + 'static) -> Self {
+        Self(Arc::new(share))
     }
 
-    fn is_on(&self) -> bool {
+    fn share(&self) -> WorkShare {
         (self.0)()
     }
 }
@@ -95,6 +96,8 @@ pub struct WorkerSlots<K> {
     /// Expired entries are removed by [`WorkerSlots::prune_expired_pauses`].
     pauses: HashMap<K, WorkPause>,
     pruned_at: Instant,
+    /// What this node does.
+    share: WorkShare,
 }
 
 /// Pause of a piece of work.
@@ -110,7 +113,13 @@ impl<K: Clone + Eq + Hash> WorkerSlots<K> {
         let lanes = HashMap::new();
         let pauses = HashMap::new();
         let now = Instant::now();
-        Self { options, now, in_progress, lanes, pauses, pruned_at: now }
+        Self { options, now, in_progress, lanes, pauses, pruned_at: now, share: WorkShare::Everything }
+    }
+
+    /// Returns what this node does of work that all nodes do.
+    #[must_use]
+    pub fn share(&self) -> &WorkShare {
+        &self.share
     }
 
     /// Returns `true` if the work is in progress, so [`WorkerSlots::try_reserve`] would reject it.
@@ -216,7 +225,7 @@ impl Message for WakeReactor {
     type Result = ();
 }
 
-/// Starts a reactor on the current arbiter and restarts it whenever it dies. It begins work while `duty` is on.
+/// Starts a reactor on the current arbiter and restarts it whenever it dies. It begins work that its `duty` contains.
 pub fn spawn_supervised<R: Reactor>(reactor: R, options: ReactorOptions, duty: Duty, environment: Environment) {
     let start = {
         let reactor = reactor.clone();
@@ -250,7 +259,11 @@ impl<R: Reactor> ReactorActor<R> {
 
     /// Looks for work now, unless all slots are in use; delays the search if the previous one took long.
     fn poll(&mut self, context: &mut Context<Self>) {
-        if self.slots.is_full() || self.is_poll_scheduled || !self.duty.is_on() {
+        if self.slots.is_full() || self.is_poll_scheduled {
+            return;
+        }
+        self.slots.share = self.duty.share();
+        if self.slots.share == WorkShare::Nothing {
             return;
         }
 

@@ -1,12 +1,13 @@
 //! Progress of running tasks, and the reasons why others are blocked.
 //!
 //! Progress changes too often for the log, so only the last report is kept, in memory. After a restart it is
-//! unknown until the next attempt.
+//! unknown until the next attempt. The nodes of a cluster tell each other what they report.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 
 use crate::domain::ids::TaskId;
 use crate::domain::task::TaskFailure;
@@ -17,7 +18,7 @@ use crate::vendors::JobProgress;
 const TRACKED_TASKS_MAX: usize = 65_536;
 
 /// Progress of a task at its vendor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReportedProgress {
     /// The task is queued at this position, counted from 1.
     Queued { queue_position: u32 },
@@ -26,7 +27,7 @@ pub enum ReportedProgress {
 }
 
 /// Reason why a task is blocked, shown to its owner.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskBlocker {
     pub reason: TaskFailure,
     /// `true` if the task counts as queued.
@@ -55,9 +56,19 @@ impl TaskBlocker {
     ];
 }
 
+/// State of a task, as another node is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskReport {
+    task: TaskId,
+    progress: Option<ReportedProgress>,
+    blocker: Option<TaskBlocker>,
+}
+
 /// State of one task.
 #[derive(Debug, Default)]
 struct TaskProgressEntry {
+    /// `true` if another node reported it last.
+    is_adopted: bool,
     reported: Option<ReportedProgress>,
     blocker: Option<TaskBlocker>,
     /// Number of the last report, among the reports of all tasks.
@@ -76,6 +87,12 @@ impl TaskProgressTable {
     /// Returns the state of a task and marks it as the most recently reported. Evicts the oldest task if the table is
     /// full.
     fn touch(&mut self, task: TaskId) -> &mut TaskProgressEntry {
+        let entry = self.touch_adopted(task);
+        entry.is_adopted = false;
+        entry
+    }
+
+    fn touch_adopted(&mut self, task: TaskId) -> &mut TaskProgressEntry {
         self.last_turn += 1;
         if self.tasks.len() >= TRACKED_TASKS_MAX
             && !self.tasks.contains_key(&task)
@@ -88,6 +105,7 @@ impl TaskProgressTable {
         self.by_recency.remove(&entry.turn);
         self.by_recency.insert(self.last_turn, task);
         entry.turn = self.last_turn;
+        entry.is_adopted = true;
         entry
     }
 }
@@ -126,9 +144,38 @@ impl TaskProgress {
 
     /// Marks the task as unblocked.
     pub fn unblock(&self, task: TaskId) {
-        if let Some(entry) = self.0.lock().tasks.get_mut(&task) {
-            entry.blocker = None;
+        let mut table = self.0.lock();
+        if table.tasks.get(&task).is_some_and(|entry| entry.blocker.is_some()) {
+            table.touch(task).blocker = None;
         }
+    }
+
+    /// Returns what this node has reported after the report with this number, up to a maximum, and the number of the last
+    /// one.
+    #[must_use]
+    pub fn reports_after(&self, turn: u64, max: usize) -> (Vec<TaskReport>, u64) {
+        let table = self.0.lock();
+        let mut last = turn;
+        let mut reports = Vec::new();
+        for (turn, task) in table.by_recency.range(turn + 1..) {
+            let Some(entry) = table.tasks.get(task) else { continue };
+            if reports.len() == max {
+                break;
+            }
+            last = *turn;
+            if !entry.is_adopted {
+                reports.push(TaskReport { task: *task, progress: entry.reported, blocker: entry.blocker.clone() });
+            }
+        }
+        (reports, last)
+    }
+
+    /// Notes what another node has reported.
+    pub fn adopt(&self, report: TaskReport) {
+        let mut table = self.0.lock();
+        let entry = table.touch_adopted(report.task);
+        entry.reported = report.progress;
+        entry.blocker = report.blocker;
     }
 
     /// Returns the reason why a task is blocked, if it is.
@@ -218,5 +265,28 @@ mod tests {
         let evicted: Vec<_> = (0..=TRACKED_TASKS_MAX).filter(|number| !is_known(*number)).collect();
         assert_eq!(evicted, [1]);
         assert_eq!(progress.0.lock().by_recency.len(), TRACKED_TASKS_MAX);
+    }
+
+    #[test]
+    fn a_node_tells_what_it_has_reported_itself_and_once() {
+        // Given a node that works on one task, and knows of another from a second node
+        let [first, second] = [(); 2].map(|()| TaskProgress::default());
+        first.record(task(1), &JobProgress::Running { permille: Some(400) });
+        second.record(task(2), &JobProgress::Queued { queue_position: Some(3) });
+        let (reports, told) = second.reports_after(0, 10);
+        for report in reports {
+            first.adopt(report);
+        }
+        assert_eq!(first.queue_position(task(2)), Some(3));
+
+        // When it tells the second one, then of its own task, and nothing twice
+        let (reports, told_by_first) = first.reports_after(0, 10);
+        assert_eq!(reports.iter().map(|report| report.task).collect::<Vec<_>>(), [task(1)]);
+        for report in reports {
+            second.adopt(report);
+        }
+        assert_eq!(second.permille(task(1)), Some(400));
+        assert_eq!(first.reports_after(told_by_first, 10).0, []);
+        assert_eq!(second.reports_after(told, 10).0, []);
     }
 }

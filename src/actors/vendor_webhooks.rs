@@ -1,4 +1,5 @@
-//! Webhooks of vendors: each only causes an earlier poll of its task. Their content is not trusted.
+//! Webhooks of vendors: each only causes an earlier poll of its task. Their content is not trusted. In a cluster, the node
+//! that receives one tells the others, because one of them may be polling the task.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,6 +18,8 @@ const PENDING_MAX: usize = 65_536;
 pub struct VendorWebhooks {
     key: WebhookTicketKey,
     pending: Arc<Mutex<HashSet<TaskId>>>,
+    /// Those that the other nodes have not been told; `None` without other nodes.
+    accepted: Option<Arc<Mutex<HashSet<TaskId>>>>,
     arrival: Arc<Notify>,
 }
 
@@ -24,21 +27,43 @@ impl VendorWebhooks {
     /// Returns a queue for webhooks whose tickets are signed with `key`.
     #[must_use]
     pub fn new(key: WebhookTicketKey) -> Self {
-        Self { key, pending: Arc::default(), arrival: Arc::default() }
+        Self { key, pending: Arc::default(), accepted: None, arrival: Arc::default() }
+    }
+
+    /// Keeps what it accepts for [`VendorWebhooks::take_accepted`].
+    #[must_use]
+    pub fn with_other_nodes(self) -> Self {
+        Self { accepted: Some(Arc::default()), ..self }
     }
 
     /// Records a webhook; `false` if the ticket belongs to no task.
     #[must_use]
     pub fn accept(&self, ticket: &str) -> bool {
         let Some(task) = self.key.verify(ticket) else { return false };
-        let mut pending = self.pending.lock();
-        if pending.len() < PENDING_MAX {
-            pending.insert(task);
+        if let Some(accepted) = &self.accepted {
+            insert(&mut accepted.lock(), task);
         }
+        self.wake([task]);
+        true
+    }
+
+    /// Has these tasks polled soon.
+    pub fn wake(&self, tasks: impl IntoIterator<Item = TaskId>) {
+        let mut tasks = tasks.into_iter().peekable();
+        if tasks.peek().is_none() {
+            return;
+        }
+        let mut pending = self.pending.lock();
+        tasks.for_each(|task| insert(&mut pending, task));
         drop(pending);
         // A poller that is not waiting for webhooks now takes them at its next search for work.
         self.arrival.notify_waiters();
-        true
+    }
+
+    /// Removes and returns the tasks whose webhooks were accepted since the last call.
+    #[must_use]
+    pub fn take_accepted(&self) -> Vec<TaskId> {
+        self.accepted.as_ref().map(|accepted| accepted.lock().drain().collect()).unwrap_or_default()
     }
 
     /// Removes and returns the tasks with webhooks for which `is_own` returns `true`.
@@ -49,5 +74,11 @@ impl VendorWebhooks {
     /// Completes after the next webhook.
     pub(super) async fn received(&self) {
         self.arrival.notified().await;
+    }
+}
+
+fn insert(tasks: &mut HashSet<TaskId>, task: TaskId) {
+    if tasks.len() < PENDING_MAX {
+        tasks.insert(task);
     }
 }

@@ -2,20 +2,22 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
+use self::beats::{BeatListener, BeatSource, HintExchange};
 use super::StartError;
 use super::recovery::log_options;
 use crate::actors::projector::Projector;
 use crate::actors::reactor::Duty;
 use crate::cluster::membership::{Membership, check_configured};
-use crate::cluster::presence::{BEAT_INTERVAL, Beat, HeardNode, PRESENT_FOR, Presence};
+use crate::cluster::presence::{Beat, HeardNode, PRESENT_FOR, Presence};
 use crate::cluster::shared_files;
+use crate::cluster::work_share::WorkShare;
 use crate::config::{ClusterSettings, Settings};
 use crate::data_dir::DataDir;
 use crate::domain::event::Event;
@@ -24,7 +26,6 @@ use crate::domain::user::UserEvent;
 use crate::domain::value::Timestamp;
 use crate::environment::Environment;
 use crate::events::envelope::EncodedCommit;
-use crate::events::journal::{ChainHash, hex};
 use crate::events::log::{EventLog, LogFailure};
 use crate::events::shared::checkpoint::EngineCheckpoint;
 use crate::events::shared::engine::{Engine, EngineIncidents};
@@ -37,10 +38,10 @@ use crate::pii::Keyring;
 use crate::projections::snapshot;
 use crate::telemetry::metrics::ClusterMetrics;
 
+pub(super) mod beats;
+
 /// Interval of messages while a start waits for the engine.
 const WAIT_REPORT_INTERVAL: Duration = Duration::from_secs(10);
-/// Difference of the clocks of two nodes from which the log warns.
-const CLOCK_OFFSET_MAX: Duration = Duration::from_secs(2);
 /// Pause between two attempts of a start to reach the engine.
 const ENGINE_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Time for which `leave` listens for other nodes.
@@ -50,6 +51,7 @@ const LISTEN_TIME: Duration = Duration::from_secs(4);
 pub(super) struct ClusterNode {
     pub log: Arc<SharedLog>,
     pub presence: Presence,
+    hints: Arc<OnceLock<HintExchange>>,
     stop_requested: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -136,13 +138,28 @@ pub fn connect_engine(settings: &ClusterSettings, log_id: Uuid) -> anyhow::Resul
     Ok(Arc::new(NatsEngine::open(nats_options(settings), log_id)?))
 }
 
+/// Who does what in a cluster.
+#[derive(Clone)]
+pub(super) struct Duties {
+    /// Work that one node does as a whole.
+    pub of_owner: Duty,
+    /// Work that all nodes share.
+    pub shared: Duty,
+}
+
+impl Duties {
+    fn alone() -> Self {
+        Self { of_owner: Duty::always(), shared: Duty::always() }
+    }
+}
+
 /// What membership in a cluster changes for the other parts of the service.
 pub(super) struct ClusterRole {
     /// The log that appends go to.
     pub events: Arc<dyn EventLog>,
     /// The same, if it is shared.
     pub shared: Option<Arc<SharedLog>>,
-    pub duty: Duty,
+    pub duties: Duties,
     /// Age from which an unfinished music stream is one that a crash interrupted. Until its deadline, another node may be
     /// sending it.
     pub stream_age_min: Duration,
@@ -157,7 +174,7 @@ impl ClusterRole {
         Self {
             events: node.map_or_else(|| Arc::clone(local) as Arc<dyn EventLog>, |node| Arc::clone(&node.log) as _),
             shared: node.map(|node| Arc::clone(&node.log)),
-            duty: node.map_or_else(Duty::always, ClusterNode::duty),
+            duties: node.map_or_else(Duties::alone, ClusterNode::duties),
             stream_age_min: node.map_or(Duration::ZERO, |_| settings.tasks.deadline),
             viewer: node.map(ClusterNode::viewer),
             gate: node.map(|node| node.gate(settings.cluster.stale_after)),
@@ -192,6 +209,7 @@ impl ClusterNode {
 
         let presence = Presence::new(session);
         let stop_requested = Arc::new(AtomicBool::new(false));
+        let hints = Arc::new(OnceLock::new());
         let beats = BeatSource {
             engine: Arc::clone(engine),
             log: Arc::clone(&log),
@@ -199,25 +217,37 @@ impl ClusterNode {
             started_micros: environment.now().micros(),
             url: url.to_owned(),
             environment: environment.clone(),
+            hints: Arc::clone(&hints),
+            told_until: 0,
         };
         let listener = BeatListener {
             engine: Arc::clone(engine),
             log: Arc::clone(&log),
             presence: presence.clone(),
             environment: environment.clone(),
+            hints: Arc::clone(&hints),
             clock_warned: false,
         };
         let threads = [
             spawn("cluster-beats", beats.send_until(&stop_requested))?,
             spawn("cluster-presence", listener.listen_until(&stop_requested))?,
         ];
-        Ok(Self { log, presence, stop_requested, threads: threads.into() })
+        Ok(Self { log, presence, hints, stop_requested, threads: threads.into() })
     }
 
-    /// Returns the duty of this node's reactors.
-    fn duty(&self) -> Duty {
-        let presence = self.presence.clone();
-        Duty::new(move || presence.is_owner())
+    /// Begins to exchange with the other nodes what they know of running tasks.
+    pub(super) fn exchange_hints(node: Option<&Self>, exchange: HintExchange) {
+        if let Some(node) = node {
+            let _ = node.hints.set(exchange);
+        }
+    }
+
+    fn duties(&self) -> Duties {
+        let (owner, sharing) = (self.presence.clone(), self.presence.clone());
+        Duties {
+            of_owner: Duty::new(move || if owner.is_owner() { WorkShare::Everything } else { WorkShare::Nothing }),
+            shared: Duty::new(move || sharing.work_share()),
+        }
     }
 
     fn gate(&self, stale_after: Duration) -> ClusterGate {
@@ -322,97 +352,6 @@ fn wait_for_engine(log: &SharedLog) -> Result<(), StartError> {
                 );
             }
             Err(failure) => return Err(StartError::Log(failure.to_string())),
-        }
-    }
-}
-
-/// Tells the other nodes of this one.
-struct BeatSource {
-    engine: Arc<dyn Engine>,
-    log: Arc<SharedLog>,
-    session: Uuid,
-    started_micros: i64,
-    url: String,
-    environment: Environment,
-}
-
-impl BeatSource {
-    fn send_until(self, stop_requested: &Arc<AtomicBool>) -> impl FnOnce() + Send + use<> {
-        let stop_requested = Arc::clone(stop_requested);
-        move || {
-            while !stop_requested.load(Ordering::Acquire) {
-                // A node that applies no groups must not own work: it would act on an old state.
-                if self.log.state().is_ok() && self.log.staleness() < PRESENT_FOR {
-                    self.send();
-                }
-                thread::park_timeout(BEAT_INTERVAL);
-            }
-        }
-    }
-
-    fn send(&self) {
-        let (sequence, head) = self.log.applied();
-        let beat = Beat {
-            session: self.session,
-            started_micros: self.started_micros,
-            now_micros: self.environment.now().micros(),
-            url: self.url.clone(),
-            release: env!("BUILD_VERSION").to_owned(),
-            position: head.position.0,
-            sequence,
-            chain: hex::encode(&head.chain.0),
-        };
-        match serde_json::to_vec(&beat) {
-            Ok(message) => self.engine.announce(&message),
-            Err(error) => tracing::error!(%error, "beat not sent"),
-        }
-    }
-}
-
-/// Listens to the beats of all nodes.
-struct BeatListener {
-    engine: Arc<dyn Engine>,
-    log: Arc<SharedLog>,
-    presence: Presence,
-    environment: Environment,
-    clock_warned: bool,
-}
-
-impl BeatListener {
-    fn listen_until(mut self, stop_requested: &Arc<AtomicBool>) -> impl FnOnce() + Send + use<> {
-        let (stop_requested, engine) = (Arc::clone(stop_requested), Arc::clone(&self.engine));
-        move || {
-            engine.listen(&mut |message| {
-                if stop_requested.load(Ordering::Acquire) {
-                    return ControlFlow::Break(());
-                }
-                if let Some(Ok(beat)) = message.map(serde_json::from_slice::<Beat>) {
-                    self.hear(beat);
-                }
-                ControlFlow::Continue(())
-            });
-        }
-    }
-
-    fn hear(&mut self, beat: Beat) {
-        let now_micros = self.environment.now().micros();
-        // A beat that was delayed, as by a pause of this node, seems to be of a clock that is behind. The node whose clock is
-        // behind sees the other one ahead.
-        let ahead = Duration::from_micros(beat.now_micros.saturating_sub(now_micros).try_into().unwrap_or(0));
-        if ahead > CLOCK_OFFSET_MAX && !self.clock_warned {
-            self.clock_warned = true;
-            tracing::warn!(node = beat.url, ?ahead, "clocks of two nodes differ: synchronize them with NTP");
-        }
-
-        let session = beat.session;
-        let chain = hex::decode(&beat.chain).map(ChainHash);
-        let is_same = chain.and_then(|chain| self.log.compare(beat.sequence, chain));
-        self.presence.hear(beat, now_micros);
-        if let Some(is_same) = is_same {
-            self.presence.note_agreement(session, is_same);
-        }
-        if self.log.state().is_ok() && self.presence.is_outvoted() {
-            self.log.stop_as_diverged("most other nodes have another log");
         }
     }
 }

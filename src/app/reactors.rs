@@ -6,6 +6,8 @@ use std::time::Duration;
 use actix::Arbiter;
 
 use super::StartError;
+use super::cluster::Duties;
+use super::cluster::beats::HintExchange;
 use super::vendors::{GatewayVendors, VendorSet};
 use crate::actors::callback_dispatcher::{CallbackDeps, CallbackDispatcher};
 use crate::actors::input_fetcher::InputFetcher;
@@ -54,7 +56,7 @@ pub(super) struct ReactorDeps {
     pub vendor_set: VendorSet,
     pub webhooks: VendorWebhooks,
     /// Decides whether this node works on tasks, webhooks and the retention of files.
-    pub duty: Duty,
+    pub duties: Duties,
 }
 
 /// Running reactors.
@@ -82,7 +84,7 @@ pub(super) struct CallbackSetup {
 impl ReactorDeps {
     pub(super) fn new(
         settings: &Settings,
-        (store, (vendor_set, webhooks), duty): (MediaStore, (VendorSet, VendorWebhooks), Duty),
+        (store, (vendor_set, webhooks), duties): (MediaStore, (VendorSet, VendorWebhooks), Duties),
         CallbackSetup { key, keyring, tracer }: CallbackSetup,
         public_url: &str,
         environment: &Environment,
@@ -95,7 +97,7 @@ impl ReactorDeps {
         let public_url = public_url.to_owned();
         let vendor_set = vendor_set.with_tracing(&tracer);
 
-        Ok(Self { store, sender, tracer, fetcher, keyring, public_url, footage_fetcher, vendor_set, webhooks, duty })
+        Ok(Self { store, sender, tracer, fetcher, keyring, public_url, footage_fetcher, vendor_set, webhooks, duties })
     }
 }
 
@@ -153,7 +155,7 @@ impl Reactors {
             footage_fetcher,
             vendor_set,
             webhooks,
-            duty,
+            duties,
         } = deps;
 
         let task_progress = TaskProgress::default();
@@ -180,10 +182,12 @@ impl Reactors {
             lower_priority(BackgroundWork::OutboundCalls);
 
             let sweeper = RetentionSweeper::new(store.clone(), models.clone(), environment.clone(), retention);
-            spawn_supervised(sweeper, ReactorOptions { concurrency: 1, lane: 1 }, duty.clone(), environment.clone());
+            let one_by_one = ReactorOptions { concurrency: 1, lane: 1 };
+            spawn_supervised(sweeper, one_by_one, duties.of_owner.clone(), environment.clone());
 
             for poller in pollers {
                 let reactor_options = poller.reactor_options();
+                let duty = if poller.is_shareable() { &duties.shared } else { &duties.of_owner };
                 spawn_supervised(poller, reactor_options, duty.clone(), environment.clone());
             }
             // The node that received a cancellation passes it on.
@@ -194,12 +198,17 @@ impl Reactors {
             let bounds = (per_account, per_receiver);
             let dispatcher = CallbackDispatcher::new(dispatch, models, environment.clone(), callback_deps, bounds);
             let callback_options = ReactorOptions { concurrency, lane: per_receiver };
-            spawn_supervised(dispatcher, callback_options, duty, environment.clone());
+            spawn_supervised(dispatcher, callback_options, duties.shared, environment.clone());
 
-            spawn_supervised(recorder, ReactorOptions { concurrency: 1, lane: 1 }, Duty::always(), environment);
+            spawn_supervised(recorder, one_by_one, Duty::always(), environment);
         });
 
         Self { arbiter, usage_recorder, vendors, music_pool, cancellations, task_progress }
+    }
+
+    /// Returns what the nodes of a cluster tell each other of running tasks.
+    pub(super) fn hints(&self, webhooks: &VendorWebhooks) -> HintExchange {
+        HintExchange { progress: self.task_progress.clone(), webhooks: webhooks.clone() }
     }
 
     /// Returns the dependencies of the media gateways.

@@ -93,8 +93,9 @@ fn is_wanted(models: &ReadModels) -> IsJobWanted {
 }
 
 /// Returns the queue of vendor webhooks; its ticket key is derived from that of the upload links.
-pub(super) fn vendor_webhooks(key: &UploadKey) -> VendorWebhooks {
-    VendorWebhooks::new(webhook_ticket_key(key))
+pub(super) fn vendor_webhooks(key: &UploadKey, has_other_nodes: bool) -> VendorWebhooks {
+    let webhooks = VendorWebhooks::new(webhook_ticket_key(key));
+    if has_other_nodes { webhooks.with_other_nodes() } else { webhooks }
 }
 
 fn webhook_ticket_key(key: &UploadKey) -> WebhookTicketKey {

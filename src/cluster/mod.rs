@@ -5,6 +5,7 @@
 //! | [`membership`] | May this data directory join, and are its secrets those of the cluster? |
 //! | [`shared_files`] | Where are the files that all nodes use? |
 //! | [`presence`] | Which nodes are there, and which of them acts on events? |
+//! | [`work_share`] | Which pieces of work does this node do? |
 //! | [`read_barrier`] | Does this node have everything that others have answered? |
 //!
 //! The log itself is in [`events::shared`](crate::events::shared); [`app`](crate::app) puts the parts together.
@@ -13,3 +14,4 @@ pub mod membership;
 pub mod presence;
 pub mod read_barrier;
 pub mod shared_files;
+pub mod work_share;

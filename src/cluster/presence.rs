@@ -1,8 +1,9 @@
-//! Presence of nodes, told by beats that nobody stores, and the choice of the node whose reactors act.
+//! Presence of nodes, told by beats that nobody stores, and the choice of the nodes whose reactors act.
 //!
-//! The owner is the node that has been running longest of those heard within [`PRESENT_FOR`]. A node that does not hear
-//! itself owns nothing: it is cut off. Two nodes may both be owner for a moment; the log admits only one of two attempts
-//! to begin the same work, so this costs time and does no harm.
+//! The owner is the node that has been running longest of those heard within [`PRESENT_FOR`]; it does what one node must do as
+//! a whole. Other work is given out among all ([`WorkShare`]). A node that does not hear itself does nothing: it is cut
+//! off. Two nodes may both do the same work for a moment; the log admits only one of two attempts to begin it, so this costs
+//! time and does no harm.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,6 +12,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+
+use super::work_share::WorkShare;
 
 /// Interval of beats.
 pub const BEAT_INTERVAL: Duration = Duration::from_millis(500);
@@ -64,9 +67,18 @@ struct PresenceState {
     nodes: Mutex<PresentNodes>,
 }
 
+/// The last beat of a node.
+struct LastBeat {
+    beat: Beat,
+    heard_at: Instant,
+    /// Time since which the node has been present without a break.
+    present_since: Instant,
+    clock_offset_micros: i64,
+}
+
 #[derive(Default)]
 struct PresentNodes {
-    heard: HashMap<Uuid, (Beat, Instant, i64)>,
+    heard: HashMap<Uuid, LastBeat>,
     /// What is known of the logs of the nodes: `true` if a node's log is the same as that of this one. A log that differs once
     /// differs for ever.
     agreement: HashMap<Uuid, bool>,
@@ -88,12 +100,17 @@ impl Presence {
 
     fn hear_at(&self, beat: Beat, now_micros: i64, at: Instant) {
         let mut nodes = self.0.nodes.lock();
-        let offset = beat.now_micros.saturating_sub(now_micros);
+        let clock_offset_micros = beat.now_micros.saturating_sub(now_micros);
+        let present_since = match nodes.heard.get(&beat.session) {
+            Some(last) if nodes.is_present(beat.session, at) => last.present_since,
+            _ => at,
+        };
         if nodes.heard.len() < NODES_MAX || nodes.heard.contains_key(&beat.session) {
-            nodes.heard.insert(beat.session, (beat, at, offset));
+            let last = LastBeat { heard_at: at, present_since, clock_offset_micros, beat };
+            nodes.heard.insert(last.beat.session, last);
         }
         let PresentNodes { heard, agreement, .. } = &mut *nodes;
-        heard.retain(|_, (_, heard_at, _)| at.saturating_duration_since(*heard_at) < LISTED_FOR);
+        heard.retain(|_, last| at.saturating_duration_since(last.heard_at) < LISTED_FOR);
         agreement.retain(|session, _| heard.contains_key(session));
     }
 
@@ -112,6 +129,29 @@ impl Presence {
         }
         let since = *nodes.owner_since.get_or_insert(now);
         now.saturating_duration_since(since) >= TAKEOVER_REST
+    }
+
+    /// Returns the share of this node in the work that all nodes do.
+    #[must_use]
+    pub fn work_share(&self) -> WorkShare {
+        self.work_share_at(Instant::now())
+    }
+
+    /// What another node did until a moment ago rests: that node may still be at it, or the beats of this one have just begun
+    /// to be heard.
+    fn work_share_at(&self, now: Instant) -> WorkShare {
+        let nodes = self.0.nodes.lock();
+        let own = self.0.session;
+        let is_settled = nodes.heard.get(&own).is_some_and(|last| {
+            nodes.is_present(own, now) && now.saturating_duration_since(last.present_since) >= TAKEOVER_REST
+        });
+        if !is_settled {
+            return WorkShare::Nothing;
+        }
+
+        let silence = |last: &LastBeat| now.saturating_duration_since(last.heard_at);
+        let may_act = nodes.heard.iter().filter(|(_, last)| silence(last) < PRESENT_FOR + TAKEOVER_REST);
+        WorkShare::Part { own, nodes: may_act.map(|(session, _)| *session).collect() }
     }
 
     /// Notes whether the log of a node is the same as that of this one.
@@ -150,12 +190,12 @@ impl Presence {
     pub fn nodes(&self) -> Vec<HeardNode> {
         let nodes = self.0.nodes.lock();
         let now = Instant::now();
-        let heard = |(beat, at, offset): &(Beat, Instant, i64)| HeardNode {
-            beat: beat.clone(),
-            silence: now.saturating_duration_since(*at),
-            clock_offset_micros: *offset,
-            is_present: nodes.is_present(beat.session, now),
-            is_differing: nodes.agreement.get(&beat.session) == Some(&false),
+        let heard = |last: &LastBeat| HeardNode {
+            beat: last.beat.clone(),
+            silence: now.saturating_duration_since(last.heard_at),
+            clock_offset_micros: last.clock_offset_micros,
+            is_present: nodes.is_present(last.beat.session, now),
+            is_differing: nodes.agreement.get(&last.beat.session) == Some(&false),
         };
         let mut all: Vec<_> = nodes.heard.values().map(heard).collect();
         all.sort_by_key(|node| (node.beat.started_micros, node.beat.session));
@@ -165,12 +205,12 @@ impl Presence {
 
 impl PresentNodes {
     fn is_present(&self, session: Uuid, now: Instant) -> bool {
-        self.heard.get(&session).is_some_and(|(_, at, _)| now.saturating_duration_since(*at) < PRESENT_FOR)
+        self.heard.get(&session).is_some_and(|last| now.saturating_duration_since(last.heard_at) < PRESENT_FOR)
     }
 
     fn owner(&self, now: Instant) -> Option<Uuid> {
-        let present = self.heard.values().filter(|(beat, ..)| self.is_present(beat.session, now));
-        present.map(|(beat, ..)| (beat.started_micros, beat.session)).min().map(|(_, session)| session)
+        let present = self.heard.values().map(|last| &last.beat).filter(|beat| self.is_present(beat.session, now));
+        present.map(|beat| (beat.started_micros, beat.session)).min().map(|(_, session)| session)
     }
 }
 
@@ -259,5 +299,37 @@ mod tests {
             presence.note_agreement(Uuid::from_u128(2), is_same);
         }
         assert!(presence.nodes()[0].is_differing);
+    }
+
+    #[test]
+    fn work_is_shared_with_all_nodes_that_may_be_at_it() {
+        let presence = Presence::new(Uuid::from_u128(1));
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let share = |seconds, nodes: &[u128]| {
+            let WorkShare::Part { own, nodes: mut sharing } = presence.work_share_at(at(seconds)) else {
+                return nodes.is_empty();
+            };
+            sharing.sort_unstable();
+            own == Uuid::from_u128(1) && sharing == nodes.iter().map(|node| Uuid::from_u128(*node)).collect::<Vec<_>>()
+        };
+
+        // Another node is heard until second 9
+        for second in 0..=20 {
+            if second < 10 {
+                presence.hear_at(beat(2, 2), 0, at(second));
+            }
+            presence.hear_at(beat(1, 1), 0, at(second));
+            let expected: &[u128] = match second {
+                0..5 => &[],
+                5..17 => &[1, 2],
+                _ => &[1],
+            };
+            assert!(share(second, expected), "{second}");
+        }
+
+        // A node that did not hear itself for a while begins anew
+        presence.hear_at(beat(1, 1), 0, at(30));
+        assert!(share(30, &[]));
     }
 }

@@ -55,6 +55,16 @@ pub enum DeliveryQueueId {
 }
 
 impl DeliveryQueueId {
+    /// Returns a number by which nodes give out queues. Queues of one webhook and node have one, so that the order is kept.
+    #[must_use]
+    pub fn number(&self) -> u128 {
+        match self {
+            Self::Task(task) => task.0.as_u128(),
+            Self::Node(webhook, node) => webhook.0.as_u128() ^ u128::from(crc32c::crc32c(node.as_bytes())),
+            Self::Test(_, delivery) => delivery.0.as_u128(),
+        }
+    }
+
     /// Returns the webhook of a publisher that the deliveries are for.
     const fn webhook(&self) -> Option<WebhookId> {
         match self {
@@ -318,7 +328,8 @@ impl Deliveries {
         self.by_id.get(&delivery).map(|pending| pending.queue.subject())
     }
 
-    /// Returns the deliveries due at `now` that `try_take` accepts; it gets queue, owner and receiver.
+    /// Returns the deliveries due at `now` of the queues that are `own`, and that `try_take` accepts; it gets queue, owner and
+    /// receiver.
     ///
     /// The receiver with the longest wait comes first. Its accounts take turns, and the deliveries of an account are
     /// ordered by due time. A receiver is skipped after `rejections_max` rejected offers, however many deliveries wait
@@ -328,13 +339,14 @@ impl Deliveries {
         now: Timestamp,
         turns: &RoundRobinOrder<DeliveryTurn>,
         rejections_max: usize,
+        own: impl Fn(&DeliveryQueueId) -> bool,
         mut try_take: impl FnMut(&DeliveryQueueId, Option<UserId>, &str) -> bool,
     ) -> Vec<DueDelivery> {
         let mut selected = Vec::new();
         for (receiver, owners) in self.receivers_with_due(now) {
             let mut rejections = 0;
             for (_, (_, queue_id)) in turns.round_robin(due_heads(receiver, owners, now)) {
-                let Some(queue) = self.queues.get(queue_id) else { continue };
+                let Some(queue) = self.queues.get(queue_id).filter(|_| own(queue_id)) else { continue };
                 if try_take(queue_id, queue.owner, receiver) {
                     selected.extend(self.first_due(queue_id, queue));
                 } else {

@@ -11,13 +11,19 @@ use mediary::events::log::EventLog;
 use mediary::events::shared::engine::Engine;
 use mediary::events::shared::memory_engine::{EngineFaults, MemoryEngine};
 use mediary::events::stream::Position;
+use mediary::outbound::address::AllowEntry;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::image::submit;
 use crate::support::cluster::{TestCluster, init_first, node_settings, restored_backup_of};
 use crate::support::eventually::{eventually, eventually_within};
+use crate::support::files::vacant_port;
 use crate::support::picture::base64_png;
+use crate::support::receiver::Receiver;
+use crate::support::vendor_sim::{SimMode, SimRequestKind, VendorSim};
 use crate::support::{TestApp, TestResponse, settings};
+use crate::vendor::{remote, sim, upscale};
 use crate::video::{START_END, of_prompt};
 
 /// Time for another node to take over: 3 s of silence, 5 s of rest, and the next look for work.
@@ -494,5 +500,91 @@ async fn a_node_counts_groups_and_appends() {
     assert!(increase("group_sends_total") >= increase("group_duration_seconds_count"), "{after:?}");
     assert!(after["stopped"] + after["nodes_differing"] < 0.5, "{after:?}");
     eventually("both nodes are heard", async || samples(&cluster.nodes[1]).await["nodes"] > 1.5).await;
+    cluster.stop().await;
+}
+
+#[actix_web::test]
+async fn all_nodes_share_pictures_and_webhooks() {
+    // Given two nodes that hear each other
+    let receiver = Receiver::start().await;
+    let cluster = TestCluster::start(2).await;
+    let alice = cluster.nodes[0].user("alice").await;
+    cluster.settle().await;
+
+    // When one of them receives many jobs
+    let mut tasks = Vec::new();
+    for _ in 0..24 {
+        let body = json!({"image": base64_png(8, 6), "scale_factor": "2x", "webhook_url": receiver.url("/hook")});
+        let task = cluster.nodes[0].post_as(&alice.token, UPSCALER, body).await.expect(200).json();
+        tasks.push(task["data"]["task_id"].as_str().unwrap().to_owned());
+    }
+    for task in &tasks {
+        completed(&cluster.nodes[1], &alice.token, task).await;
+    }
+
+    // Then both have drawn some, and each was drawn once
+    let mut submissions = Vec::new();
+    for node in &cluster.nodes {
+        let text = node.get("/metrics").await.expect(200).text();
+        let is_submission =
+            |line: &&str| line.starts_with("mediary_vendor_calls_total{") && line.contains("\"submit\"");
+        let counts = text.lines().filter(is_submission).filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
+        submissions.push(counts.sum::<u64>());
+    }
+    assert!(submissions.iter().all(|count| *count > 0), "{submissions:?}");
+    assert_eq!(submissions.iter().sum::<u64>(), 24, "{submissions:?}");
+    eventually("all webhooks arrive", async || receiver.received().len() >= 24).await;
+    cluster.stop().await;
+}
+
+#[actix_web::test]
+async fn every_node_shows_why_a_task_waits() {
+    // Given two nodes, and a task whose picture cannot be fetched
+    let cluster = TestCluster::start(2).await;
+    let alice = cluster.nodes[0].user("alice").await;
+    cluster.settle().await;
+    let (_socket, address) = vacant_port();
+    let body = json!({"image": format!("http://{address}/image.png"), "scale_factor": "2x"});
+    let task = cluster.nodes[0].post_as(&alice.token, UPSCALER, body).await.expect(200).json();
+    let path = format!("/tasks/{}", task["data"]["task_id"].as_str().unwrap());
+
+    // Then both show the reason, although only one of them has tried
+    for node in &cluster.nodes {
+        eventually("the reason is shown", async || {
+            let task = node.get_as(&alice.token, &path).await;
+            task.status == 200 && task.json()["blocked_by"]["code"] == "input_unavailable"
+        })
+        .await;
+    }
+    cluster.stop().await;
+}
+
+#[actix_web::test]
+async fn a_vendor_webhook_reaches_the_node_that_polls() {
+    // Given two nodes that poll once an hour, and an unfinished job
+    let vendor = VendorSim::start(sim(SimMode::Neither, Duration::from_hours(2))).await;
+    let base = vendor.base();
+    let rare_polls = |settings: &mut mediary::config::Settings| {
+        remote(settings, &base, SimMode::Neither);
+        settings.public_url = Some("http://media.example".to_owned());
+        settings.egress.allow = vec![AllowEntry::parse("127.0.0.1").unwrap()];
+        let hour = Duration::from_hours(1);
+        (settings.image_vendors[0].poll_min, settings.image_vendors[0].poll_max) = (hour, hour);
+    };
+    let cluster = TestCluster::start_with(2, rare_polls).await;
+    let user = cluster.nodes[0].user("u").await;
+    cluster.settle().await;
+    let task = submit(&cluster.nodes[0], &user, UPSCALER, upscale("told")).await;
+    eventually("the vendor is polled", async || vendor.request_count(SimRequestKind::Poll) > 0).await;
+
+    // When the vendor calls the node that does not poll
+    let url = vendor.webhook("told").expect("a webhook URL");
+    let path = url.strip_prefix("http://media.example").expect("below the public URL");
+    assert_eq!(cluster_of(&cluster.nodes[1]).await["nodes"][0]["owner"], true, "the first one polls");
+    vendor.finish_all();
+    cluster.nodes[1].post(path, json!({})).await.expect(200);
+
+    // Then the job ends long before the next poll
+    completed(&cluster.nodes[1], &user.token, &task).await;
     cluster.stop().await;
 }

@@ -73,7 +73,9 @@ impl TaskQueue<'_> {
             // A paused task keeps its position in the queue for a slot, so paused tasks are skipped only if slots are
             // unlimited.
             let is_skipped = |id: &TaskId| {
-                worker_slots.is_in_progress(id) || vendor_slots.is_unlimited() && worker_slots.is_paused(id)
+                !worker_slots.share().contains(id.0.as_u128())
+                    || worker_slots.is_in_progress(id)
+                    || vendor_slots.is_unlimited() && worker_slots.is_paused(id)
             };
             let candidates = group.into_iter().filter(|id| !is_skipped(id)).filter_map(|id| {
                 let entry = tasks.get(id).filter(|entry| !options.is_resting(&entry.record, now))?;

@@ -77,7 +77,7 @@ pub struct NodeView {
     pub present: bool,
     /// `true` if its log has other events than that of this node.
     pub differs: bool,
-    /// `true` if it works on tasks and webhooks.
+    /// `true` if it does the work that is not shared.
     pub owner: bool,
     /// Time since it was heard, in milliseconds.
     pub silence_ms: u64,

@@ -75,7 +75,11 @@ fn request_redelivery(deliveries: &mut Deliveries, delivery: DeliveryId, task: T
 }
 
 fn due(deliveries: &Deliveries, now: u64) -> Vec<DeliveryId> {
-    deliveries.due(at(now), &RoundRobinOrder::default(), 16, |_, _, _| true).iter().map(|due| due.id).collect()
+    deliveries
+        .due(at(now), &RoundRobinOrder::default(), 16, |_| true, |_, _, _| true)
+        .iter()
+        .map(|due| due.id)
+        .collect()
 }
 
 #[test]
@@ -130,10 +134,16 @@ fn a_receiver_without_free_slots_does_not_delay_others() {
     }
     let [expected, _] = completed_task(&mut deliveries, task(1000), "alive.example");
     let mut offers = 0;
-    let selected = deliveries.due(at(9), &RoundRobinOrder::default(), 16, |_, _, receiver| {
-        offers += 1;
-        receiver == "alive.example:80"
-    });
+    let selected = deliveries.due(
+        at(9),
+        &RoundRobinOrder::default(),
+        16,
+        |_| true,
+        |_, _, receiver| {
+            offers += 1;
+            receiver == "alive.example:80"
+        },
+    );
     assert_eq!(selected.iter().map(|due| due.id).collect::<Vec<_>>(), [expected]);
     assert_eq!(offers, 17);
     assert!(matches!(selected[0].content, DueContent::Task(_, Some(_))));
@@ -157,7 +167,8 @@ fn accounts_take_turns_at_a_receiver() {
     // When the account with the backlog was served last, then the other one comes first
     let mut turns = RoundRobinOrder::default();
     turns.record_served((receiver, Some(owner())));
-    let order: Vec<_> = rebalanced.due(at(9), &turns, 16, |_, _, _| true).iter().map(|due| due.queue.clone()).collect();
+    let order: Vec<_> =
+        rebalanced.due(at(9), &turns, 16, |_| true, |_, _, _| true).iter().map(|due| due.queue.clone()).collect();
     assert_eq!(order, [4, 0, 1, 2, 3].map(|nth| DeliveryQueueId::Task(task(nth))));
 }
 
@@ -169,7 +180,7 @@ fn contents_are_kept_for_a_bounded_number_of_deliveries() {
     }
     assert_eq!((deliveries.content_count, deliveries.pending_count()), (CONTENTS_MAX, 2 * CONTENTS_MAX));
     let without_content = deliveries
-        .due(at(9), &RoundRobinOrder::default(), 16, |_, _, _| true)
+        .due(at(9), &RoundRobinOrder::default(), 16, |_| true, |_, _, _| true)
         .iter()
         .filter(|due| matches!(due.content, DueContent::Task(_, None)))
         .count();
@@ -253,7 +264,8 @@ fn a_disabled_webhook_keeps_its_deliveries_and_a_removed_one_loses_them() {
     assert_eq!((due(&deliveries, 9).len(), deliveries.pending_count()), (0, 1));
     let moved = WebhookChange { is_enabled: Some(true), url: Some(url("b.example")), ..WebhookChange::default() };
     revise(&mut deliveries, moved);
-    let selected = deliveries.due(at(9), &RoundRobinOrder::default(), 16, |_, _, receiver| receiver == "b.example:80");
+    let selected =
+        deliveries.due(at(9), &RoundRobinOrder::default(), 16, |_| true, |_, _, receiver| receiver == "b.example:80");
     assert!(matches!(&selected[..], [DueDelivery { content: DueContent::Registry { .. }, .. }]), "{selected:?}");
 
     apply_publisher(&mut deliveries, 4, &PublisherEvent::WebhookRemoved { webhook: webhook.id });
@@ -286,7 +298,7 @@ fn a_corrected_url_is_tried_at_once_and_a_test_does_not_wait() {
     let change = WebhookChange { url: Some(url("b.example")), account, ..WebhookChange::default() };
     apply_publisher(&mut deliveries, 6, &PublisherEvent::WebhookRevised { webhook: webhook.id, change });
     assert_eq!(due(&deliveries, 9).len(), 3);
-    let selected = deliveries.due(at(9), &RoundRobinOrder::default(), 16, |_, owner, _| owner == account);
+    let selected = deliveries.due(at(9), &RoundRobinOrder::default(), 16, |_| true, |_, owner, _| owner == account);
     assert_eq!(selected.len(), 3);
 }
 
@@ -326,4 +338,21 @@ fn the_history_of_a_webhook_is_bounded_and_keeps_what_is_pending() {
         succeed_event(&mut deliveries, delivery, webhook.id);
     }
     assert_eq!(deliveries.for_webhook(webhook.id).count(), registry::HISTORY_MAX);
+}
+
+#[test]
+fn queues_of_other_nodes_do_not_count_as_rejected_offers() {
+    // Given many tasks with deliveries for one receiver, of which this node has the last one
+    let mut deliveries = Deliveries::default();
+    for task in 1..=50 {
+        completed_task(&mut deliveries, TaskId(Uuid::from_u128(task)), "a.example");
+    }
+    let all = deliveries.due(at(9), &RoundRobinOrder::default(), 100, |_| true, |_, _, _| true);
+    let last = all.last().expect("a delivery").queue.clone();
+
+    // When it looks for work with few rejections
+    let own = deliveries.due(at(9), &RoundRobinOrder::default(), 2, |queue| *queue == last, |_, _, _| true);
+
+    // Then it finds its own
+    assert_eq!(own.iter().map(|due| &due.queue).collect::<Vec<_>>(), [&last]);
 }

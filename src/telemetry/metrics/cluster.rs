@@ -134,7 +134,11 @@ impl ClusterReadings {
             "Nodes whose log has other events than that of this one",
             self.nodes_differing as u64,
         );
-        add_gauge("owner", "1 if this node runs jobs and sends webhooks", u64::from(self.is_owner));
+        add_gauge(
+            "owner",
+            "1 if this node does the work that is not shared: videos, jobs of remote vendors, removal of files",
+            u64::from(self.is_owner),
+        );
         add_gauge("stopped", "1 if this node applies no more groups until it is repaired", u64::from(self.is_stopped));
 
         let mut add_seconds = |name: &str, help: &str, value: Duration| {
