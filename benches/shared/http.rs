@@ -151,13 +151,23 @@ pub fn load(
     time: Duration,
     next: impl Fn(usize, u64) -> Vec<u8> + Clone + 'static,
 ) -> Measured {
+    load_of_all(&[address], connections, time, next)
+}
+
+/// Like [`load`], with the connections spread over several servers.
+pub fn load_of_all(
+    addresses: &[&str],
+    connections: usize,
+    time: Duration,
+    next: impl Fn(usize, u64) -> Vec<u8> + Clone + 'static,
+) -> Measured {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let local = tokio::task::LocalSet::new();
-    let address = address.to_owned();
+    let addresses: Vec<_> = addresses.iter().map(|address| (*address).to_owned()).collect();
     local.block_on(&runtime, async move {
         let mut opened = Vec::new();
-        for _ in 0..connections {
-            opened.push(Connection::open(&address).await);
+        for address in addresses.iter().cycle().take(connections) {
+            opened.push(Connection::open(address).await);
         }
         let (started, end) = (Instant::now(), Instant::now() + time);
         let clients = opened.into_iter().enumerate().map(|(client, connection)| {

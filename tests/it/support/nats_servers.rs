@@ -103,6 +103,13 @@ impl NatsServers {
         options
     }
 
+    /// Processes of the servers that run.
+    #[allow(dead_code, reason = "for benches/cluster")]
+    pub fn process_ids(&self) -> Vec<u32> {
+        let running = self.servers.iter().filter_map(|server| server.process.as_ref());
+        running.filter_map(|process| u32::try_from(process.server.as_raw_nonzero().get()).ok()).collect()
+    }
+
     /// Index of the server that leads a stream.
     pub fn leader_of(&self, stream: &str) -> usize {
         eventually_blocking(format!("stream {stream} has a leader"), || {

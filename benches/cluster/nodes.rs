@@ -1,0 +1,142 @@
+//! The nodes of the measured cluster, and what they contain.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::http::{Connection, request, send_all};
+use crate::nats_servers::{NatsServerSettings, NatsServers};
+use crate::service::{Service, TOKEN, block_on, processor_time_of};
+use crate::{MEMBERS, REGISTRY_NODES};
+
+/// Length of a changelog, for events of about 400 bytes.
+const CHANGELOG: usize = 300;
+
+/// Fills a registry with the nodes that are changed.
+pub fn fill(address: &str) {
+    block_on(async {
+        let publisher = request("POST", "/publishers", TOKEN, r#"{"id": "acme"}"#);
+        send_all(address, vec![vec![publisher].into_iter()]).await;
+        let create = |number: usize| {
+            let node = request("POST", "/publishers/acme/nodes", TOKEN, &format!(r#"{{"id": "node-{number}"}}"#));
+            let version = r#"{"version": "1.0.0"}"#;
+            [node, request("POST", &format!("/publishers/acme/nodes/node-{number}/versions"), TOKEN, version)]
+        };
+        let all: Vec<_> = (0..REGISTRY_NODES).flat_map(create).collect();
+        send_all(address, vec![all.into_iter()]).await;
+    });
+}
+
+/// Change of a version to a text that differs from the previous one. Clients do not share nodes.
+pub fn change(client: usize, turn: u64) -> Vec<u8> {
+    let of_client = REGISTRY_NODES / 64;
+    let number = client * of_client + usize::try_from(turn).unwrap_or(0) % of_client;
+    let letter = char::from(b'a' + u8::try_from(turn % 26).unwrap_or(0));
+    let body = serde_json::json!({"changelog": letter.to_string().repeat(CHANGELOG)}).to_string();
+    request("PUT", &format!("/publishers/acme/nodes/node-{number}/versions/1.0.0"), TOKEN, &body)
+}
+
+/// A cluster whose nodes are started one after the other.
+pub struct BenchCluster {
+    servers: NatsServers,
+    root: PathBuf,
+    settings: Vec<(String, String)>,
+    pub nodes: Vec<Option<Service>>,
+}
+
+impl BenchCluster {
+    /// Makes the data directories of the nodes; none runs.
+    pub fn init(root: &Path, sync_interval: &str) -> Self {
+        // Lives as long as the benchmark.
+        let sync_interval = String::leak(sync_interval.to_owned());
+        let servers = NatsServers::start_with(NatsServerSettings { sync_interval, ..NatsServerSettings::default() });
+        let options = servers.options();
+        let files = root.join("files");
+        std::fs::create_dir(&files).expect("a directory");
+        let mut settings = vec![
+            ("MEDIARY_CLUSTER__ENGINE".to_owned(), options.servers.join(",")),
+            ("MEDIARY_CLUSTER__FILES".to_owned(), files.display().to_string()),
+        ];
+        if sync_interval == "always" {
+            settings.push(("MEDIARY_CLUSTER__MONITOR".to_owned(), options.monitors.join(",")));
+        }
+
+        let cluster = Self { servers, root: root.to_owned(), settings, nodes: Vec::new() };
+        let first = Service::start(&cluster.data_dir(0), 0);
+        fill(&first.address);
+        first.stop();
+        cluster.run(&cluster.data_dir(0), &["cluster", "init"]);
+        let backup = cluster.backup();
+        cluster.run(&cluster.data_dir(0), &["backup", &backup]);
+        (1..=MEMBERS).for_each(|node| cluster.run(&cluster.data_dir(node), &["restore", &backup]));
+        cluster
+    }
+
+    fn data_dir(&self, node: usize) -> PathBuf {
+        self.root.join(format!("node-{node}"))
+    }
+
+    fn backup(&self) -> String {
+        self.root.join("backup").display().to_string()
+    }
+
+    fn run(&self, data_dir: &Path, arguments: &[&str]) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
+        command.arg("--data-dir").arg(data_dir).args(arguments).envs(self.settings.iter().cloned());
+        let output = command.output().expect("the program starts");
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Starts nodes until so many run.
+    pub fn start_up_to(&mut self, members: usize) {
+        while self.nodes.len() < members {
+            let node = self.start(self.nodes.len());
+            self.nodes.push(Some(node));
+        }
+    }
+
+    pub fn start(&self, node: usize) -> Service {
+        Service::start_with(&self.data_dir(node), 0, None, &self.settings)
+    }
+
+    pub fn addresses(&self) -> Vec<&str> {
+        self.nodes.iter().flatten().map(|node| node.address.as_str()).collect()
+    }
+
+    /// Processor time of all nodes in seconds.
+    pub fn node_time(&self) -> f64 {
+        self.nodes.iter().flatten().map(Service::processor_time).sum()
+    }
+
+    /// Processor time of all servers in seconds.
+    pub fn server_time(&self) -> f64 {
+        self.servers.process_ids().into_iter().map(processor_time_of).sum()
+    }
+
+    /// Starts one more node on the first backup; returns how many events it applied until it was ready, and its time.
+    pub fn join_another(&self) -> (u64, Duration) {
+        let before = self.position_of_backup();
+        let joining = self.start(MEMBERS);
+        let events = position(&joining.address) - before;
+        let time = joining.ready_after;
+        joining.stop();
+        (events, time)
+    }
+
+    fn position_of_backup(&self) -> u64 {
+        let text = std::fs::read_to_string(self.data_dir(0).join("cluster.json")).expect("a member of a cluster");
+        let membership: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        membership["base"][0].as_u64().expect("a position")
+    }
+}
+
+/// Position of the log of a node.
+fn position(address: &str) -> u64 {
+    let text = block_on(async {
+        let mut connection = Connection::open(address).await;
+        let answer = connection.exchange(&request("GET", "/metrics", "", "")).await;
+        String::from_utf8_lossy(answer.body).into_owned()
+    });
+    let value = text.lines().find_map(|line| line.strip_prefix("mediary_log_position "));
+    value.expect("a position").parse().expect("a number")
+}

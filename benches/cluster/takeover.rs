@@ -1,0 +1,68 @@
+//! Time until another node does the work of one that was killed.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::http::{Connection, request};
+use crate::median;
+use crate::nodes::BenchCluster;
+use crate::service::{TOKEN, block_on};
+
+/// A short video: videos are the work of one node.
+const JOB: &str = r#"{"model": "vq2-turbo", "prompt": "a red ball", "duration": 1}"#;
+const SUBMIT: &str = "/proxy/videovendor/start-end2video";
+/// Longest time for a task.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Kills the owner several times, and prints how long tasks take that are submitted then.
+pub fn measure(cluster: &mut BenchCluster, times: usize) {
+    let calm: Vec<_> = (0..times).map(|_| run_task(&cluster.addresses())).collect();
+    let mut after_kill = Vec::new();
+    for _ in 0..times {
+        let owner = owner(cluster.addresses()[0]);
+        let index = cluster.nodes.iter().position(|node| node.as_ref().is_some_and(|node| node.address == owner));
+        let index = index.expect("one of the nodes is the owner");
+        // Dropping kills it.
+        drop(cluster.nodes[index].take());
+        after_kill.push(run_task(&cluster.addresses()));
+        let again = cluster.start(index);
+        cluster.nodes[index] = Some(again);
+        std::thread::sleep(Duration::from_secs(6));
+    }
+    let (calm, after_kill) = (median(calm), median(after_kill));
+    println!("A video takes {calm:.1} s, and {after_kill:.1} s if the owner was killed just before.");
+}
+
+/// Submits a task to the first node; returns the seconds until it is completed.
+fn run_task(addresses: &[&str]) -> f64 {
+    let submitted_at = Instant::now();
+    let created = exchange(addresses[0], &request("POST", SUBMIT, TOKEN, JOB));
+    let id = created["task_id"].as_str().expect("a task").to_owned();
+    loop {
+        let task = exchange(addresses[0], &request("GET", &format!("/tasks/{id}"), TOKEN, ""));
+        match task["state"].as_str() {
+            Some("COMPLETED") => return submitted_at.elapsed().as_secs_f64(),
+            Some("FAILED") => panic!("{task}"),
+            _ => assert!(submitted_at.elapsed() < PATIENCE, "{task}"),
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Address of the owner, as a node sees it.
+fn owner(address: &str) -> String {
+    let state = exchange(address, &request("GET", "/admin/state", TOKEN, ""));
+    let nodes = state["cluster"]["nodes"].as_array().expect("nodes");
+    let owner = nodes.iter().find(|node| node["owner"] == true).expect("an owner");
+    owner["url"].as_str().and_then(|url| url.strip_prefix("http://")).expect("a URL").trim_end_matches('/').to_owned()
+}
+
+fn exchange(address: &str, request: &[u8]) -> Value {
+    block_on(async {
+        let mut connection = Connection::open(address).await;
+        let answer = connection.exchange(request).await;
+        assert!((200..300).contains(&answer.status), "{}\n{}", answer.head, String::from_utf8_lossy(answer.body));
+        serde_json::from_slice(answer.body).expect("JSON")
+    })
+}
