@@ -38,8 +38,10 @@ use crate::telemetry::metrics::ClusterMetrics;
 
 pub(super) mod beats;
 mod setup;
+mod verify;
 
 pub use setup::{init_cluster, leave_cluster};
+pub use verify::{EngineContents, verify_engine};
 
 /// Interval of messages while a start waits for the engine.
 const WAIT_REPORT_INTERVAL: Duration = Duration::from_secs(10);

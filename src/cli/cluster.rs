@@ -6,7 +6,8 @@ use clap::Subcommand;
 use super::client::cluster_status;
 use super::client::service::ServiceArguments;
 use super::{CliError, DirectoryFlags, SettingFlags, existing_data_dir, print};
-use crate::app::{connect_engine, create_engine, init_cluster, leave_cluster};
+use crate::app::{EngineContents, connect_engine, create_engine, init_cluster, leave_cluster, verify_engine};
+use crate::cluster::membership::Membership;
 use crate::config::Settings;
 use crate::environment::Environment;
 
@@ -14,6 +15,7 @@ pub(super) const HELP: &str = "\
 Examples:
   mediary cluster init --config /etc/mediary.toml
   mediary cluster status
+  mediary cluster verify --config /etc/mediary.toml
   mediary cluster leave --config /etc/mediary.toml
 
 The settings in [cluster] name the engine and the directory that all nodes mount. `mediary config
@@ -30,6 +32,13 @@ Examples:
   mediary cluster status
   mediary cluster status --url https://media.example.org --json";
 
+const VERIFY_HELP: &str = "\
+Examples:
+  mediary cluster verify --config /etc/mediary.toml
+
+Nodes may run meanwhile. The exit status is 1 if groups are missing or damaged, or if nodes had
+different logs. `mediary audit verify` checks the log of a node.";
+
 const LEAVE_HELP: &str = "\
 Examples:
   mediary cluster leave --config /etc/mediary.toml
@@ -45,6 +54,9 @@ pub(super) enum ClusterCommand {
     /// Show the nodes as a running one sees them
     #[command(after_help = STATUS_HELP)]
     Status(ServiceArguments),
+    /// Read everything that the engine has, and check it
+    #[command(after_help = VERIFY_HELP)]
+    Verify(DirectoryFlags),
     /// Take the data directory of the last node out of its cluster, and end the cluster
     #[command(after_help = LEAVE_HELP)]
     Leave(DirectoryFlags),
@@ -54,6 +66,7 @@ pub(super) fn run(command: ClusterCommand, outer: SettingFlags) -> Result<(), Cl
     match command {
         ClusterCommand::Init(directory) => Ok(init(&directory.settings(outer)?)?),
         ClusterCommand::Status(service) => cluster_status::run(&service),
+        ClusterCommand::Verify(directory) => verify(&directory.settings(outer)?),
         ClusterCommand::Leave(directory) => Ok(leave(&directory.settings(outer)?)?),
     }
 }
@@ -86,4 +99,22 @@ fn leave(settings: &Settings) -> anyhow::Result<()> {
         settings.data_dir.display()
     );
     print(&text).context("cannot write to stdout")
+}
+
+fn verify(settings: &Settings) -> Result<(), CliError> {
+    check_settings(settings)?;
+    let Some(membership) = Membership::read(&settings.data_dir).context("cannot read cluster.json")? else {
+        return Err(anyhow::anyhow!("{} is no node of a cluster", settings.data_dir.display()).into());
+    };
+    let log_id = membership.log_id();
+    let contents = connect_engine(&settings.cluster, log_id).and_then(|engine| verify_engine(&*engine));
+    let EngineContents { groups, proposals, bytes, findings } = contents.map_err(CliError::VerificationIncomplete)?;
+
+    let mebibytes = bytes >> 20;
+    let counted = format!("log {log_id}: {groups} groups with {proposals} proposed changes, {mebibytes} MiB");
+    let sound = "All groups can be read, and the nodes that sent them had the same log.".to_owned();
+    let damage = findings.iter().map(|finding| format!("DAMAGED: {finding}"));
+    let lines = std::iter::once(counted).chain(findings.is_empty().then_some(sound)).chain(damage);
+    print(&lines.map(|line| line + "\n").collect::<String>()).context("cannot write to stdout")?;
+    if findings.is_empty() { Ok(()) } else { Err(CliError::DamageFound) }
 }

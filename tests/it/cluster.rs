@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use mediary::app::{App, leave_cluster};
+use mediary::app::{App, leave_cluster, verify_engine};
 use mediary::environment::Environment;
+use mediary::events::journal::ChainHash;
 use mediary::events::log::EventLog;
 use mediary::events::shared::engine::Engine;
+use mediary::events::shared::format::Group;
 use mediary::events::shared::memory_engine::{EngineFaults, MemoryEngine};
 use mediary::events::stream::Position;
 use mediary::outbound::address::AllowEntry;
@@ -587,4 +589,40 @@ async fn a_vendor_webhook_reaches_the_node_that_polls() {
     // Then the job ends long before the next poll
     completed(&cluster.nodes[1], &user.token, &task).await;
     cluster.stop().await;
+}
+
+#[actix_web::test]
+async fn verify_reads_the_engine_and_tells_what_is_wrong() {
+    // Given a cluster whose nodes have made changes
+    let cluster = TestCluster::start(2).await;
+    let alice = cluster.nodes[0].user("alice").await;
+    cluster.settle().await;
+    cluster.nodes[1].publisher("acme", &alice).await;
+    let engine = cluster.engine.clone();
+    cluster.stop().await;
+
+    // Then the engine is sound
+    let contents = verify_engine(&engine).unwrap();
+    assert_eq!((contents.groups, &contents.findings[..]), (engine.groups().len() as u64, &[][..]));
+    assert!(contents.proposals >= 3 && contents.bytes > 300, "{contents:?}");
+
+    // When it has damaged bytes, and the group of a node with another log
+    let last = engine.groups().len() as u64;
+    let of_other = |chain: u8| Group {
+        session: uuid::Uuid::from_u128(7),
+        counter: u64::from(chain),
+        sequence_seen: last,
+        chain_seen: ChainHash([chain; 32]),
+        entries: Vec::new(),
+    };
+    engine.store(b"damaged".to_vec());
+    engine.store(of_other(1).encode().unwrap());
+    engine.store(of_other(2).encode().unwrap());
+
+    // Then both are told
+    let findings = verify_engine(&engine).unwrap().findings;
+    assert_eq!(findings.len(), 2, "{findings:?}");
+    assert!(findings[0].starts_with(&format!("group {} cannot be read", last + 1)), "{findings:?}");
+    let differing = format!("groups {} and {} had different logs after group {last}", last + 2, last + 3);
+    assert!(findings[1].contains(&differing), "{findings:?}");
 }

@@ -19,7 +19,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-use self::clients::{ChaosClient, Command, read_counters, submit_tasks};
+use self::clients::{ChaosClient, Command, read_counters, read_latest_counters, submit_tasks};
 use self::faults::{Fault, FaultyParts};
 use super::{NODES, NodeDirectories, get, post};
 use crate::support::eventually::{eventually_within, within};
@@ -36,6 +36,8 @@ mod faults;
 const CLIENTS: usize = 12;
 /// Clients that submit tasks.
 const SUBMITTERS: usize = 2;
+/// Clients that read the latest state.
+const READERS: usize = 3;
 /// Publishers and nodes that all clients change.
 const SHARED: usize = 6;
 /// Duration of a job at the vendor.
@@ -55,6 +57,10 @@ pub struct ChaosWorld {
     is_over: AtomicBool,
     /// Greatest value of each counter that each node has acknowledged or shown.
     seen: Vec<Vec<AtomicU64>>,
+    /// Greatest value of each counter that any node has acknowledged, or shown as the latest.
+    latest: Vec<AtomicU64>,
+    /// Number of reads at the latest position.
+    latest_reads: AtomicU64,
     /// Node and time of every acknowledgement.
     acknowledgements: Mutex<Vec<(usize, Instant)>>,
     /// Number of attempts that were repeated, by their result.
@@ -175,6 +181,8 @@ async fn nothing_is_lost_or_doubled_over_faults_of_nodes_and_servers() {
         urls: Mutex::new(nodes.iter().map(|node| node.url("")).collect()),
         is_over: AtomicBool::new(false),
         seen: (0..NODES).map(|_| seen()).collect(),
+        latest: seen(),
+        latest_reads: AtomicU64::new(0),
         acknowledgements: Mutex::default(),
         retries: Mutex::default(),
         reads: AtomicU64::new(0),
@@ -189,7 +197,10 @@ async fn nothing_is_lost_or_doubled_over_faults_of_nodes_and_servers() {
     let submitting: Vec<_> = (0..SUBMITTERS)
         .map(|index| actix_web::rt::spawn(submit_tasks(index, seed, world.clone(), receiver.url("/hook"))))
         .collect();
-    let reading: Vec<_> = (0..NODES).map(|node| actix_web::rt::spawn(read_counters(node, world.clone()))).collect();
+    let reading = (0..NODES).map(|node| actix_web::rt::spawn(read_counters(node, world.clone())));
+    let reading_latest =
+        (0..READERS).map(|index| actix_web::rt::spawn(read_latest_counters(index, seed, world.clone())));
+    let reading: Vec<_> = reading.chain(reading_latest).collect();
     let parts = FaultyParts {
         cluster: cluster.clone(),
         vendor: vendor.base(),
@@ -238,7 +249,9 @@ async fn nothing_is_lost_or_doubled_over_faults_of_nodes_and_servers() {
 
 fn print_figures(world: &ChaosWorld, commands: &[Command], events: usize, outcome: &str) {
     let reads = world.reads.load(Ordering::SeqCst);
-    println!("{} commands acknowledged, {events} events, {reads} reads compared", commands.len());
+    let latest_reads = world.latest_reads.load(Ordering::SeqCst);
+    println!("{} commands acknowledged, {events} events", commands.len());
+    println!("{reads} reads of a node compared with what it had shown, {latest_reads} with what any node had");
     println!("{outcome}");
     println!("repeated attempts: {:?}", world.retries.lock());
 

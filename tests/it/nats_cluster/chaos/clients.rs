@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rand::Rng;
 use rand::rngs::StdRng;
+use reqwest::header::HeaderValue;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
@@ -17,6 +18,7 @@ use crate::support::client;
 use crate::support::picture::base64_png;
 use crate::support::process::TOKEN;
 
+const LOG_POSITION: &str = "x-log-position";
 /// Time for an answer, after which it counts as lost.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause between two tasks of a submitter.
@@ -41,6 +43,14 @@ pub fn shared_node(number: usize) -> String {
     format!("shared-node-{number}")
 }
 
+/// Answer to a command.
+struct Acknowledgement {
+    body: Value,
+    /// The node that answered, and its position then.
+    node: usize,
+    position: HeaderValue,
+}
+
 /// Request that is sent until it is answered.
 struct KeyedRequest {
     method: Method,
@@ -51,22 +61,21 @@ struct KeyedRequest {
 }
 
 impl KeyedRequest {
-    /// Sends the request until it is answered, first to this node, then to any; returns the body and the node that
-    /// answered.
+    /// Sends the request until it is answered, first to this node, then to any.
     async fn acknowledged(
         &self,
         client: &Client,
         world: &ChaosWorld,
         mut node: usize,
         rng: &mut StdRng,
-    ) -> (Value, usize) {
+    ) -> Acknowledgement {
         let deadline = Instant::now() + COMMAND_DEADLINE;
         let mut last = String::new();
         while Instant::now() < deadline {
             match self.attempt(client, &world.url(node)).await {
-                Ok(body) => {
+                Ok((body, position)) => {
                     world.acknowledgements.lock().push((node, Instant::now()));
-                    return (body, node);
+                    return Acknowledgement { body, node, position };
                 }
                 Err(result) => {
                     world.note_retry(&result);
@@ -80,15 +89,16 @@ impl KeyedRequest {
     }
 
     /// Sends the request once. Panics if the answer says that it will never succeed.
-    async fn attempt(&self, client: &Client, base: &str) -> Result<Value, String> {
+    async fn attempt(&self, client: &Client, base: &str) -> Result<(Value, HeaderValue), String> {
         let request = client.request(self.method.clone(), format!("{base}{}", self.path)).bearer_auth(&self.token);
         let request = request.header(KEY, &self.key).json(&self.body).timeout(ANSWER_TIMEOUT);
         let response = request.send().await.map_err(|error| reason_of(&error))?;
         let status = response.status().as_u16();
         let is_temporary = response.headers().contains_key("retry-after");
+        let position = response.headers().get(LOG_POSITION).cloned();
         let body = json_of(response).await.ok_or("connection lost")?;
         match status {
-            200 | 201 => Ok(body),
+            200 | 201 => Ok((body, position.expect("every response has a position"))),
             409 | 429 | 503 if is_temporary => Err(format!("{status} {}", body["error"].as_str().unwrap_or_default())),
             _ => panic!("{} {} {}: {status}: {body}", self.method, self.path, self.body),
         }
@@ -153,25 +163,34 @@ impl ChaosClient {
         let is_counter = path.ends_with(&counter(self.index));
         let key = format!("chaos-{marker}");
         let request = KeyedRequest { method, path, body, key, token: TOKEN.to_owned() };
-        let (_, node) = request.acknowledged(&self.client, &self.world, self.index % NODES, &mut self.rng).await;
+        let Acknowledgement { node, position, .. } =
+            request.acknowledged(&self.client, &self.world, self.index % NODES, &mut self.rng).await;
 
         if is_counter {
             self.world.seen[node][self.index].fetch_max(self.count, Ordering::SeqCst);
+            self.world.latest[self.index].fetch_max(self.count, Ordering::SeqCst);
         }
-        match event {
-            "PublisherCreated" => self.check_present(node, &format!("/publishers/{marker}")).await,
-            "NodeCreated" => self.check_present(node, &format!("/nodes/{marker}")).await,
-            _ => {}
-        }
+        let created = match event {
+            "PublisherCreated" => format!("/publishers/{marker}"),
+            "NodeCreated" => format!("/nodes/{marker}"),
+            _ => return self.commands.push(Command { event, marker }),
+        };
+        self.check_present(node, &created, None).await;
+        let other = self.rng.gen_range(0..NODES);
+        self.check_present(other, &created, Some(position)).await;
         self.commands.push(Command { event, marker });
     }
 
-    /// Checks that the node that acknowledged a creation shows it, if it answers.
-    async fn check_present(&self, node: usize, path: &str) {
-        let url = format!("{}{path}", self.world.url(node));
-        let Ok(response) = self.client.get(url).timeout(ANSWER_TIMEOUT).send().await else { return };
+    /// Checks that a node shows what was created, if it answers: the one that acknowledged it, or any that gets the
+    /// position.
+    async fn check_present(&self, node: usize, path: &str, position: Option<HeaderValue>) {
+        let mut request = self.client.get(format!("{}{path}", self.world.url(node))).timeout(ANSWER_TIMEOUT);
+        if let Some(position) = &position {
+            request = request.header(LOG_POSITION, position);
+        }
+        let Ok(response) = request.send().await else { return };
         let status = response.status().as_u16();
-        assert!(status == 200 || status == 503, "{path}: {status} on node {node}, which has acknowledged it");
+        assert!(status == 200 || status == 503, "{path}: {status} on node {node} at {position:?}");
         self.world.reads.fetch_add(1, Ordering::SeqCst);
     }
 }
@@ -189,14 +208,42 @@ pub async fn read_counters(node: usize, world: Arc<ChaosWorld>) {
             }
             assert_eq!(response.status(), 200);
             let Some(publisher) = json_of(response).await else { continue };
-            let name = publisher["name"].as_str().unwrap_or_default();
-            let value = name.split(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0);
-            assert!(value >= at_least, "node {node} shows {name:?} after {at_least}");
+            let value = value_of(&publisher);
+            assert!(value >= at_least, "node {node} shows {publisher} after {at_least}");
             world.seen[node][index].fetch_max(value, Ordering::SeqCst);
             world.reads.fetch_add(1, Ordering::SeqCst);
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Reads the counters on any node, at the latest position, and checks that they are linearizable: each has one writer and only
+/// grows, so a read must show at least what was acknowledged or read anywhere before it began.
+pub async fn read_latest_counters(index: usize, seed: u64, world: Arc<ChaosWorld>) {
+    let (client, mut rng) = (client(), client_rng(seed, 2 * CLIENTS + index));
+    while !world.is_over() {
+        let (node, index) = (rng.gen_range(0..NODES), rng.gen_range(0..CLIENTS));
+        let at_least = world.latest[index].load(Ordering::SeqCst);
+        let url = format!("{}/publishers/{}", world.url(node), counter(index));
+        let request = client.get(url).header(LOG_POSITION, "latest").timeout(ANSWER_TIMEOUT);
+        let response = request.send().await.ok().filter(|response| response.status() == 200);
+        if let Some(publisher) = match response {
+            Some(response) => json_of(response).await,
+            None => None,
+        } {
+            let value = value_of(&publisher);
+            assert!(value >= at_least, "node {node} shows {publisher} after {at_least}");
+            world.latest[index].fetch_max(value, Ordering::SeqCst);
+            world.latest_reads.fetch_add(1, Ordering::SeqCst);
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Value of a counter: the first word of the publisher's name.
+fn value_of(publisher: &Value) -> u64 {
+    let name = publisher["name"].as_str().unwrap_or_default();
+    name.split(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 /// Submits tasks until the faults are over; returns their ids.
@@ -216,7 +263,7 @@ pub async fn submit_tasks(index: usize, seed: u64, world: Arc<ChaosWorld>, webho
             token: world.user_token.clone(),
         };
         let node = rng.gen_range(0..NODES);
-        let (task, _) = request.acknowledged(&client, &world, node, &mut rng).await;
+        let task = request.acknowledged(&client, &world, node, &mut rng).await.body;
         tasks.push(task["data"]["task_id"].as_str().unwrap().to_owned());
         tokio::time::sleep(TASK_INTERVAL).await;
     }

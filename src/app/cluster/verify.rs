@@ -1,0 +1,93 @@
+//! `mediary cluster verify`: reads everything that the engine has.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use crate::events::journal::ChainHash;
+use crate::events::shared::engine::{Engine, EngineSignal};
+use crate::events::shared::format::Group;
+
+/// Time without a group after which the engine counts as silent.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Number of groups whose chain hashes are kept for comparison.
+const CHAINS_MAX: usize = 100_000;
+/// Number of findings that are told.
+const FINDINGS_MAX: usize = 20;
+
+/// What the engine has.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct EngineContents {
+    pub groups: u64,
+    /// Changes that nodes have proposed.
+    pub proposals: u64,
+    pub bytes: u64,
+    /// What is wrong, the first ones.
+    pub findings: Vec<String>,
+}
+
+/// Reads all groups up to the last one, and compares what their nodes had seen.
+///
+/// # Errors
+/// If the engine does not respond, or lacks groups.
+pub fn verify_engine(engine: &dyn Engine) -> anyhow::Result<EngineContents> {
+    let last = engine.last()?;
+    let mut reading = EngineReading::default();
+    if last == 0 {
+        return Ok(reading.contents);
+    }
+
+    let mut heard_at = Instant::now();
+    engine.follow(0, &mut |signal| {
+        let EngineSignal::Group { sequence, group } = signal else {
+            return if heard_at.elapsed() < PATIENCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+        };
+        heard_at = Instant::now();
+        reading.read(sequence, &group);
+        if sequence == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    let groups = reading.contents.groups;
+    anyhow::ensure!(groups == last, "the engine stopped to respond after group {groups} of {last}");
+    Ok(reading.contents)
+}
+
+#[derive(Default)]
+struct EngineReading {
+    contents: EngineContents,
+    /// Chain hashes that nodes had after one of the last groups, and the group that told of each first.
+    chains: BTreeMap<u64, (ChainHash, u64)>,
+}
+
+impl EngineReading {
+    fn read(&mut self, sequence: u64, bytes: &[u8]) {
+        self.contents.groups += 1;
+        self.contents.bytes += bytes.len() as u64;
+        let group = match Group::decode(bytes) {
+            Ok(group) => group,
+            Err(error) => return self.find(format!("group {sequence} cannot be read: {error}")),
+        };
+        self.contents.proposals += group.entries.len() as u64;
+
+        let Group { sequence_seen, chain_seen, .. } = group;
+        let (chain, by) = *self.chains.entry(sequence_seen).or_insert((chain_seen, sequence));
+        if self.chains.len() > CHAINS_MAX {
+            self.chains.pop_first();
+        }
+        if chain != chain_seen {
+            self.find(format!(
+                "the nodes of groups {by} and {sequence} had different logs after group {sequence_seen}"
+            ));
+        }
+        if sequence_seen >= sequence {
+            self.find(format!(
+                "the node of group {sequence} had seen group {sequence_seen}, which does not precede it"
+            ));
+        }
+    }
+
+    fn find(&mut self, finding: String) {
+        if self.contents.findings.len() < FINDINGS_MAX {
+            self.contents.findings.push(finding);
+        }
+    }
+}
