@@ -26,8 +26,8 @@ use crate::environment::Environment;
 use crate::events::envelope::EncodedCommit;
 use crate::events::log::{EventLog, LogFailure};
 use crate::events::shared::checkpoint::EngineCheckpoint;
-use crate::events::shared::engine::{Engine, EngineIncidents};
-use crate::events::shared::nats::{NatsEngine, NatsOpenError, NatsOptions};
+use crate::events::shared::engine::{Engine, EngineIncidents, EngineOpenError};
+use crate::events::shared::nats::{NatsEngine, NatsOptions};
 use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use crate::events::sled_log::SledLog;
 use crate::http::api::state::{ClusterView, ClusterViewer, NodeView};
@@ -100,8 +100,8 @@ pub(super) fn open_engine(settings: &ClusterSettings, log_id: Uuid) -> Result<Ar
     loop {
         match NatsEngine::open(options.clone(), log_id) {
             Ok(engine) => return Ok(Arc::new(engine)),
-            Err(error @ NatsOpenError::Unsuitable(_)) => return Err(StartError::part("the engine", &error)),
-            Err(error @ NatsOpenError::Unreachable(_)) => {
+            Err(error @ EngineOpenError::Unsuitable(_)) => return Err(StartError::part("the engine", &error)),
+            Err(error @ EngineOpenError::Unreachable(_)) => {
                 tracing::warn!(%error, "engine does not respond, waiting for it");
                 thread::sleep(ENGINE_RETRY_DELAY);
             }

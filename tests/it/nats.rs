@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
 use mediary::events::log::{EventLog, LogFailure};
-use mediary::events::shared::engine::{Engine, EngineFault, EngineSignal, EngineUnreachable, SendResult};
-use mediary::events::shared::nats::{NatsEngine, NatsOpenError, NatsOptions};
+use mediary::events::shared::engine::{
+    Engine, EngineFault, EngineOpenError, EngineSignal, EngineUnreachable, SendResult,
+};
+use mediary::events::shared::nats::{NatsEngine, NatsOptions};
 use uuid::Uuid;
 
 use crate::log_contract;
@@ -105,9 +107,9 @@ fn stream_name(log_id: Uuid) -> String {
     format!("MDY_{}", log_id.simple())
 }
 
-fn unsuitable(opened: Result<NatsEngine, NatsOpenError>) -> String {
+fn unsuitable(opened: Result<NatsEngine, EngineOpenError>) -> String {
     match opened {
-        Err(NatsOpenError::Unsuitable(reason)) => reason,
+        Err(EngineOpenError::Unsuitable(reason)) => reason,
         Err(other) => panic!("{other:?}"),
         Ok(_) => panic!("it was accepted"),
     }
@@ -217,7 +219,7 @@ fn servers_that_do_not_answer_are_unreachable_not_unsuitable() {
     server.kill(0);
     let opened = NatsEngine::open(server.options(), log_id);
     assert!(
-        matches!(&opened, Err(NatsOpenError::Unreachable(reason)) if reason.contains("127.0.0.1")),
+        matches!(&opened, Err(EngineOpenError::Unreachable(reason)) if reason.contains("127.0.0.1")),
         "{:?}",
         opened.err()
     );

@@ -32,6 +32,17 @@ pub enum EngineSignal {
 #[error("{0}")]
 pub struct EngineUnreachable(pub String);
 
+/// Reason why the engine was not opened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EngineOpenError {
+    /// The servers do not answer; they may later.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The options, the servers or the stored log must be changed first.
+    #[error("{0}")]
+    Unsuitable(String),
+}
+
 /// Reason why the engine must not be used any more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EngineFault {

@@ -4,7 +4,9 @@
 pub mod admission;
 mod applier;
 pub mod checkpoint;
+mod client_thread;
 pub mod engine;
+mod engine_events;
 pub mod format;
 pub mod memory_engine;
 pub mod nats;

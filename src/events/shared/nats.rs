@@ -25,9 +25,12 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::engine::{Engine, EngineFault, EngineIncidents, EngineSignal, EngineUnreachable, SendResult};
-use connection::{NatsConnection, NatsThread};
-use follower::FollowEvent;
+use super::client_thread::ClientThread;
+use super::engine::{
+    Engine, EngineFault, EngineIncidents, EngineOpenError, EngineSignal, EngineUnreachable, SendResult,
+};
+use super::engine_events;
+use connection::NatsConnection;
 use stream::{NatsStream, StreamUse};
 
 /// Options of the connection, and requirements of the stream.
@@ -66,22 +69,11 @@ impl NatsOptions {
     }
 }
 
-/// Reason why the engine was not opened.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NatsOpenError {
-    /// The servers do not answer; they may later.
-    #[error("{0}")]
-    Unreachable(String),
-    /// The options, the servers or the stream must be changed first.
-    #[error("{0}")]
-    Unsuitable(String),
-}
-
 /// A connection to the stream of a log. Dropping it ends its thread.
 pub struct NatsEngine {
     stream: NatsStream,
     ack_timeout: Duration,
-    thread: NatsThread,
+    thread: ClientThread,
 }
 
 impl NatsEngine {
@@ -89,7 +81,7 @@ impl NatsEngine {
     ///
     /// # Errors
     /// If the stream exists, or the servers do not answer or do not meet the requirements.
-    pub fn create(options: NatsOptions, log_id: Uuid) -> Result<Self, NatsOpenError> {
+    pub fn create(options: NatsOptions, log_id: Uuid) -> Result<Self, EngineOpenError> {
         Self::start(options, log_id, StreamUse::Create)
     }
 
@@ -97,15 +89,15 @@ impl NatsEngine {
     ///
     /// # Errors
     /// If there is none, or the servers do not answer or do not meet the requirements.
-    pub fn open(options: NatsOptions, log_id: Uuid) -> Result<Self, NatsOpenError> {
+    pub fn open(options: NatsOptions, log_id: Uuid) -> Result<Self, EngineOpenError> {
         Self::start(options, log_id, StreamUse::Open)
     }
 
-    fn start(options: NatsOptions, log_id: Uuid, stream_use: StreamUse) -> Result<Self, NatsOpenError> {
+    fn start(options: NatsOptions, log_id: Uuid, stream_use: StreamUse) -> Result<Self, EngineOpenError> {
         let failed = |reason: &dyn std::fmt::Display| {
-            NatsOpenError::Unreachable(format!("the NATS client does not start: {reason}"))
+            EngineOpenError::Unreachable(format!("the NATS client does not start: {reason}"))
         };
-        let thread = NatsThread::start().map_err(|error| failed(&error))?;
+        let thread = ClientThread::start("nats-client").map_err(|error| failed(&error))?;
 
         let ack_timeout = options.ack_timeout;
         let opened = thread.run(async move {
@@ -132,18 +124,8 @@ impl Engine for NatsEngine {
     }
 
     fn follow(&self, after: u64, each: &mut dyn FnMut(EngineSignal) -> ControlFlow<()>) -> Result<(), EngineFault> {
-        let mut events = follower::start(&self.thread, self.stream.clone(), after);
-        loop {
-            match events.blocking_recv() {
-                Some(FollowEvent::Signal(signal)) => {
-                    if each(signal).is_break() {
-                        return Ok(());
-                    }
-                }
-                Some(FollowEvent::Fault(fault)) => return Err(fault),
-                None => return Err(EngineFault::Unsuitable(CLIENT_ENDED.to_owned())),
-            }
-        }
+        let events = follower::start(&self.thread, self.stream.clone(), after);
+        engine_events::pass_on(events, each).unwrap_or_else(|| Err(EngineFault::Unsuitable(CLIENT_ENDED.to_owned())))
     }
 
     fn last(&self) -> Result<u64, EngineUnreachable> {
@@ -162,12 +144,8 @@ impl Engine for NatsEngine {
     }
 
     fn listen(&self, each: &mut dyn FnMut(Option<&[u8]>) -> ControlFlow<()>) {
-        let mut messages = announcements::listen(&self.thread, self.stream.clone());
-        while let Some(message) = messages.blocking_recv() {
-            if each(message.as_deref()).is_break() {
-                return;
-            }
-        }
+        let messages = announcements::listen(&self.thread, self.stream.clone());
+        engine_events::pass_on_messages(messages, each);
     }
 }
 

@@ -8,8 +8,8 @@ use futures_util::StreamExt;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use super::connection::NatsThread;
 use super::stream::NatsStream;
+use crate::events::shared::client_thread::ClientThread;
 
 /// Messages that were received and not passed on yet. More are dropped by the client, as any of them may be lost.
 const QUEUE_MAX: usize = 256;
@@ -33,7 +33,7 @@ pub async fn announce(stream: NatsStream, message: Bytes) {
 }
 
 /// Starts to listen. `None` tells that there was no message for a while. It ends when the receiver is dropped.
-pub fn listen(thread: &NatsThread, stream: NatsStream) -> mpsc::Receiver<Option<Bytes>> {
+pub fn listen(thread: &ClientThread, stream: NatsStream) -> mpsc::Receiver<Option<Bytes>> {
     let (messages, receiver) = mpsc::channel(QUEUE_MAX);
     thread.spawn(async move {
         while !messages.is_closed() {

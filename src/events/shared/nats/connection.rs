@@ -1,10 +1,8 @@
-//! The thread of the client, and its connection to the servers.
+//! The connection of the client to the servers.
 
 use std::future::ready;
-use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use async_nats::connection::State;
@@ -12,13 +10,12 @@ use async_nats::{
     Client, ConnectErrorKind, ConnectOptions, Event, ReconnectToServer, Request, RequestErrorKind, Server,
 };
 use bytes::Bytes;
-use tokio::runtime::{Builder, Handle};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 use url::Url;
 
-use super::{NatsOpenError, NatsOptions};
-use crate::events::shared::engine::EngineIncidents;
+use super::NatsOptions;
+use crate::events::shared::engine::{EngineIncidents, EngineOpenError};
 
 /// Interval between two pings. A server that misses two is given up.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
@@ -28,54 +25,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 const IMMEDIATE_ATTEMPTS: usize = 3;
 /// Longest pause between two attempts to connect.
 const RECONNECT_DELAY_MAX: Duration = Duration::from_millis(500);
-
-/// The thread of the client, with a runtime of its own.
-pub struct NatsThread {
-    handle: Handle,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl NatsThread {
-    /// Starts the thread.
-    pub fn start() -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
-        let handle = runtime.handle().clone();
-        let (stop, stopped) = oneshot::channel::<()>();
-        let run = move || {
-            let _ = runtime.block_on(stopped);
-            // Does not wait for a name that is being resolved.
-            runtime.shutdown_background();
-        };
-        let thread = thread::Builder::new().name("nats-client".to_owned()).spawn(run)?;
-        Ok(Self { handle, stop: Some(stop), thread: Some(thread) })
-    }
-
-    /// Runs a future on the thread, and waits for its output; `None` if it panicked or the thread has ended.
-    pub fn run<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Option<T> {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        self.spawn(async move {
-            let _ = sender.send(future.await);
-        });
-        receiver.recv().ok()
-    }
-
-    /// Runs a future on the thread.
-    pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
-        self.handle.spawn(future);
-    }
-}
-
-impl Drop for NatsThread {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("nats client panicked");
-        }
-    }
-}
 
 /// Reason why a request has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -107,7 +56,7 @@ pub struct NatsConnection {
 
 impl NatsConnection {
     /// Connects to one of the servers.
-    pub async fn open(options: &NatsOptions) -> Result<Self, NatsOpenError> {
+    pub async fn open(options: &NatsOptions) -> Result<Self, EngineOpenError> {
         let (count_loss, losses) = watch::channel(0);
         let turn = AtomicUsize::new(0);
         let mut connect = ConnectOptions::new()
@@ -125,7 +74,7 @@ impl NatsConnection {
         if let Some(path) = &options.credentials {
             connect = connect.credentials_file(path).await.map_err(|error| {
                 let path = path.display();
-                NatsOpenError::Unsuitable(format!(
+                EngineOpenError::Unsuitable(format!(
                     "the NATS credentials file {path} is not usable: {error}; it must be a file made by `nsc generate creds`"
                 ))
             })?;
@@ -134,7 +83,7 @@ impl NatsConnection {
         let connected = timeout(CONNECT_TIMEOUT, connect.connect(&options.servers)).await;
         let client = connected
             .map_err(|_| {
-                NatsOpenError::Unreachable(format!("no connection to the NATS servers in {CONNECT_TIMEOUT:?}"))
+                EngineOpenError::Unreachable(format!("no connection to the NATS servers in {CONNECT_TIMEOUT:?}"))
             })?
             .map_err(|error| connect_error(&error, options))?;
         Ok(Self {
@@ -233,20 +182,20 @@ fn note_event(event: &Event, count_loss: &watch::Sender<u64>) {
     }
 }
 
-fn connect_error(error: &async_nats::ConnectError, options: &NatsOptions) -> NatsOpenError {
+fn connect_error(error: &async_nats::ConnectError, options: &NatsOptions) -> EngineOpenError {
     let servers: Vec<_> = options.servers.iter().map(|server| without_password(server)).collect();
     let reason = format!("no connection to the NATS servers {}: {error}", servers.join(", "));
     match error.kind() {
         ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
-            NatsOpenError::Unsuitable(format!("{reason}; set a credentials file that the servers accept"))
+            EngineOpenError::Unsuitable(format!("{reason}; set a credentials file that the servers accept"))
         }
         ConnectErrorKind::ServerParse => {
-            NatsOpenError::Unsuitable(format!("{reason}; write URLs as nats://host:4222 or tls://host:4222"))
+            EngineOpenError::Unsuitable(format!("{reason}; write URLs as nats://host:4222 or tls://host:4222"))
         }
-        ConnectErrorKind::Tls => NatsOpenError::Unsuitable(format!(
+        ConnectErrorKind::Tls => EngineOpenError::Unsuitable(format!(
             "{reason}; the machine must trust the issuer of the servers' certificates"
         )),
-        _ => NatsOpenError::Unreachable(format!("{reason}; check that they run and that their ports are open")),
+        _ => EngineOpenError::Unreachable(format!("{reason}; check that they run and that their ports are open")),
     }
 }
 

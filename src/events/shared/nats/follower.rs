@@ -7,20 +7,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::connection::NatsThread;
 use super::consumer::{NatsConsumer, NatsDelivery};
 use super::leader::{self, LeaderReport};
 use super::stream::NatsStream;
+use crate::events::shared::client_thread::ClientThread;
 use crate::events::shared::engine::{EngineFault, EngineSignal};
+use crate::events::shared::engine_events::{self, FollowEnd, FollowEvent, SignalSender};
 
-/// Groups that were received and not passed on yet.
-const QUEUE_MAX: usize = 16;
 /// Time without a message or heartbeat after which a consumer is given up.
 const CONSUMER_TIMEOUT: Duration = Duration::from_millis(1500);
-/// Longest time between two signals.
-const SIGNAL_INTERVAL: Duration = Duration::from_millis(800);
 /// Pause before the next consumer.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 /// Consumers that must miss a group before it counts as lost.
@@ -28,54 +25,32 @@ const GAP_TRIES: u32 = 3;
 /// Consumers that must miss it if all of them read the same server.
 const GAP_TRIES_ON_ONE_SERVER: u32 = 12;
 
-/// Message of the follower.
-pub enum FollowEvent {
-    Signal(EngineSignal),
-    /// The last event.
-    Fault(EngineFault),
-}
-
-/// Reason why the follower ends.
-enum FollowEnd {
-    /// The receiver of its events was dropped.
-    Closed,
-    Fault(EngineFault),
-}
-
 /// Starts to follow the groups after a sequence. It ends when the receiver is dropped.
-pub fn start(thread: &NatsThread, stream: NatsStream, after: u64) -> mpsc::Receiver<FollowEvent> {
-    let (events, receiver) = mpsc::channel(QUEUE_MAX);
-    thread.spawn(async move {
+pub fn start(thread: &ClientThread, stream: NatsStream, after: u64) -> mpsc::Receiver<FollowEvent> {
+    engine_events::start(thread, async move |signals| {
         let delivered = AtomicU64::new(after);
         let (report, reports) = watch::channel(LeaderReport::Silent);
         let follower = NatsFollower {
             stream: stream.clone(),
-            events: events.clone(),
+            signals,
             delivered: &delivered,
             reports,
             gap: GapEvidence::default(),
-            signalled_at: Instant::now(),
         };
-        let end = tokio::select! {
+        tokio::select! {
             end = follower.run() => end,
             () = leader::watch(stream, &delivered, report) => FollowEnd::Closed,
-            () = events.closed() => FollowEnd::Closed,
-        };
-        if let FollowEnd::Fault(fault) = end {
-            let _ = events.send(FollowEvent::Fault(fault)).await;
         }
-    });
-    receiver
+    })
 }
 
 struct NatsFollower<'a> {
     stream: NatsStream,
-    events: mpsc::Sender<FollowEvent>,
+    signals: SignalSender,
     /// Last sequence that was passed on.
     delivered: &'a AtomicU64,
     reports: watch::Receiver<LeaderReport>,
     gap: GapEvidence,
-    signalled_at: Instant,
 }
 
 impl NatsFollower<'_> {
@@ -111,7 +86,7 @@ impl NatsFollower<'_> {
                     if sequence != expected {
                         return self.note_gap(&consumer, expected, sequence, number);
                     }
-                    self.signal(EngineSignal::Group { sequence, group }).await?;
+                    self.signals.send(EngineSignal::Group { sequence, group }).await?;
                     self.delivered.store(sequence, Ordering::Release);
                     progress_at = Instant::now();
                 }
@@ -150,7 +125,7 @@ impl NatsFollower<'_> {
                     }
                     self.signal_report().await?;
                 }
-                () = sleep_until(self.signalled_at + SIGNAL_INTERVAL) => self.signal(EngineSignal::Silent).await?,
+                () = self.signals.until_silent() => self.signals.send(EngineSignal::Silent).await?,
             }
         }
     }
@@ -159,16 +134,10 @@ impl NatsFollower<'_> {
         let report = self.reports.borrow_and_update().clone();
         match report {
             LeaderReport::Fault(fault) => Err(FollowEnd::Fault(fault)),
-            LeaderReport::Last(last) if last <= self.last_delivered() => self.signal(EngineSignal::Alive).await,
+            LeaderReport::Last(last) if last <= self.last_delivered() => self.signals.send(EngineSignal::Alive).await,
             // The next group is the signal, or its absence.
             LeaderReport::Last(_) | LeaderReport::Silent => Ok(()),
         }
-    }
-
-    async fn signal(&mut self, signal: EngineSignal) -> Result<(), FollowEnd> {
-        self.events.send(FollowEvent::Signal(signal)).await.map_err(|_| FollowEnd::Closed)?;
-        self.signalled_at = Instant::now();
-        Ok(())
     }
 
     fn last_delivered(&self) -> u64 {

@@ -8,8 +8,9 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use url::Url;
 
+use super::NatsOptions;
 use super::stream::StreamUse;
-use super::{NatsOpenError, NatsOptions};
+use crate::events::shared::engine::EngineOpenError;
 
 /// Largest answer that is read.
 const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -29,7 +30,7 @@ struct JetStreamSettings {
 
 /// Checks that the servers sync every write. A server may be down when a node opens a stream, but not when the stream is
 /// created.
-pub async fn check(options: &NatsOptions, stream_use: StreamUse) -> Result<(), NatsOpenError> {
+pub async fn check(options: &NatsOptions, stream_use: StreamUse) -> Result<(), EngineOpenError> {
     if options.monitors.is_empty() {
         tracing::warn!(
             "nats durability not checked: without monitoring URLs, nothing shows whether the servers have \
@@ -40,7 +41,7 @@ pub async fn check(options: &NatsOptions, stream_use: StreamUse) -> Result<(), N
         match syncs_always(url, options.request_timeout).await {
             Ok(true) => {}
             Ok(false) => {
-                return Err(NatsOpenError::Unsuitable(format!(
+                return Err(EngineOpenError::Unsuitable(format!(
                     "the NATS server at {url} does not sync every write; acknowledged groups would be lost when servers \
                      lose power: set `sync_interval: always` in the section `jetstream` of every server"
                 )));
@@ -49,7 +50,7 @@ pub async fn check(options: &NatsOptions, stream_use: StreamUse) -> Result<(), N
                 tracing::warn!(url, %reason, "nats monitoring silent");
             }
             Err(reason) => {
-                return Err(NatsOpenError::Unreachable(format!(
+                return Err(EngineOpenError::Unreachable(format!(
                     "the monitoring URL {url} does not answer: {reason}; it must show `sync_interval`, as \
                      http://host:8222 with `http: 8222` on the server"
                 )));

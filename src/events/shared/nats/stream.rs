@@ -7,10 +7,11 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, Info, RetentionPolicy
 use serde_json::json;
 use uuid::Uuid;
 
+use super::NatsOptions;
 use super::api::{self, NatsApiError};
 use super::connection::NatsConnection;
 use super::suitability;
-use super::{NatsOpenError, NatsOptions};
+use crate::events::shared::engine::EngineOpenError;
 
 /// Time for the servers to make a stream.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -58,12 +59,12 @@ impl NatsStream {
         connection: NatsConnection,
         options: &NatsOptions,
         log_id: Uuid,
-    ) -> Result<Self, NatsOpenError> {
+    ) -> Result<Self, EngineOpenError> {
         let names = StreamNames::new(log_id);
         let name = &names.stream;
         match info(&connection, name).await {
             Ok(_) => {
-                return Err(NatsOpenError::Unsuitable(format!(
+                return Err(EngineOpenError::Unsuitable(format!(
                     "stream {name} exists, but a new log needs a new stream; join the log instead, or delete the stream if \
                      no node needs it: nats stream rm {name}"
                 )));
@@ -76,7 +77,7 @@ impl NatsStream {
         let limit = CREATE_TIMEOUT.max(options.request_timeout);
         let created = api::request::<Info>(&connection, &format!("STREAM.CREATE.{name}"), &config, limit).await;
         let info = created.map_err(|error| match error {
-            NatsApiError::Refused(error) => NatsOpenError::Unsuitable(format!(
+            NatsApiError::Refused(error) => EngineOpenError::Unsuitable(format!(
                 "the NATS servers do not make stream {name} with {} replicas: {error}",
                 options.replicas
             )),
@@ -87,11 +88,15 @@ impl NatsStream {
     }
 
     /// Opens and checks the stream of a log.
-    pub async fn open(connection: NatsConnection, options: &NatsOptions, log_id: Uuid) -> Result<Self, NatsOpenError> {
+    pub async fn open(
+        connection: NatsConnection,
+        options: &NatsOptions,
+        log_id: Uuid,
+    ) -> Result<Self, EngineOpenError> {
         let names = StreamNames::new(log_id);
         let name = &names.stream;
         let info = info(&connection, name).await.map_err(|error| match error {
-            error if error.is_stream_not_found() => NatsOpenError::Unsuitable(format!(
+            error if error.is_stream_not_found() => EngineOpenError::Unsuitable(format!(
                 "the NATS servers have no stream {name}, the one of log {log_id}; check that the URLs and the account are \
                  those of the cluster"
             )),
@@ -111,8 +116,8 @@ async fn info(connection: &NatsConnection, name: &str) -> Result<Info, NatsApiEr
     api::request(connection, &format!("STREAM.INFO.{name}"), &json!({}), connection.request_timeout).await
 }
 
-fn unanswered(name: &str, error: &NatsApiError) -> NatsOpenError {
-    NatsOpenError::Unreachable(format!(
+fn unanswered(name: &str, error: &NatsApiError) -> EngineOpenError {
+    EngineOpenError::Unreachable(format!(
         "stream {name}: {error}; check that JetStream is enabled and that a majority of the servers runs"
     ))
 }

@@ -6,8 +6,9 @@ use async_nats::jetstream::stream::{
     Config, DiscardPolicy, Info, PersistenceMode, RetentionPolicy, State, StorageType,
 };
 
+use super::NatsOptions;
 use super::connection::NatsConnection;
-use super::{NatsOpenError, NatsOptions};
+use crate::events::shared::engine::EngineOpenError;
 
 /// Least size of messages that servers and stream must accept: a group with the largest commit, and room to spare.
 const MESSAGE_BYTES_MIN: usize = 2 * 1024 * 1024;
@@ -16,7 +17,7 @@ const MESSAGE_BYTES_MIN: usize = 2 * 1024 * 1024;
 const REMAKE: &str = "delete the stream and let Mediary make it";
 
 /// Checks the server of the connection.
-pub fn check_server(connection: &NatsConnection) -> Result<(), NatsOpenError> {
+pub fn check_server(connection: &NatsConnection) -> Result<(), EngineOpenError> {
     let info = connection.client.server_info();
     let problem = if !info.jetstream {
         "JetStream is off; it must be on: add `jetstream { … }` to the configuration of every server".to_owned()
@@ -28,18 +29,18 @@ pub fn check_server(connection: &NatsConnection) -> Result<(), NatsOpenError> {
     } else {
         return Ok(());
     };
-    Err(NatsOpenError::Unsuitable(format!("NATS server {}: {problem}", info.server_name)))
+    Err(EngineOpenError::Unsuitable(format!("NATS server {}: {problem}", info.server_name)))
 }
 
 /// Checks the settings and the content of the stream.
-pub fn check_stream(info: &Info, subject: &str, options: &NatsOptions) -> Result<(), NatsOpenError> {
+pub fn check_stream(info: &Info, subject: &str, options: &NatsOptions) -> Result<(), EngineOpenError> {
     let mut problems = setting_problems(&info.config, subject, options.replicas);
     problems.extend(content_problem(&info.state));
     if problems.is_empty() {
         return Ok(());
     }
     let name = &info.config.name;
-    Err(NatsOpenError::Unsuitable(format!("stream {name} is not suitable for a log: {}", problems.join("; "))))
+    Err(EngineOpenError::Unsuitable(format!("stream {name} is not suitable for a log: {}", problems.join("; "))))
 }
 
 fn setting_problems(config: &Config, subject: &str, replicas: usize) -> Vec<String> {
