@@ -28,6 +28,7 @@ use crate::quota::DailyQuota;
 mod address_file;
 mod bootstrap;
 mod cluster;
+mod cluster_engine;
 mod error;
 mod files;
 mod interrupted_streams;
@@ -51,7 +52,8 @@ mod vendors;
 
 pub use address_file::{expected_local_url, read_address_file};
 pub use bootstrap::{AdminTokenSource, BOOTSTRAP_ADMIN};
-pub use cluster::{EngineContents, connect_engine, create_engine, init_cluster, leave_cluster, verify_engine};
+pub use cluster::{EngineContents, init_cluster, leave_cluster, verify_engine};
+pub use cluster_engine::{connect_engine, create_engine};
 pub use error::{StartError, StopError};
 pub use missing_log_guard::MissingLog;
 pub use process::StopSignals;

@@ -26,8 +26,7 @@ use crate::environment::Environment;
 use crate::events::envelope::EncodedCommit;
 use crate::events::log::{EventLog, LogFailure};
 use crate::events::shared::checkpoint::EngineCheckpoint;
-use crate::events::shared::engine::{Engine, EngineIncidents, EngineOpenError};
-use crate::events::shared::nats::{NatsEngine, NatsOptions};
+use crate::events::shared::engine::{Engine, EngineIncidents};
 use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use crate::events::sled_log::SledLog;
 use crate::http::api::state::{ClusterView, ClusterViewer, NodeView};
@@ -45,8 +44,6 @@ pub use verify::{EngineContents, verify_engine};
 
 /// Interval of messages while a start waits for the engine.
 const WAIT_REPORT_INTERVAL: Duration = Duration::from_secs(10);
-/// Pause between two attempts of a start to reach the engine.
-const ENGINE_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The running parts of a node. They stop when this is dropped.
 pub(super) struct ClusterNode {
@@ -92,51 +89,6 @@ pub(super) fn prepare_data_dir(data: &DataDir, settings: &ClusterSettings) -> Re
             .map_err(|error| StartError::part("the shared files", &error))?;
     }
     Ok(membership)
-}
-
-/// Opens the engine of the settings. Waits while its servers do not respond.
-pub(super) fn open_engine(settings: &ClusterSettings, log_id: Uuid) -> Result<Arc<dyn Engine>, StartError> {
-    let options = nats_options(settings);
-    loop {
-        match NatsEngine::open(options.clone(), log_id) {
-            Ok(engine) => return Ok(Arc::new(engine)),
-            Err(error @ EngineOpenError::Unsuitable(_)) => return Err(StartError::part("the engine", &error)),
-            Err(error @ EngineOpenError::Unreachable(_)) => {
-                tracing::warn!(%error, "engine does not respond, waiting for it");
-                thread::sleep(ENGINE_RETRY_DELAY);
-            }
-        }
-    }
-}
-
-fn nats_options(settings: &ClusterSettings) -> NatsOptions {
-    NatsOptions {
-        credentials: settings.credentials.clone(),
-        monitors: settings.monitor.clone(),
-        ..NatsOptions::new(settings.engine.clone())
-    }
-}
-
-/// Creates the log in the engine of the settings; uses one that an interrupted attempt has left empty.
-///
-/// # Errors
-/// If the engine has a log of this id with events, or does not meet the requirements.
-pub fn create_engine(settings: &ClusterSettings, log_id: Uuid) -> anyhow::Result<Arc<dyn Engine>> {
-    match NatsEngine::create(nats_options(settings), log_id) {
-        Ok(engine) => Ok(Arc::new(engine)),
-        Err(error) => match NatsEngine::open(nats_options(settings), log_id) {
-            Ok(engine) if engine.last().is_ok_and(|last| last == 0) => Ok(Arc::new(engine)),
-            _ => Err(error.into()),
-        },
-    }
-}
-
-/// Opens the log in the engine of the settings, for a command that does not wait.
-///
-/// # Errors
-/// If the servers do not respond, or do not meet the requirements.
-pub fn connect_engine(settings: &ClusterSettings, log_id: Uuid) -> anyhow::Result<Arc<dyn Engine>> {
-    Ok(Arc::new(NatsEngine::open(nats_options(settings), log_id)?))
 }
 
 /// Who does what in a cluster.

@@ -11,6 +11,7 @@ use super::StartError;
 use super::address_file::remove_address_file;
 use super::bootstrap::{AdminTokenSource, load_admin_token};
 use super::cluster::{self, ClusterNode, CommitReceivers};
+use super::cluster_engine::open_engine;
 use super::files::{open_archives, open_keyring, open_store, open_webhook_key};
 use super::missing_log_guard::check_log_exists;
 use super::recovery::{OpenedLog, SnapshotPolicy, log_options, open_models, with_sync_metrics};
@@ -173,7 +174,7 @@ impl BoundService {
         let Self { data, settings, environment, public_url, membership, engine, .. } = self;
         let Some(membership) = membership else { return Ok(None) };
         cluster::check_membership(membership, data.root(), log)?;
-        let engine = engine.clone().map_or_else(|| cluster::open_engine(&settings.cluster, log.log_id()), Ok)?;
+        let engine = engine.clone().map_or_else(|| open_engine(&settings.cluster, log.log_id()), Ok)?;
         let receivers = CommitReceivers {
             projector: Projector::new(models.clone(), metrics.clone()),
             keyring: keyring.clone(),

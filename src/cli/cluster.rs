@@ -74,7 +74,8 @@ pub(super) fn run(command: ClusterCommand, outer: SettingFlags) -> Result<(), Cl
 fn check_settings(settings: &Settings) -> anyhow::Result<()> {
     anyhow::ensure!(
         settings.cluster.is_member(),
-        "cluster.engine is not set: name the servers of the engine, such as nats://a:4222,nats://b:4222,nats://c:4222"
+        "cluster.engine is not set: name the engine, such as nats://a:4222,nats://b:4222,nats://c:4222 or \
+         postgres://mediary@host:5432/mediary"
     );
     existing_data_dir(settings).map(drop)
 }
@@ -95,7 +96,7 @@ fn leave(settings: &Settings) -> anyhow::Result<()> {
     leave_cluster(settings, &Environment::system(), |log_id| connect_engine(&settings.cluster, log_id))?;
     let text = format!(
         "{} is no node any more and has everything that the cluster recorded. Remove cluster.engine from its settings. The \
-         other directories and the stream of the engine can be deleted.\n",
+         other directories, and the stream or schema of the engine, can be deleted.\n",
         settings.data_dir.display()
     );
     print(&text).context("cannot write to stdout")

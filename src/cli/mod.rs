@@ -204,7 +204,7 @@ struct SettingFlags {
     /// Log format: text or json
     #[arg(long, value_name = "FORMAT", value_parser = SuggestedValues(&["text", "json"]), hide_possible_values = true)]
     log_format: Option<String>,
-    /// URLs of the engine of a cluster, separated by commas
+    /// Engine of a cluster: URLs of NATS servers, separated by commas, or of a PostgreSQL database
     #[arg(long, value_name = "URLS")]
     engine: Option<String>,
 }

@@ -1,15 +1,17 @@
 //! Settings of a cluster: nodes that share one log.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::setting_kinds::{duration, engine_urls, existing_directory, file, monitor_urls};
 use super::settings::SettingsReader;
+use crate::events::shared::postgres::is_postgres_url;
 
 /// Membership of a cluster.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ClusterSettings {
-    /// URLs of the engine's servers. Empty: the node is alone and uses its embedded log.
+    /// URLs of the engine's servers, or the URL of a database, which may contain a password. Empty: the node is alone and uses its embedded log.
     pub engine: Vec<String>,
     /// Credentials file of the engine.
     pub credentials: Option<PathBuf>,
@@ -21,6 +23,16 @@ pub struct ClusterSettings {
     pub write_timeout: Duration,
     /// Time without the engine after which a node answers no requests: access may have been revoked in the meantime.
     pub stale_after: Duration,
+}
+
+/// Leaves the URLs out: one may contain a password.
+impl fmt::Debug for ClusterSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterSettings")
+            .field("is_member", &self.is_member())
+            .field("files", &self.files)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ClusterSettings {
@@ -35,6 +47,12 @@ impl ClusterSettings {
         };
         if settings.is_member() && settings.files.is_none() {
             reader.reject("cluster.files", "an existing directory that all nodes mount, because cluster.engine is set");
+        }
+        if settings.engine.first().is_some_and(|url| is_postgres_url(url)) && !settings.monitor.is_empty() {
+            reader.reject(
+                "cluster.monitor",
+                "empty, because cluster.engine is PostgreSQL, which shows its settings itself",
+            );
         }
         settings
     }

@@ -42,7 +42,14 @@ impl fmt::Display for ConfigProblems {
 /// Formats a value as TOML, with secrets masked.
 pub(super) fn format_masked(key: &str, value: &Value) -> String {
     let empty = value.as_str().is_some_and(str::is_empty);
-    if is_secret(key) && !empty { MASK.to_owned() } else { value.to_string() }
+    let masked = is_secret(key) && !empty || value.as_str().is_some_and(has_password);
+    if masked { MASK.to_owned() } else { value.to_string() }
+}
+
+/// Returns `true` if a text looks like a URL with a password, valid or not.
+fn has_password(text: &str) -> bool {
+    let Some((_, rest)) = text.split_once("://") else { return false };
+    rest.contains("password=") || rest.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
 }
 
 /// Returns `true` if a setting of this name contains a secret. Only the last word counts, so that misspelt keys are
@@ -62,6 +69,13 @@ mod tests {
             assert_eq!(format_masked(key, &value), MASK, "{key}");
         }
         assert_eq!(format_masked("data_dir", &value), "\"hunter2\"");
+        for url in
+            ["postgres://mediary:hunter2@db/log", "postgres://u:hun@ter2@db", "postgres://db/log?password=hunter2"]
+        {
+            assert_eq!(format_masked("cluster.engin", &Value::String(url.to_owned())), MASK, "{url}");
+        }
+        let url = Value::String("postgres://mediary@db:5432/log".to_owned());
+        assert_eq!(format_masked("cluster.engine", &url), url.to_string());
         assert_eq!(format_masked("admin_token", &Value::String(String::new())), "\"\"", "an empty secret is shown");
     }
 }

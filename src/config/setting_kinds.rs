@@ -10,6 +10,7 @@ use url::Url;
 use super::settings::{AllowedOrigins, Secret};
 use crate::domain::network::Network;
 use crate::domain::task::{FilterableParameter, Gateway, TaskKind, VendorPrice};
+use crate::events::shared::postgres::{PostgresOptions, is_postgres_url};
 use crate::outbound::address::AllowEntry;
 use crate::telemetry::LogFilter;
 use crate::vendors::profile::{Profile, SHIPPED_PROFILES};
@@ -294,16 +295,21 @@ fn parse_http_url(text: &str) -> Option<Url> {
     Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }
 
-/// URLs of the servers of a cluster's engine, separated by commas; empty for none.
+/// URLs of the servers of a cluster's engine, separated by commas, or the URL of a database; empty for none.
 pub(super) fn engine_urls() -> SettingKind<Vec<String>> {
-    let allowed = "URLs separated by commas, such as \"nats://a:4222,nats://b:4222,nats://c:4222\", or empty";
+    let allowed = "URLs separated by commas, such as \"nats://a:4222,nats://b:4222,nats://c:4222\", the URL of a \
+                   PostgreSQL database, such as \"postgres://mediary@host:5432/mediary\", or empty";
     SettingKind::new(allowed, |value| {
         let is_engine = |text: &str| {
             Url::parse(text).is_ok_and(|url| {
                 matches!(url.scheme(), "nats" | "tls") && url.has_host() && is_plain_url(&url) && url.path().len() <= 1
             })
         };
-        let urls = value.as_str()?.split(',').map(str::trim).filter(|text| !text.is_empty());
+        let text = value.as_str()?.trim();
+        if is_postgres_url(text) {
+            return PostgresOptions::from_url(text).map(|_| vec![text.to_owned()]);
+        }
+        let urls = text.split(',').map(str::trim).filter(|text| !text.is_empty());
         urls.map(|text| is_engine(text).then(|| text.to_owned())).collect()
     })
 }

@@ -10,6 +10,7 @@ mod engine_events;
 pub mod format;
 pub mod memory_engine;
 pub mod nats;
+pub mod postgres;
 mod progress;
 pub mod shared_log;
 mod stamps;

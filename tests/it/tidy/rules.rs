@@ -47,6 +47,8 @@ const NEVER: &[(&str, &str)] = &[("http", "events"), ("http", "vendors"), ("http
 const HOMES: &[(&str, &[&str])] = &[
     ("reqwest", &["outbound"]),
     ("async_nats", &["events/shared/nats"]),
+    ("tokio_postgres", &["events/shared/postgres"]),
+    ("tokio_postgres_rustls", &["events/shared/postgres"]),
     ("bincode", &["events/codec.rs"]),
     ("fast_image_resize", &["crates/engine/src/resample.rs"]),
     ("rusty_h264", &["crates/engine/src/video/codec.rs"]),

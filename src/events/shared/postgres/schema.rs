@@ -1,0 +1,129 @@
+//! The tables of a log: their names, how they are made, and checks of their content.
+
+use std::time::Duration;
+
+use tokio_postgres::error::SqlState;
+use uuid::Uuid;
+
+use super::session::{PostgresFailure, PostgresSession};
+use crate::events::shared::engine::EngineOpenError;
+
+/// Time for the server to make the tables, and the standby to have them.
+const CREATE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time to count the groups.
+const COUNT_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// Name of the schema of a log.
+pub fn schema_of(log_id: Uuid) -> String {
+    format!("mdy_{}", log_id.simple())
+}
+
+/// Makes the tables of a log, and returns the id of this set of tables.
+pub async fn create(session: &PostgresSession, log_id: Uuid, limit: Duration) -> Result<(), EngineOpenError> {
+    let schema = schema_of(log_id);
+    let found = session.query("SELECT 1 FROM pg_namespace WHERE nspname = $1", &[&schema], limit).await;
+    if !found.map_err(|failure| unreachable(&schema, &failure))?.is_empty() {
+        return Err(EngineOpenError::Unsuitable(format!(
+            "schema {schema} exists, but a new log needs a new schema; join the log instead, or drop the schema if no node \
+             needs it: DROP SCHEMA {schema} CASCADE"
+        )));
+    }
+
+    // Bodies are read once by each node and hardly compressible; the row of `head` is rewritten for every group.
+    let sql = format!(
+        "BEGIN; \
+         CREATE SCHEMA {schema}; \
+         CREATE TABLE {schema}.groups (seq bigint PRIMARY KEY, body bytea NOT NULL); \
+         ALTER TABLE {schema}.groups ALTER COLUMN body SET STORAGE EXTERNAL; \
+         CREATE TABLE {schema}.head (seq bigint NOT NULL, log_id uuid NOT NULL, incarnation uuid NOT NULL) \
+             WITH (fillfactor = 10); \
+         INSERT INTO {schema}.head VALUES (0, '{log_id}', gen_random_uuid()); \
+         CREATE UNLOGGED TABLE {schema}.announcements (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, \
+             sent_at timestamptz NOT NULL DEFAULT clock_timestamp(), body bytea NOT NULL); \
+         COMMIT"
+    );
+    match session.run(&sql, CREATE_TIMEOUT).await {
+        Ok(()) => Ok(()),
+        Err(PostgresFailure::Refused { code, reason }) => {
+            let remedy = if code == SqlState::INSUFFICIENT_PRIVILEGE {
+                "; allow it: GRANT CREATE ON DATABASE … TO …"
+            } else {
+                ""
+            };
+            Err(EngineOpenError::Unsuitable(format!("PostgreSQL does not make schema {schema}: {reason}{remedy}")))
+        }
+        Err(failure) => Err(unreachable(&schema, &failure)),
+    }
+}
+
+/// Checks the tables of a log. Returns the id of this set of tables: another set with the same name is another log.
+pub async fn check(session: &PostgresSession, log_id: Uuid, limit: Duration) -> Result<Uuid, EngineOpenError> {
+    let schema = schema_of(log_id);
+    let unsuitable = |reason: &str| {
+        EngineOpenError::Unsuitable(format!("schema {schema} of PostgreSQL is not suitable for a log: {reason}"))
+    };
+    let failed = |failure: PostgresFailure| match failure {
+        failure if failure.is_missing_table() => EngineOpenError::Unsuitable(format!(
+            "PostgreSQL has no schema {schema} with the tables of log {log_id}; check that the URL and its database are those \
+             of the cluster"
+        )),
+        PostgresFailure::Refused { reason, .. } => {
+            unsuitable(&format!("{reason}; the user of the URL must be the owner of the schema"))
+        }
+        failure => unreachable(&schema, &failure),
+    };
+
+    let head = format!("SELECT seq, log_id, incarnation FROM {schema}.head");
+    let rows = session.query(&head, &[], limit).await.map_err(failed)?;
+    let [row] = &rows[..] else {
+        return Err(unsuitable(&format!("table head has {} rows; it must have 1: {LOST}", rows.len())));
+    };
+    let (last, found_id, incarnation): (i64, Uuid, Uuid) = (row.get(0), row.get(1), row.get(2));
+    if found_id != log_id {
+        return Err(unsuitable(&format!(
+            "it has the log {found_id}, but this node has the log {log_id}; use the database of this cluster"
+        )));
+    }
+
+    let persistence = format!(
+        "SELECT count(*) FROM pg_class WHERE oid IN ('{schema}.groups'::regclass, '{schema}.head'::regclass) \
+         AND relpersistence <> 'p'"
+    );
+    let unlogged: i64 = single(session.query(&persistence, &[], limit).await.map_err(failed)?)?;
+    if unlogged > 0 {
+        return Err(unsuitable(&format!(
+            "a table is UNLOGGED, so a crash empties it: ALTER TABLE {schema}.groups SET LOGGED; ALTER TABLE {schema}.head SET \
+             LOGGED"
+        )));
+    }
+
+    let count = format!("SELECT count(*), coalesce(min(seq), 1), coalesce(max(seq), 0) FROM {schema}.groups");
+    let rows = session.query(&count, &[], COUNT_TIMEOUT).await.map_err(failed)?;
+    let row = rows.first().ok_or_else(|| unsuitable("table groups cannot be counted"))?;
+    let (groups, first, last_group): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
+    // Other nodes may have added groups since the first question.
+    if first != 1 || groups != last_group || last_group < last {
+        return Err(unsuitable(&format!(
+            "it has {groups} groups from {first} to {last_group}, and the last one was {last}; it must have every group from 1 \
+             on: {LOST}"
+        )));
+    }
+    Ok(incarnation)
+}
+
+/// Remedy for missing groups.
+const LOST: &str = "groups are lost, so make a new log from the longest one of the nodes";
+
+fn single(rows: Vec<tokio_postgres::Row>) -> Result<i64, EngineOpenError> {
+    let row = rows.first().ok_or_else(|| EngineOpenError::Unreachable("PostgreSQL returned no row".to_owned()))?;
+    Ok(row.get(0))
+}
+
+fn unreachable(schema: &str, failure: &PostgresFailure) -> EngineOpenError {
+    match failure {
+        PostgresFailure::NotConnected(error) => error.clone(),
+        failure => EngineOpenError::Unreachable(format!(
+            "schema {schema} of PostgreSQL: {failure}; check that the server and its synchronous standby run"
+        )),
+    }
+}

@@ -1,0 +1,318 @@
+//! Connections to the server: each is checked before it is used, and replaced when it is lost.
+
+use std::collections::HashMap;
+use std::error::Error as _;
+use std::fs;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::sync::Mutex as AsyncMutex;
+use tokio::time::timeout;
+use tokio_postgres::config::{Host, TargetSessionAttrs};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{AsyncMessage, Client, Config, Error, Row, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::PostgresOptions;
+use super::suitability;
+use crate::events::shared::engine::EngineOpenError;
+
+/// Time for a connection, with the names of all servers, whose resolution has no other limit.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Settings of every connection. The server must neither cancel a group that waits for the standby, which would show
+/// what a failover loses, nor fail one because another node is faster.
+const SETTINGS: &str = "SET statement_timeout = 0; SET idle_session_timeout = 0; \
+     SET idle_in_transaction_session_timeout = 0; SET default_transaction_isolation = 'read committed'";
+
+/// Failure of a statement.
+#[derive(Debug, thiserror::Error)]
+pub enum PostgresFailure {
+    /// There is no connection, so the server has not received it.
+    #[error("no connection to PostgreSQL: {0}")]
+    NotConnected(EngineOpenError),
+    /// The server has refused it, and nothing was changed.
+    #[error("PostgreSQL refuses: {reason}")]
+    Refused { code: SqlState, reason: String },
+    /// The server may have run it.
+    #[error("{0}")]
+    NoAnswer(String),
+}
+
+impl PostgresFailure {
+    fn from_error(error: &Error) -> Self {
+        let reason = describe(error);
+        match error.as_db_error().map(tokio_postgres::error::DbError::code) {
+            // A transaction fails as a whole. After errors of these classes it may have been committed: lost connection,
+            // intervention of an operator, system error, internal error.
+            Some(code) if !["08", "57", "58", "XX"].iter().any(|class| code.code().starts_with(class)) => {
+                Self::Refused { code: code.clone(), reason }
+            }
+            _ => Self::NoAnswer(reason),
+        }
+    }
+
+    /// Returns `true` if the server has no such table or schema.
+    pub fn is_missing_table(&self) -> bool {
+        let missing = [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME];
+        matches!(self, Self::Refused { code, .. } if missing.contains(code))
+    }
+}
+
+/// Makes connections.
+#[derive(Clone)]
+pub struct PostgresConnector {
+    pub options: Arc<PostgresOptions>,
+    config: Config,
+    tls: MakeRustlsConnect,
+}
+
+impl PostgresConnector {
+    /// Reads the password file and the certificates that the machine trusts.
+    pub fn new(options: PostgresOptions) -> Result<Self, EngineOpenError> {
+        let mut config = options.config.clone();
+        if let Some(path) = &options.password_file {
+            let password = fs::read_to_string(path).map_err(|error| {
+                let path = path.display();
+                EngineOpenError::Unsuitable(format!(
+                    "the credentials file {path} is not readable: {error}; it must contain the password of the PostgreSQL user"
+                ))
+            })?;
+            config.password(password.trim_end_matches(['\r', '\n']));
+        }
+        config.application_name("mediary").connect_timeout(options.connect_timeout);
+        if config.get_hosts().len() > 1 {
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
+
+        let (tls, errors) = MakeRustlsConnect::with_native_certs().unwrap_or_else(|errors| {
+            let none = ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+            (MakeRustlsConnect::new(none), errors)
+        });
+        for error in errors {
+            tracing::debug!(%error, "certificate of the machine not read");
+        }
+        Ok(Self { options: Arc::new(options), config, tls })
+    }
+
+    /// Connects to the first server that accepts it, and checks it.
+    pub async fn connect(&self) -> Result<PostgresSession, EngineOpenError> {
+        let unreachable = |reason: &str| {
+            EngineOpenError::Unreachable(format!(
+                "no connection to PostgreSQL at {}: {reason}; check that it runs and that its port is open",
+                self.hosts()
+            ))
+        };
+        let connected = timeout(CONNECT_TIMEOUT, self.connect_and_check());
+        match connected.await {
+            Ok(Ok(session)) => Ok(session),
+            Ok(Err(PostgresConnectError::Open(error))) => Err(error),
+            Ok(Err(PostgresConnectError::Client(error))) => Err(match self.remedy(&error) {
+                Some(remedy) => EngineOpenError::Unsuitable(format!(
+                    "PostgreSQL at {} cannot be used: {}; {remedy}",
+                    self.hosts(),
+                    describe(&error)
+                )),
+                None => unreachable(&describe(&error)),
+            }),
+            Err(_) => Err(unreachable(&format!("no answer within {CONNECT_TIMEOUT:?}"))),
+        }
+    }
+
+    async fn connect_and_check(&self) -> Result<PostgresSession, PostgresConnectError> {
+        let (client, mut connection) = self.config.connect(self.tls.clone()).await?;
+        tokio::spawn(async move {
+            while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+                match message {
+                    Ok(AsyncMessage::Notice(notice)) => {
+                        tracing::warn!(code = notice.code().code(), message = notice.message(), "postgres notice");
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::debug!(error = describe(&error), "postgres connection ended");
+                        return;
+                    }
+                }
+            }
+        });
+        let session = PostgresSession { client, statements: Mutex::default() };
+        suitability::check_server(&session.client).await?;
+        session.client.batch_execute(SETTINGS).await?;
+        Ok(session)
+    }
+
+    /// Says what to change if the same connection would fail again.
+    fn remedy(&self, error: &Error) -> Option<String> {
+        // The client tells this kind of error only by its text.
+        if error.to_string().contains("TLS") {
+            return Some(
+                "the certificate must be valid for the host name and issued by an authority that this machine trusts (or that \
+                 SSL_CERT_FILE names); `sslmode=disable` in the URL turns TLS off"
+                    .to_owned(),
+            );
+        }
+        let code = error.code()?;
+        let database = self.config.get_dbname().or_else(|| self.config.get_user()).unwrap_or("postgres");
+        match code.code() {
+            "28P01" | "28000" => {
+                Some("correct the user in the URL, and the password in the credentials file or the URL".to_owned())
+            }
+            "3D000" => Some(format!("create the database: createdb {database}")),
+            "42501" => Some(format!("the user needs the right to connect to the database {database}")),
+            _ => None,
+        }
+    }
+
+    /// The servers, without user and password.
+    pub fn hosts(&self) -> String {
+        let ports = self.config.get_ports();
+        let host = |(index, host): (usize, &Host)| {
+            let port = ports.get(index).or(ports.first()).copied().unwrap_or(5432);
+            match host {
+                Host::Tcp(name) => format!("{name}:{port}"),
+                Host::Unix(path) => format!("{}:{port}", path.display()),
+            }
+        };
+        self.config.get_hosts().iter().enumerate().map(host).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Failure of a connection.
+pub enum PostgresConnectError {
+    Client(Error),
+    Open(EngineOpenError),
+}
+
+impl From<Error> for PostgresConnectError {
+    fn from(error: Error) -> Self {
+        Self::Client(error)
+    }
+}
+
+impl From<EngineOpenError> for PostgresConnectError {
+    fn from(error: EngineOpenError) -> Self {
+        Self::Open(error)
+    }
+}
+
+/// A connection that was checked.
+pub struct PostgresSession {
+    pub client: Client,
+    statements: Mutex<HashMap<String, Statement>>,
+}
+
+impl PostgresSession {
+    /// Runs a statement. On failure or after the time limit, it may still be run.
+    pub async fn query(
+        &self,
+        sql: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+        limit: Duration,
+    ) -> Result<Vec<Row>, PostgresFailure> {
+        let queried = timeout(limit, async {
+            let prepared = self.statements.lock().get(sql).cloned();
+            let statement = if let Some(statement) = prepared {
+                statement
+            } else {
+                let statement = self.client.prepare(sql).await?;
+                self.statements.lock().insert(sql.to_owned(), statement.clone());
+                statement
+            };
+            self.client.query(&statement, parameters).await
+        });
+        match queried.await {
+            Ok(Ok(rows)) => Ok(rows),
+            Ok(Err(error)) => Err(PostgresFailure::from_error(&error)),
+            Err(_) => Err(PostgresFailure::NoAnswer(format!("no answer within {limit:?}"))),
+        }
+    }
+
+    /// Runs statements without parameters. After the time limit, they may still be run.
+    pub async fn run(&self, sql: &str, limit: Duration) -> Result<(), PostgresFailure> {
+        let run = timeout(limit, self.client.batch_execute(sql)).await;
+        let run = run.map_err(|_| PostgresFailure::NoAnswer(format!("no answer within {limit:?}")))?;
+        run.map_err(|error| PostgresFailure::from_error(&error))
+    }
+}
+
+/// A connection that is made when it is needed, and again after a failure.
+pub struct PostgresLink {
+    connector: PostgresConnector,
+    /// Settings of this connection, beside those of all.
+    settings: String,
+    session: AsyncMutex<Option<Arc<PostgresSession>>>,
+    /// Last reason why there was no connection.
+    complaint: Mutex<Option<String>>,
+}
+
+impl PostgresLink {
+    pub fn new(connector: PostgresConnector, settings: String) -> Self {
+        Self { connector, settings, session: AsyncMutex::default(), complaint: Mutex::default() }
+    }
+
+    /// Returns the connection.
+    pub async fn session(&self) -> Result<Arc<PostgresSession>, PostgresFailure> {
+        let mut current = self.session.lock().await;
+        if let Some(session) = current.as_ref().filter(|session| !session.client.is_closed()) {
+            return Ok(Arc::clone(session));
+        }
+        *current = None;
+        let session = self.connect().await.inspect_err(|error| self.complain(error))?;
+        *self.complaint.lock() = None;
+        Ok(Arc::clone(current.insert(Arc::new(session))))
+    }
+
+    async fn connect(&self) -> Result<PostgresSession, PostgresFailure> {
+        let session = self.connector.connect().await.map_err(PostgresFailure::NotConnected)?;
+        let set = session.run(&self.settings, self.connector.options.request_timeout).await;
+        set.map_err(|failure| PostgresFailure::NotConnected(EngineOpenError::Unreachable(failure.to_string())))?;
+        Ok(session)
+    }
+
+    /// Logs a reason once, not for every attempt.
+    fn complain(&self, failure: &PostgresFailure) {
+        let reason = failure.to_string();
+        let mut complaint = self.complaint.lock();
+        if complaint.as_ref() != Some(&reason) {
+            tracing::warn!(reason, "postgres connection lost");
+            *complaint = Some(reason);
+        }
+    }
+
+    /// Runs a statement. The next one uses another connection if this one has given no answer.
+    pub async fn query(
+        &self,
+        sql: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+        limit: Duration,
+    ) -> Result<Vec<Row>, PostgresFailure> {
+        let session = self.session().await?;
+        let queried = session.query(sql, parameters, limit).await;
+        if matches!(queried, Err(PostgresFailure::NoAnswer(_))) {
+            self.discard(&session).await;
+        }
+        queried
+    }
+
+    /// Gives a connection up.
+    async fn discard(&self, session: &Arc<PostgresSession>) {
+        let mut current = self.session.lock().await;
+        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, session)) {
+            *current = None;
+        }
+    }
+}
+
+/// The error with its causes. The client names only the kind.
+pub fn describe(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = if text == "db error" { error.to_string() } else { format!("{text}: {error}") };
+        cause = error.source();
+    }
+    text
+}

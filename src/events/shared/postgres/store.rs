@@ -1,0 +1,174 @@
+//! The groups of a log in PostgreSQL: sending, reading, and the number of the last one.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio_postgres::error::SqlState;
+use uuid::Uuid;
+
+use super::schema;
+use super::session::{PostgresConnector, PostgresFailure, PostgresLink};
+use super::suitability;
+use crate::events::shared::engine::{EngineOpenError, EngineUnreachable, SendResult};
+
+/// Groups that one question returns.
+const READ_MAX: i64 = 32;
+
+/// The tables of a log. Cheap to clone.
+#[derive(Clone)]
+pub struct PostgresStore(Arc<PostgresStoreState>);
+
+struct PostgresStoreState {
+    connector: PostgresConnector,
+    schema: String,
+    incarnation: Uuid,
+    statements: StoreStatements,
+    writer: PostgresLink,
+    reader: PostgresLink,
+    announcer: PostgresLink,
+    /// Number of the last group that this client has stored.
+    stored: watch::Sender<u64>,
+}
+
+struct StoreStatements {
+    send: String,
+    read: String,
+    head: String,
+}
+
+/// Last group, and the id of the set of tables.
+pub struct StoreHead {
+    pub last: u64,
+    pub is_same_store: bool,
+}
+
+impl PostgresStore {
+    /// Makes the tables of a log.
+    pub async fn create(connector: PostgresConnector, log_id: Uuid) -> Result<Self, EngineOpenError> {
+        let session = connector.connect().await?;
+        schema::create(&session, log_id, connector.options.request_timeout).await?;
+        drop(session);
+        Self::open(connector, log_id).await
+    }
+
+    /// Opens and checks the tables of a log.
+    pub async fn open(connector: PostgresConnector, log_id: Uuid) -> Result<Self, EngineOpenError> {
+        let session = connector.connect().await?;
+        let incarnation = schema::check(&session, log_id, connector.options.request_timeout).await?;
+        if let Err(error) = suitability::warn_of_risks(&session.client).await {
+            tracing::warn!(%error, "postgres durability not checked");
+        }
+
+        let schema = schema::schema_of(log_id);
+        let statements = StoreStatements {
+            // The row lock is held until the commit, so groups are committed in the order of their numbers.
+            send: format!(
+                "WITH raised AS (UPDATE {schema}.head SET seq = seq + 1 WHERE incarnation = $2 RETURNING seq) \
+                 INSERT INTO {schema}.groups (seq, body) SELECT seq, $1 FROM raised RETURNING seq"
+            ),
+            read: format!("SELECT seq, body FROM {schema}.groups WHERE seq > $1 ORDER BY seq LIMIT $2"),
+            head: format!("SELECT seq, incarnation FROM {schema}.head"),
+        };
+        // A group behind one that waits for the standby fails before its sender gives up, so that such groups do not use
+        // up the connections of the server.
+        let lock_timeout = connector.options.ack_timeout.mul_f64(0.75).as_millis();
+        let link = |settings: String| PostgresLink::new(connector.clone(), settings);
+        let state = PostgresStoreState {
+            writer: link(format!("SET lock_timeout = {lock_timeout}")),
+            reader: link(String::new()),
+            announcer: link("SET synchronous_commit = off".to_owned()),
+            connector,
+            schema,
+            incarnation,
+            statements,
+            stored: watch::Sender::new(0),
+        };
+        Ok(Self(Arc::new(state)))
+    }
+
+    /// Sends a group once, and waits until it is committed.
+    pub async fn send(&self, group: &[u8]) -> SendResult {
+        let state = &*self.0;
+        let limit = state.connector.options.ack_timeout;
+        let sent = state.writer.query(&state.statements.send, &[&group, &state.incarnation], limit).await;
+        match sent.as_deref() {
+            Ok([row]) => {
+                let sequence = row.get::<_, i64>(0).cast_unsigned();
+                state.stored.send_replace(sequence);
+                SendResult::Stored { sequence }
+            }
+            Ok(_) => SendResult::NotStored { reason: self.created_again() },
+            Err(failure) => refusal(failure),
+        }
+    }
+
+    /// Reads groups after a number, in order.
+    pub async fn read(&self, after: u64) -> Result<Vec<(u64, Vec<u8>)>, PostgresFailure> {
+        let state = &*self.0;
+        let limit = state.connector.options.request_timeout;
+        let rows = state.reader.query(&state.statements.read, &[&after.cast_signed(), &READ_MAX], limit).await?;
+        Ok(rows.iter().map(|row| (row.get::<_, i64>(0).cast_unsigned(), row.get(1))).collect())
+    }
+
+    /// Returns the last group; `None` if the row with it is missing.
+    pub async fn head(&self) -> Result<Option<StoreHead>, PostgresFailure> {
+        let state = &*self.0;
+        let rows = state.reader.query(&state.statements.head, &[], state.connector.options.request_timeout).await?;
+        let head = |row: &tokio_postgres::Row| StoreHead {
+            last: row.get::<_, i64>(0).cast_unsigned(),
+            is_same_store: row.get::<_, Uuid>(1) == state.incarnation,
+        };
+        Ok(rows.first().map(head))
+    }
+
+    /// Returns the number of the last group.
+    pub async fn last(&self) -> Result<u64, EngineUnreachable> {
+        match self.head().await {
+            Ok(Some(head)) if head.is_same_store => Ok(head.last),
+            Ok(_) => Err(EngineUnreachable(self.created_again())),
+            Err(failure) => Err(EngineUnreachable(failure.to_string())),
+        }
+    }
+
+    /// Tells when this client has stored a group.
+    pub fn stored(&self) -> watch::Receiver<u64> {
+        self.0.stored.subscribe()
+    }
+
+    pub fn announcer(&self) -> &PostgresLink {
+        &self.0.announcer
+    }
+
+    pub fn schema(&self) -> &str {
+        &self.0.schema
+    }
+
+    /// Reason why other tables of the same name are not used.
+    pub fn created_again(&self) -> String {
+        format!("schema {} was created again; the node uses the former one", self.0.schema)
+    }
+}
+
+/// Translates a failure to send a group.
+fn refusal(failure: &PostgresFailure) -> SendResult {
+    let reason = failure.to_string();
+    match failure {
+        PostgresFailure::Refused { code, .. } if *code == SqlState::DISK_FULL => SendResult::Full { reason },
+        PostgresFailure::Refused { .. } | PostgresFailure::NotConnected(_) => SendResult::NotStored { reason },
+        PostgresFailure::NoAnswer(_) => SendResult::Unknown { reason },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lack_of_space_is_told_from_other_refusals_and_lost_answers() {
+        let refused = |code| PostgresFailure::Refused { code, reason: "no".to_owned() };
+        assert!(matches!(refusal(&refused(SqlState::DISK_FULL)), SendResult::Full { .. }));
+        assert!(matches!(refusal(&refused(SqlState::LOCK_NOT_AVAILABLE)), SendResult::NotStored { .. }));
+        let lost = PostgresFailure::NoAnswer("connection closed".to_owned());
+        assert!(matches!(refusal(&lost), SendResult::Unknown { .. }));
+    }
+}
