@@ -1,4 +1,5 @@
 //! Clusters of real processes on real NATS servers, from `mediary cluster init` to `mediary cluster leave`.
+//! `postgres_cluster.rs` runs the same on PostgreSQL.
 //!
 //! These tests need nats-server, so `cargo test` ignores them and `tests/cluster/run` runs them.
 
@@ -6,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use mediary::events::shared::nats::NatsOptions;
 use parking_lot::Mutex;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -17,28 +17,61 @@ use crate::support::client;
 use crate::support::eventually::{eventually, within};
 use crate::support::nats_servers::{NatsServerSettings, NatsServers};
 use crate::support::picture::base64_png;
+use crate::support::postgres_server::PostgresServer;
 use crate::support::process::{CommandOutput, Process, TOKEN, command, command_on, program, run};
 
-mod chaos;
+pub mod chaos;
 
 /// Number of nodes.
 pub const NODES: usize = 3;
 
-/// Data directories of the nodes of a cluster, and its NATS servers.
+/// Servers of the engine of a cluster.
+pub enum EngineServers {
+    Nats(NatsServers),
+    Postgres(PostgresServer),
+}
+
+/// Settings of a cluster that name its engine.
+#[derive(Clone)]
+pub struct EngineSettings {
+    url: String,
+    monitors: Vec<String>,
+}
+
+impl EngineSettings {
+    fn of_nats(servers: &NatsServers) -> Self {
+        let options = servers.options();
+        Self { url: options.servers.join(","), monitors: options.monitors }
+    }
+}
+
+/// Data directories of the nodes of a cluster, and the servers of its engine.
 pub struct NodeDirectories {
-    pub servers: Arc<Mutex<NatsServers>>,
-    options: NatsOptions,
+    pub servers: Arc<Mutex<EngineServers>>,
+    engine: EngineSettings,
     files: TempDir,
     home: TempDir,
 }
 
 impl NodeDirectories {
-    /// Makes the first node of a new directory, and the others of its backup.
+    /// A cluster on three NATS servers.
     pub fn init() -> Self {
-        let [files, home] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let servers = NatsServers::start();
-        let options = servers.options();
-        let cluster = Self { servers: Arc::new(Mutex::new(servers)), options, files, home };
+        let engine = EngineSettings::of_nats(&servers);
+        Self::init_on(EngineServers::Nats(servers), engine)
+    }
+
+    /// A cluster on a PostgreSQL server.
+    pub fn init_on_postgres() -> Self {
+        let server = PostgresServer::start();
+        let engine = EngineSettings { url: server.url(), monitors: Vec::new() };
+        Self::init_on(EngineServers::Postgres(server), engine)
+    }
+
+    /// Makes the first node of a new directory, and the others of its backup.
+    fn init_on(servers: EngineServers, engine: EngineSettings) -> Self {
+        let [files, home] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let cluster = Self { servers: Arc::new(Mutex::new(servers)), engine, files, home };
         let (status, errors) = Process::start(&cluster.data_dir(0)).terminate();
         assert!(status.success(), "{errors}");
 
@@ -65,28 +98,28 @@ impl NodeDirectories {
 
     /// Command that starts a node.
     pub fn node(&self, index: usize) -> Command {
-        self.node_on(&self.data_dir(index), &self.options)
+        self.node_on(&self.data_dir(index), &self.engine)
     }
 
     /// Command that starts a node on a directory and an engine.
-    fn node_on(&self, data_dir: &Path, options: &NatsOptions) -> Command {
+    fn node_on(&self, data_dir: &Path, engine: &EngineSettings) -> Command {
         let mut command = command(data_dir);
-        command.args(["--engine", &options.servers.join(",")]);
-        self.set_files(&mut command, options);
+        command.args(["--engine", &engine.url]);
+        self.set_files(&mut command, engine);
         command
     }
 
     /// Runs a command of the program to its end, with the settings of the cluster.
     fn run(&self, index: usize, arguments: &[&str]) -> CommandOutput {
         let mut command = command_on(&self.data_dir(index), arguments);
-        command.env("MEDIARY_CLUSTER__ENGINE", self.options.servers.join(","));
-        self.set_files(&mut command, &self.options);
+        command.env("MEDIARY_CLUSTER__ENGINE", &self.engine.url);
+        self.set_files(&mut command, &self.engine);
         CommandOutput::from(command.output().unwrap())
     }
 
-    fn set_files(&self, command: &mut Command, options: &NatsOptions) {
+    fn set_files(&self, command: &mut Command, engine: &EngineSettings) {
         command.env("MEDIARY_CLUSTER__FILES", self.files.path());
-        command.env("MEDIARY_CLUSTER__MONITOR", options.monitors.join(","));
+        command.env("MEDIARY_CLUSTER__MONITOR", engine.monitors.join(","));
     }
 }
 
@@ -116,16 +149,21 @@ async fn wait_until_found(process: &Process, path: &str) {
 #[actix_web::test]
 #[ignore = "needs nats-server; run by tests/cluster/run"]
 async fn a_service_becomes_a_cluster_and_a_service_again() {
-    // Given a cluster made of a service and its backup
-    let cluster = NodeDirectories::init();
+    become_a_cluster_and_a_service_again(&NodeDirectories::init()).await;
+}
 
-    // When its nodes start
+/// Starts the nodes of a cluster made of a service and its backup, and takes the last one out. Returns what it has printed.
+pub async fn become_a_cluster_and_a_service_again(cluster: &NodeDirectories) -> Vec<String> {
+    let mut printed = Vec::new();
+
+    // When the nodes start
     let mut nodes: Vec<_> = (0..NODES).map(|index| Process::from_command(&mut cluster.node(index))).collect();
 
     // Then each shows all of them, and which one works
     for node in &nodes {
         let three_nodes = async || {
             let status = status(node).expect(0).out;
+            printed.push(status.clone());
             let rows: Vec<_> = status.lines().filter(|line| line.contains("http://127.0.0.1:")).collect();
             rows.len() == NODES
                 && rows.iter().all(|row| row.contains("present"))
@@ -147,10 +185,13 @@ async fn a_service_becomes_a_cluster_and_a_service_again() {
     let result = complete_task(&nodes).await;
 
     // And no node leaves while another one runs
+    printed.push(get(&nodes[0], "/admin/state").await.1.to_string());
     let (status, errors) = nodes.remove(0).terminate();
     assert!(status.success(), "{errors}");
+    printed.push(errors);
     let refused = cluster.run(0, &["cluster", "leave"]).expect(1).err;
     assert!(refused.contains("is running: stop it first"), "{refused}");
+    printed.push(cluster.run(0, &["config", "--all"]).expect(0).out);
     let created = post(&nodes[0], "/publishers", json!({"id": "late"})).await;
     assert_eq!(created.0, 201, "{created:?}");
 
@@ -158,6 +199,7 @@ async fn a_service_becomes_a_cluster_and_a_service_again() {
     for node in nodes {
         let (status, errors) = node.terminate();
         assert!(status.success(), "{errors}");
+        printed.push(errors);
     }
     cluster.run(0, &["cluster", "leave"]).expect(0).assert_contains(&["is no node any more"]);
     run(&cluster.data_dir(0), &["audit", "verify"]).expect(0);
@@ -173,6 +215,8 @@ async fn a_service_becomes_a_cluster_and_a_service_again() {
     // And the others do not start any more
     let refused = start_error(cluster.node(1));
     assert!(refused.contains("dissolved"), "{refused}");
+    printed.push(refused);
+    printed
 }
 
 /// Has a picture upscaled that is submitted to the last node. Returns the path of the result.
@@ -227,7 +271,7 @@ async fn a_node_that_does_not_fit_its_engine_is_refused_with_the_remedy() {
 
     // Servers of another cluster do not have the stream
     let others = NatsServers::start_with(NatsServerSettings { servers: 1, ..NatsServerSettings::default() });
-    let refused = start_error(cluster.node_on(&cluster.data_dir(0), &others.options()));
+    let refused = start_error(cluster.node_on(&cluster.data_dir(0), &EngineSettings::of_nats(&others)));
     assert!(refused.contains("no stream") && refused.contains("check that the URLs"), "{refused}");
 
     // A node does not start alone, nor does a service with an engine
@@ -235,7 +279,7 @@ async fn a_node_that_does_not_fit_its_engine_is_refused_with_the_remedy() {
     assert!(refused.contains("cluster.engine is not set"), "{refused}");
     let service = tempfile::tempdir().unwrap();
     drop(Process::start(service.path()));
-    let refused = start_error(cluster.node_on(service.path(), &cluster.options));
+    let refused = start_error(cluster.node_on(service.path(), &cluster.engine));
     assert!(refused.contains("cluster init"), "{refused}");
 
     // A directory joins no second cluster

@@ -24,7 +24,9 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::client_thread::ClientThread;
-use super::engine::{Engine, EngineFault, EngineOpenError, EngineSignal, EngineUnreachable, SendResult};
+use super::engine::{
+    Engine, EngineFault, EngineIncidents, EngineOpenError, EngineSignal, EngineUnreachable, SendResult,
+};
 use super::engine_events;
 use session::PostgresConnector;
 use store::PostgresStore;
@@ -126,6 +128,10 @@ impl Engine for PostgresEngine {
         let store = self.store.clone();
         let last = self.thread.run(async move { store.last().await });
         last.unwrap_or_else(|| Err(EngineUnreachable(CLIENT_ENDED.to_owned())))
+    }
+
+    fn incidents(&self) -> EngineIncidents {
+        EngineIncidents { connections_lost: self.store.losses(), ..EngineIncidents::default() }
     }
 
     fn announce(&self, message: &[u8]) {

@@ -1,8 +1,8 @@
-//! Nodes and NATS servers that are killed and paused at random while clients work on all nodes.
+//! Nodes and servers of the engine that are killed and paused at random while clients work on all nodes.
 //!
 //! | Variable | Meaning |
 //! |---|---|
-//! | `MEDIARY_CHAOS_S` | seconds of faults: 60 |
+//! | `MEDIARY_CHAOS_S` | seconds of faults: 60, on PostgreSQL 30 |
 //! | `MEDIARY_CHAOS_INTERVAL_MS` | longest time between two faults: 3000; 30000 measures each fault alone |
 //! | `MEDIARY_CHAOS_SEED` | repeats the choices of a run that has printed it |
 //! | `MEDIARY_CHAOS_LOGS` | directory for the logs of the nodes; `MEDIARY_LOG__LEVEL` says how much they contain |
@@ -162,8 +162,13 @@ async fn settle(nodes: &[Process]) {
 #[actix_web::test]
 #[ignore = "needs nats-server; run by tests/cluster/run"]
 async fn nothing_is_lost_or_doubled_over_faults_of_nodes_and_servers() {
+    survive_faults(NodeDirectories::init(), Duration::from_mins(1)).await;
+}
+
+/// Checks that nothing is lost or doubled over faults of nodes and of the servers of the engine.
+pub async fn survive_faults(cluster: NodeDirectories, default_duration: Duration) {
     let number = |name: &str| variable(name).map(|text| text.parse::<u64>().unwrap());
-    let duration = Duration::from_secs(number("MEDIARY_CHAOS_S").unwrap_or(60));
+    let duration = number("MEDIARY_CHAOS_S").map_or(default_duration, Duration::from_secs);
     let interval = Duration::from_millis(number("MEDIARY_CHAOS_INTERVAL_MS").unwrap_or(3000));
     let any_seed = || u64::from_le_bytes(Environment::system().random_bytes());
     let seed = number("MEDIARY_CHAOS_SEED").unwrap_or_else(any_seed);
@@ -173,7 +178,7 @@ async fn nothing_is_lost_or_doubled_over_faults_of_nodes_and_servers() {
     // Given three nodes, a vendor and a receiver of webhooks
     let vendor = VendorSim::start(sim(vendor_mode(), JOB)).await;
     let receiver = Receiver::start().await;
-    let cluster = Arc::new(NodeDirectories::init());
+    let cluster = Arc::new(cluster);
     let nodes: Vec<_> = (0..NODES).map(|node| start_node(&cluster, &vendor.base(), node)).collect();
     let user_token = prepare(&nodes).await;
     let seen = || (0..CLIENTS).map(|_| AtomicU64::new(0)).collect();

@@ -8,6 +8,7 @@ pub mod issuer;
 pub mod music_sim;
 pub mod nats_servers;
 pub mod picture;
+pub mod postgres_server;
 pub mod process;
 pub mod profile_sim;
 pub mod receiver;

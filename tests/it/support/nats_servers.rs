@@ -232,7 +232,7 @@ fn server_config(name: &str, ports: &[u16], cluster: &str, store: &Path, setting
 }
 
 /// Ports that are free now, below those that the system gives to connections: a server that is killed finds its own again.
-fn free_ports(count: usize) -> Vec<u16> {
+pub fn free_ports(count: usize) -> Vec<u16> {
     let mut listeners = Vec::new();
     while listeners.len() < count {
         let port = 10_000 + u16::from_le_bytes(Environment::system().random_bytes()) % 22_000;

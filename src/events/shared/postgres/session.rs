@@ -5,6 +5,7 @@ use std::error::Error as _;
 use std::fs;
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -68,6 +69,8 @@ pub struct PostgresConnector {
     pub options: Arc<PostgresOptions>,
     config: Config,
     tls: MakeRustlsConnect,
+    /// Number of lost connections.
+    losses: Arc<AtomicU64>,
 }
 
 impl PostgresConnector {
@@ -95,7 +98,7 @@ impl PostgresConnector {
         for error in errors {
             tracing::debug!(%error, "certificate of the machine not read");
         }
-        Ok(Self { options: Arc::new(options), config, tls })
+        Ok(Self { options: Arc::new(options), config, tls, losses: Arc::default() })
     }
 
     /// Connects to the first server that accepts it, and checks it.
@@ -142,6 +145,15 @@ impl PostgresConnector {
         suitability::check_server(&session.client).await?;
         session.client.batch_execute(SETTINGS).await?;
         Ok(session)
+    }
+
+    /// Number of lost connections.
+    pub fn losses(&self) -> u64 {
+        self.losses.load(Ordering::Relaxed)
+    }
+
+    fn count_loss(&self) {
+        self.losses.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Says what to change if the same connection would fail again.
@@ -259,7 +271,9 @@ impl PostgresLink {
         if let Some(session) = current.as_ref().filter(|session| !session.client.is_closed()) {
             return Ok(Arc::clone(session));
         }
-        *current = None;
+        if current.take().is_some() {
+            self.connector.count_loss();
+        }
         let session = self.connect().await.inspect_err(|error| self.complain(error))?;
         *self.complaint.lock() = None;
         Ok(Arc::clone(current.insert(Arc::new(session))))
@@ -302,6 +316,7 @@ impl PostgresLink {
         let mut current = self.session.lock().await;
         if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, session)) {
             *current = None;
+            self.connector.count_loss();
         }
     }
 }

@@ -135,6 +135,11 @@ impl PostgresStore {
         self.0.stored.subscribe()
     }
 
+    /// Number of lost connections.
+    pub fn losses(&self) -> u64 {
+        self.0.connector.losses()
+    }
+
     pub fn announcer(&self) -> &PostgresLink {
         &self.0.announcer
     }

@@ -11,7 +11,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::sleep;
 
 use super::{ChaosWorld, InjectedFault, start_node};
-use crate::nats_cluster::{NODES, NodeDirectories};
+use crate::nats_cluster::{EngineServers, NODES, NodeDirectories};
 use crate::support::eventually::within;
 use crate::support::process::Process;
 
@@ -26,6 +26,8 @@ pub enum Fault {
     NodePaused,
     LeaderKilled,
     FollowerKilled,
+    /// All processes of PostgreSQL ended at once.
+    DatabaseStopped,
 }
 
 /// Parts that fail. The faults of one part do not overlap, those of several parts do.
@@ -48,6 +50,7 @@ impl FaultyParts {
     /// servers.
     pub async fn inject(&self, duration: Duration, rng: &mut StdRng) {
         let started = Instant::now();
+        let has_database = matches!(*self.cluster.servers.lock(), EngineServers::Postgres(_));
         let mut of_nodes: Vec<Option<JoinHandle<()>>> = (0..NODES).map(|_| None).collect();
         let mut of_servers: Option<JoinHandle<()>> = None;
         let is_failing = |fault: &Option<JoinHandle<()>>| fault.as_ref().is_some_and(|fault| !fault.is_finished());
@@ -57,6 +60,7 @@ impl FaultyParts {
             let fault = match rng.gen_range(0..10) {
                 0..4 => Fault::NodeKilled,
                 4..6 => Fault::NodePaused,
+                _ if has_database => Fault::DatabaseStopped,
                 6..8 => Fault::LeaderKilled,
                 _ => Fault::FollowerKilled,
             };
@@ -69,10 +73,9 @@ impl FaultyParts {
                     finish(of_nodes[node].replace(tokio::spawn(parts.kill_node(node, downtime)))).await;
                 }
                 Fault::NodePaused => finish(of_nodes[node].replace(tokio::spawn(parts.pause_node(node)))).await,
-                Fault::LeaderKilled | Fault::FollowerKilled if is_failing(&of_servers) => continue,
-                Fault::LeaderKilled | Fault::FollowerKilled => {
-                    let leads = fault == Fault::LeaderKilled;
-                    finish(of_servers.replace(tokio::spawn(parts.kill_server(leads, downtime)))).await;
+                _ if is_failing(&of_servers) => continue,
+                Fault::LeaderKilled | Fault::FollowerKilled | Fault::DatabaseStopped => {
+                    finish(of_servers.replace(tokio::spawn(parts.kill_server(fault, downtime)))).await;
                 }
             }
             let node = matches!(fault, Fault::NodeKilled | Fault::NodePaused).then_some(node);
@@ -110,24 +113,31 @@ impl FaultyParts {
         kill_process(pid, Signal::CONT).expect("it can be continued");
     }
 
-    async fn kill_server(self, leads: bool, downtime: Duration) {
+    async fn kill_server(self, fault: Fault, downtime: Duration) {
         let servers = self.cluster.servers.clone();
         let stream = self.cluster.stream();
-        let index = blocking("a server is killed", move || {
-            let mut servers = servers.lock();
-            let leader = servers.leader_of(&stream);
-            let index = if leads { leader } else { (leader + 1) % SERVERS };
-            servers.kill(index);
-            index
+        let index = blocking("a server is killed", move || match &mut *servers.lock() {
+            EngineServers::Nats(servers) => {
+                let leader = servers.leader_of(&stream);
+                let index = if fault == Fault::LeaderKilled { leader } else { (leader + 1) % SERVERS };
+                servers.kill(index);
+                index
+            }
+            EngineServers::Postgres(server) => {
+                server.stop_immediately();
+                0
+            }
         })
         .await;
         sleep(downtime).await;
 
         let servers = self.cluster.servers.clone();
-        blocking("the servers are healthy", move || {
-            let mut servers = servers.lock();
-            servers.restart(index);
-            servers.wait_until_healthy();
+        blocking("the servers are healthy", move || match &mut *servers.lock() {
+            EngineServers::Nats(servers) => {
+                servers.restart(index);
+                servers.wait_until_healthy();
+            }
+            EngineServers::Postgres(server) => server.restart(),
         })
         .await;
     }

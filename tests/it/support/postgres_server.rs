@@ -1,0 +1,226 @@
+//! A PostgreSQL server as processes that can be stopped and paused. `tests/cluster/run` provides the programs.
+
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use tempfile::TempDir;
+use tokio_postgres::NoTls;
+
+use super::eventually::eventually_blocking;
+use super::nats_servers::free_ports;
+
+/// Variable with the directory of the programs.
+const PROGRAMS: &str = "MEDIARY_TEST_POSTGRES_BIN";
+/// Password of the user of every server.
+pub const PASSWORD: &str = "pw-4711-of-mediary";
+/// User who runs the server if root runs the tests: it refuses root.
+const UNPRIVILEGED_USER: &str = "postgres";
+
+/// A server with a fresh database; stopped on drop, and when the test process ends.
+pub struct PostgresServer {
+    port: u16,
+    data: PathBuf,
+    process: Option<PostgresProcess>,
+    home: TempDir,
+}
+
+/// A shell that runs a server, and stops it when its own input ends.
+struct PostgresProcess {
+    shell: Child,
+    server: Pid,
+}
+
+impl PostgresServer {
+    /// Starts a server, and waits until it accepts connections.
+    pub fn start() -> Self {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let data = home.path().join("data");
+        let password_file = home.path().join("password");
+        fs::write(&password_file, PASSWORD).expect("a writable directory");
+        fs::create_dir(&data).expect("a writable directory");
+        if geteuid().is_root() {
+            fs::set_permissions(home.path(), Permissions::from_mode(0o711)).expect("an own directory");
+            let mut chown = Command::new("chown");
+            run(chown.arg(UNPRIVILEGED_USER).args([home.path(), &data, &password_file]));
+        }
+
+        let mut initdb = program("initdb");
+        initdb.arg("--pgdata").arg(&data).arg("--pwfile").arg(&password_file);
+        run(initdb.args(["--username=mediary", "--auth=scram-sha-256", "--data-checksums", "--encoding=UTF8"]).args([
+            "--locale=C",
+            "--no-sync",
+            "--no-instructions",
+        ]));
+
+        let port = free_ports(1)[0];
+        let settings = format!(
+            "listen_addresses = '127.0.0.1'\nport = {port}\nunix_socket_directories = ''\nshared_buffers = '32MB'\n\
+             max_connections = 40\n"
+        );
+        let mut file = fs::OpenOptions::new().append(true).open(data.join("postgresql.conf")).expect("its settings");
+        file.write_all(settings.as_bytes()).expect("writable settings");
+        let mut server = Self { port, data, process: None, home };
+        server.restart();
+        server.administer_in("postgres", "CREATE DATABASE mediary");
+        server
+    }
+
+    /// URL for clients, with the password.
+    pub fn url(&self) -> String {
+        format!("postgres://mediary:{PASSWORD}@127.0.0.1:{}/mediary", self.port)
+    }
+
+    /// Stops all processes as after a crash, without a checkpoint.
+    pub fn stop_immediately(&mut self) {
+        drop(self.process.take().expect("it runs"));
+    }
+
+    /// Starts a server that was stopped, and waits until it accepts connections.
+    pub fn restart(&mut self) {
+        self.process = Some(PostgresProcess::start(&self.data, self.home.path()));
+        let log = self.home.path().join("log");
+        eventually_blocking(format!("the server answers: {}", log.display()), || {
+            try_query(&self.url_of("postgres"), "SELECT 1").is_ok()
+        });
+    }
+
+    /// Stops the server, and starts it as a standby without a primary.
+    pub fn restart_in_recovery(&mut self) {
+        self.administer("CHECKPOINT");
+        self.stop_immediately();
+        fs::write(self.data.join("standby.signal"), "").expect("a writable directory");
+        self.restart();
+    }
+
+    /// Pauses all processes of the server.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Continues a server that was paused.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Changes a setting of the running server, and waits until new connections have it.
+    pub fn set(&self, setting: &str, value: &str) {
+        self.administer(&format!("ALTER SYSTEM SET {setting} = '{value}'"));
+        self.administer("SELECT pg_reload_conf()");
+        if setting == "fsync" || setting == "full_page_writes" || setting == "synchronous_commit" {
+            eventually_blocking(format!("{setting} is {value}"), || {
+                let check = format!("DO $$ BEGIN ASSERT current_setting('{setting}') = '{value}'; END $$");
+                try_query(&self.url(), &check).is_ok()
+            });
+        }
+    }
+
+    /// Runs statements in the database of the logs.
+    pub fn administer(&self, sql: &str) {
+        self.administer_in("mediary", sql);
+    }
+
+    fn administer_in(&self, database: &str, sql: &str) {
+        try_query(&self.url_of(database), sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+
+    fn url_of(&self, database: &str) -> String {
+        format!("postgres://mediary:{PASSWORD}@127.0.0.1:{}/{database}", self.port)
+    }
+
+    fn signal(&self, signal: Signal) {
+        let server = self.process.as_ref().expect("it runs").server;
+        // A paused parent starts no more children.
+        let parent_first = [server].into_iter().chain(children_of(server));
+        parent_first.for_each(|process| {
+            // A child may have ended.
+            let _ = kill_process(process, signal);
+        });
+    }
+}
+
+impl PostgresProcess {
+    fn start(data: &Path, home: &Path) -> Self {
+        // The end of the test process, however it ends, closes the input. The server ignores SIGQUIT until it has begun.
+        let script = r#"log=$1; shift; "$@" </dev/null >>"$log" 2>&1 & echo $!; read -r _
+            while readlink /proc/$!/exe >/dev/null; do kill -QUIT $!; kill -CONT $!; sleep 0.02; done; wait"#;
+        let server = program("postgres");
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh"]).arg(home.join("log")).arg(server.get_program()).args(server.get_args());
+        command.arg("-D").arg(data);
+        // Ctrl-C ends the tests first.
+        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
+
+        let mut shell = command.spawn().expect("a shell");
+        let mut line = String::new();
+        BufReader::new(shell.stdout.take().expect("a pipe")).read_line(&mut line).expect("the id of the process");
+        let server = Pid::from_raw(line.trim().parse().expect("a number")).expect("not zero");
+        Self { shell, server }
+    }
+}
+
+impl Drop for PostgresProcess {
+    fn drop(&mut self) {
+        // The shell stops the server when its input ends, and waits for it.
+        drop(self.shell.stdin.take());
+        let _ = self.shell.wait();
+    }
+}
+
+/// A program of PostgreSQL, run by a user who may.
+fn program(name: &str) -> Command {
+    let directory = std::env::var_os(PROGRAMS).unwrap_or_else(|| {
+        panic!("{PROGRAMS} must be the directory of the programs of PostgreSQL; tests/cluster/run sets it")
+    });
+    let path = Path::new(&directory).join(name);
+    if !geteuid().is_root() {
+        return Command::new(path);
+    }
+    let mut command = Command::new("setpriv");
+    let user = UNPRIVILEGED_USER;
+    command.args([&format!("--reuid={user}"), &format!("--regid={user}"), "--clear-groups", "--"]).arg(path);
+    command
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Runs statements on a connection of its own, and on a thread of its own: the caller may be asynchronous.
+fn try_query(url: &str, sql: &str) -> Result<(), tokio_postgres::Error> {
+    let query = async || {
+        let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+        let connection = tokio::spawn(connection);
+        let result = client.batch_execute(sql).await;
+        drop(client);
+        let _ = connection.await;
+        result
+    };
+    thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(query())
+        });
+        thread.join().expect("it does not panic")
+    })
+}
+
+/// Processes that a process has started and that still run.
+fn children_of(parent: Pid) -> Vec<Pid> {
+    let parent = parent.as_raw_nonzero().to_string();
+    let is_child = |status: &str| {
+        // `pid (name) state ppid …`; the name may contain anything.
+        status.rsplit_once(')').is_some_and(|(_, rest)| rest.split_whitespace().nth(1) == Some(parent.as_str()))
+    };
+    let processes = fs::read_dir("/proc").expect("Linux").filter_map(Result::ok);
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|status| is_child(&status)))
+        .filter_map(Pid::from_raw)
+        .collect()
+}
