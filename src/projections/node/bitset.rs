@@ -26,6 +26,11 @@ impl SlotSet {
         }
     }
 
+    /// Removes all slots.
+    pub fn clear(&mut self) {
+        self.words.fill(0);
+    }
+
     /// Returns `true` if the slot is in the set.
     #[must_use]
     pub fn contains(&self, slot: Slot) -> bool {
@@ -33,10 +38,39 @@ impl SlotSet {
         self.words.get(word).is_some_and(|word| word & mask != 0)
     }
 
+    /// Returns `true` if the set has no slot. Stops at the first one.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|word| *word == 0)
+    }
+
+    /// Returns `true` if all slots are also in `other`.
+    #[must_use]
+    pub fn is_subset(&self, other: &Self) -> bool {
+        let others = other.words.iter().copied().chain(std::iter::repeat(0));
+        self.words.iter().zip(others).all(|(word, other)| word & !other == 0)
+    }
+
     /// Returns the number of slots in the set.
     #[must_use]
     pub fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Returns the number of the given slots that are in the set.
+    #[must_use]
+    pub fn count_of(&self, slots: &[Slot]) -> usize {
+        slots.iter().map(|slot| usize::from(self.contains(*slot))).sum()
+    }
+
+    /// Adds the slots in `other`.
+    pub fn unite(&mut self, other: &Self) {
+        if self.words.len() < other.words.len() {
+            self.words.resize(other.words.len(), 0);
+        }
+        for (word, other) in self.words.iter_mut().zip(&other.words) {
+            *word |= other;
+        }
     }
 
     /// Keeps only slots that are also in `other`.
@@ -125,11 +159,15 @@ mod tests {
             let mut intersection = bits.clone();
             let mut difference = bits.clone();
             let mut even = bits.clone();
+            let mut union = bits.clone();
+            union.unite(&other_bits);
             intersection.intersect(&other_bits);
             difference.subtract(&other_bits);
             even.retain(|slot| slot % 2 == 0);
             prop_assert!(intersection.iter().eq(model.intersection(&other).copied()));
             prop_assert!(difference.iter().eq(model.difference(&other).copied()));
+            prop_assert!(union.iter().eq(model.union(&other).copied()));
+            prop_assert_eq!(bits.count_of(&other.iter().copied().collect::<Vec<_>>()), intersection.count());
             prop_assert!(even.iter().eq(model.iter().copied().filter(|slot| slot % 2 == 0)));
         }
     }

@@ -9,6 +9,9 @@ use crate::domain::node::NodeProfile;
 use crate::domain::value::{Label, Labels, named_values};
 use crate::domain::version::{VersionFields, latest};
 
+/// Nodes up to which those that declare a value are always a list.
+const LIST_MAX: usize = if cfg!(test) { 3 } else { 512 };
+
 named_values! {
     /// Client platforms of list requests (contract 4).
     FormFactor {
@@ -131,11 +134,75 @@ pub struct Facets {
     /// Nodes that exclude each platform.
     excluding: [SlotSet; 3],
     /// Parsed host ranges with their nodes; all other nodes admit every host.
-    hosts: HashMap<Box<str>, (HostRange, SortedList)>,
+    hosts: HashMap<Box<str>, (HostRange, DeclaringNodes)>,
 }
 
 /// Nodes by declared value.
-type FacetIndex = HashMap<Box<str>, SortedList>;
+type FacetIndex = HashMap<Box<str>, DeclaringNodes>;
+
+/// Nodes that declare one value: a list, or a bitmap if the value is common. Bitmaps are combined by words of bits, and
+/// lists of rare values need little memory.
+#[derive(Debug, Clone)]
+enum DeclaringNodes {
+    List(SortedList),
+    Bitmap(SlotSet),
+}
+
+impl DeclaringNodes {
+    fn insert(&mut self, slot: Slot) {
+        match self {
+            Self::List(list) => {
+                list.insert_natural(slot);
+                // A list needs 32 bits an entry, a bitmap one bit for every slot of the registry.
+                if list.len() > LIST_MAX && list.len() * 32 > slot as usize {
+                    *self = Self::Bitmap(list.iter().collect());
+                }
+            }
+            Self::Bitmap(set) => set.set(slot, true),
+        }
+    }
+
+    fn remove(&mut self, slot: Slot) {
+        match self {
+            Self::List(list) => list.remove_natural(slot),
+            Self::Bitmap(set) => set.set(slot, false),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::List(list) => list.len() == 0,
+            Self::Bitmap(set) => set.is_empty(),
+        }
+    }
+
+    fn add_to(&self, nodes: &mut SlotSet) {
+        match self {
+            Self::List(list) => list.iter().for_each(|slot| nodes.set(slot, true)),
+            Self::Bitmap(set) => nodes.unite(set),
+        }
+    }
+}
+
+impl Default for DeclaringNodes {
+    fn default() -> Self {
+        Self::List(SortedList::default())
+    }
+}
+
+/// Compares the nodes, regardless of the representation.
+impl PartialEq for DeclaringNodes {
+    fn eq(&self, other: &Self) -> bool {
+        union([self].into_iter()) == union([other].into_iter())
+    }
+}
+
+/// Returns the nodes that declare at least one of several values.
+fn union<'d>(declaring: impl Iterator<Item = &'d DeclaringNodes>) -> SlotSet {
+    let mut nodes = SlotSet::default();
+    declaring.for_each(|declaring| declaring.add_to(&mut nodes));
+    nodes
+}
 
 impl Facets {
     /// Replaces the declarations of a node.
@@ -152,7 +219,7 @@ impl Facets {
                 remove_value(index, value, slot);
             }
             for value in after {
-                index.entry(value.as_str().into()).or_default().insert_natural(slot);
+                index.entry(value.as_str().into()).or_default().insert(slot);
             }
         }
 
@@ -164,17 +231,19 @@ impl Facets {
 
     fn update_host(&mut self, slot: Slot, before: Option<&str>, after: Option<&str>) {
         if let Some((range, (_, slots))) = before.and_then(|range| Some((range, self.hosts.get_mut(range)?))) {
-            slots.remove_natural(slot);
-            if slots.len() == 0 {
+            slots.remove(slot);
+            if slots.is_empty() {
                 self.hosts.remove(range);
             }
         }
 
         let Some(text) = after else { return };
         if let Some((_, slots)) = self.hosts.get_mut(text) {
-            slots.insert_natural(slot);
+            slots.insert(slot);
         } else if let Some(range) = HostRange::parse(text) {
-            self.hosts.insert(text.into(), (range, SortedList::from_sorted(&[slot])));
+            let mut slots = DeclaringNodes::default();
+            slots.insert(slot);
+            self.hosts.insert(text.into(), (range, slots));
         }
     }
 
@@ -200,22 +269,21 @@ impl Facets {
     /// Returns the nodes whose range excludes this host.
     #[must_use]
     pub fn excluding_host(&self, host: &HostVersion) -> SlotSet {
-        let excluding = self.hosts.values().filter(|(range, _)| !range.admits(host));
-        excluding.flat_map(|(_, slots)| slots.iter()).collect()
+        union(self.hosts.values().filter(|(range, _)| !range.admits(host)).map(|(_, slots)| slots))
     }
 }
 
 fn remove_value(index: &mut FacetIndex, value: &str, slot: Slot) {
     if let Some(slots) = index.get_mut(value) {
-        slots.remove_natural(slot);
-        if slots.len() == 0 {
+        slots.remove(slot);
+        if slots.is_empty() {
             index.remove(value);
         }
     }
 }
 
 fn nodes_with_any(index: &FacetIndex, values: &[String]) -> SlotSet {
-    values.iter().filter_map(|value| index.get(value.as_str())).flat_map(SortedList::iter).collect()
+    union(values.iter().filter_map(|value| index.get(value.as_str())))
 }
 
 #[cfg(test)]
