@@ -191,86 +191,112 @@ impl SearchIndex {
         }
     }
 
-    /// Scores the candidates and removes those that do not match. `slots` is the total number of slots. A level is the
-    /// weight of the best match of one word (`match_level`).
+    /// Scores the candidates and removes those that do not match. `slots` is the total number of slots. Takes one step
+    /// per posting of the words, and then per matching node.
     #[must_use]
     pub fn score(&self, query: &SearchQuery, owners: &Owners, candidates: &mut SlotSet, slots: usize) -> Vec<u16> {
-        let mut joined_levels = vec![0; slots];
-        if let Some(word) = &query.joined {
-            // Separators do not matter: the joined words match as well as the separate ones.
-            self.rank_names(word, &mut joined_levels);
-        }
-
         let mut scores = vec![0_u16; slots];
-        let mut levels = vec![0_u8; slots];
+        let mut levels = MatchLevels::new(slots);
         let mut matching_all = candidates.clone();
         for (index, word) in query.words.iter().enumerate() {
-            levels.fill(0);
+            levels.clear();
             self.rank(word, index + 1 == query.words.len(), owners, &mut levels);
             self.rank_descriptions(word, &mut levels);
             // The pairs that contain this word: with the previous word and with the next one.
             for pair in query.pairs.iter().skip(index.saturating_sub(1)).take(1 + index.min(1)) {
                 self.rank(pair, false, owners, &mut levels);
             }
-            matching_all.retain(|slot| levels[slot as usize] != 0);
-            scores.iter_mut().zip(&levels).for_each(|(score, level)| *score += u16::from(*level));
+
+            matching_all.intersect(&levels.matched);
+            matching_all.iter().for_each(|slot| scores[slot as usize] += u16::from(levels.of(slot)));
+        }
+
+        levels.clear();
+        if let Some(word) = &query.joined {
+            // Separators do not matter: the joined words match as well as the separate ones.
+            self.rank_names(word, &mut levels);
         }
 
         let word_count = u16::try_from(query.words.len()).unwrap_or(u16::MAX);
-        candidates.retain(|slot| {
-            let index = slot as usize;
-            let separate_score = if matching_all.contains(slot) { scores[index] } else { 0 };
-            scores[index] = separate_score.max(u16::from(joined_levels[index]).saturating_mul(word_count));
-            scores[index] != 0
-        });
+        let mut matching_any = levels.matched.clone();
+        matching_any.unite(&matching_all);
+        candidates.intersect(&matching_any);
+        for slot in candidates.iter() {
+            let separate_score = if matching_all.contains(slot) { scores[slot as usize] } else { 0 };
+            scores[slot as usize] = separate_score.max(u16::from(levels.of(slot)).saturating_mul(word_count));
+        }
         scores
     }
 
     /// Raises the level of every slot that matches one word.
-    fn rank(&self, word: &str, by_prefix: bool, owners: &Owners, levels: &mut [u8]) {
+    fn rank(&self, word: &str, by_prefix: bool, owners: &Owners, levels: &mut MatchLevels) {
         for (matched, nodes) in matching_words(&self.nodes, word, by_prefix) {
-            raise_matches(nodes.iter(), matched.len() == word.len(), levels);
+            levels.raise_matches(nodes.iter(), matched.len() == word.len());
         }
         for (matched, publishers) in matching_words(&self.owners, word, by_prefix) {
             let level = match_level(AUTHOR, matched.len() == word.len());
             for slot in publishers.iter().flat_map(|owner| owners.slots(owner)) {
-                raise_level(levels, *slot, level);
+                levels.raise(*slot, level);
             }
         }
     }
 
     /// Raises the level of slots whose description contains the word as two words; counts like a prefix.
-    fn rank_descriptions(&self, word: &str, levels: &mut [u8]) {
+    fn rank_descriptions(&self, word: &str, levels: &mut MatchLevels) {
         let pair = fingerprint([word]);
         let postings = self.pairs.iter_from(pair).take_while(|posting| posting >> SLOT_BITS == pair >> SLOT_BITS);
         for slot in postings.filter_map(|entry| Slot::try_from(entry & !(!0 << SLOT_BITS)).ok()) {
-            raise_level(levels, slot, match_level(DESCRIPTION, false));
+            levels.raise(slot, match_level(DESCRIPTION, false));
         }
     }
 
-    fn rank_names(&self, prefix: &str, levels: &mut [u8]) {
+    fn rank_names(&self, prefix: &str, levels: &mut MatchLevels) {
         for (matched, nodes) in matching_words(&self.nodes, prefix, true) {
             let name_postings = nodes.iter().filter(|packed| packed & u32::from(NAMES) != 0);
             if matched.len() == prefix.len() {
-                raise_matches(name_postings, true, levels);
+                levels.raise_matches(name_postings, true);
             } else {
                 // A prefix can belong to an unrelated word, so it has the lowest weight.
-                name_postings.for_each(|packed| raise_level(levels, packed >> FIELD_BITS, 1));
+                name_postings.for_each(|packed| levels.raise(packed >> FIELD_BITS, 1));
             }
         }
     }
 }
 
-fn raise_matches(nodes: impl Iterator<Item = u32>, is_whole_word: bool, levels: &mut [u8]) {
-    for packed in nodes {
-        let fields = packed.to_le_bytes()[0] & ((1 << FIELD_BITS) - 1);
-        raise_level(levels, packed >> FIELD_BITS, match_level(fields, is_whole_word));
-    }
+/// Nodes that match one word, each with the weight of its best match ([`match_level`]).
+struct MatchLevels {
+    /// By slot; only valid for matched slots.
+    levels: Vec<u8>,
+    matched: SlotSet,
 }
 
-fn raise_level(levels: &mut [u8], slot: Slot, level: u8) {
-    if let Some(current) = levels.get_mut(slot as usize) {
-        *current = (*current).max(level);
+impl MatchLevels {
+    fn new(slots: usize) -> Self {
+        Self { levels: vec![0; slots], matched: SlotSet::default() }
+    }
+
+    fn clear(&mut self) {
+        self.matched.clear();
+    }
+
+    /// Returns the level of a slot; 0 if it does not match.
+    fn of(&self, slot: Slot) -> u8 {
+        if self.matched.contains(slot) { self.levels[slot as usize] } else { 0 }
+    }
+
+    fn raise(&mut self, slot: Slot, level: u8) {
+        let raised = self.of(slot).max(level);
+        if let Some(current) = self.levels.get_mut(slot as usize) {
+            *current = raised;
+            self.matched.set(slot, true);
+        }
+    }
+
+    fn raise_matches(&mut self, nodes: impl Iterator<Item = u32>, is_whole_word: bool) {
+        for packed in nodes {
+            let fields = packed.to_le_bytes()[0] & ((1 << FIELD_BITS) - 1);
+            self.raise(packed >> FIELD_BITS, match_level(fields, is_whole_word));
+        }
     }
 }
 
