@@ -1,9 +1,10 @@
 //! Node lists: filtering, searching and sorting.
 //!
 //! ```text
-//! filters ─▶ candidates (a set of slots) ─▶ search (scores) ─▶ stored orders ─▶ slots ─▶ page
+//! filters ─▶ candidates (a set of slots) ─▶ search (scores) ─▶ stored orders ─▶ page of slots
 //! ```
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Nodes;
@@ -20,8 +21,8 @@ use crate::domain::ids::NodeKey;
 use crate::domain::value::Timestamp;
 use crate::projections::page::{Page, PageRequest};
 
-/// Comparing two nodes costs about as much as this many steps through a stored order.
-const COMPARISON_STEPS: usize = 32;
+/// Sorting a set costs about as much for each node as this many steps through a stored order.
+const SORT_STEPS: usize = if cfg!(test) { 1 } else { 128 };
 /// Maximum nodes with equal first sort column that are sorted for one page.
 const TIES_MAX: usize = if cfg!(test) { 3 } else { 4096 };
 
@@ -62,6 +63,14 @@ pub struct NodeFilter {
     pub form_factor: Option<FormFactor>,
 }
 
+/// Selected nodes.
+#[derive(Debug, Default)]
+struct Matches {
+    slots: SlotSet,
+    /// Scores by slot, if the nodes are sorted by relevance; nodes with equal scores are sorted by downloads.
+    scores: Option<Vec<u16>>,
+}
+
 impl Selection {
     fn sort_keys(&self) -> &[Sort] {
         let default_sort =
@@ -96,23 +105,17 @@ impl Nodes {
         }
 
         let cached = if fresh { None } else { self.list_cache.get(selection, self.generation) };
-        let slots = match cached {
-            Some(slots) => slots,
-            // Relevance needs the score of every candidate. Other selections are sorted completely only if a second
-            // page is requested.
-            None if selection.search_query().is_some()
-                || !fresh && self.recent_selections.contains_or_insert(&(selection, self.generation)) =>
-            {
-                self.select(selection, fresh)
-            }
-            None => {
-                let candidates = self.candidates(selection);
-                let entries = self.indexes().page(&candidates, selection, *page);
-                return Page { entries, total: candidates.count() as u64, request: *page };
-            }
-        };
+        if let Some(slots) = cached {
+            return page.paginate(slots.iter().copied());
+        }
 
-        page.paginate(slots.iter().copied())
+        // A selection is sorted completely only if a second page is requested.
+        if !fresh && self.recent_selections.contains_or_insert(&(selection, self.generation)) {
+            return page.paginate(self.select(selection).iter().copied());
+        }
+        let matches = self.matches(selection);
+        let entries = self.indexes().page(&matches, selection.sort_keys(), page.offset(), limit);
+        Page { entries, total: matches.slots.count() as u64, request: *page }
     }
 
     /// Returns the entries of a page, which can be read after the read models are released.
@@ -128,49 +131,40 @@ impl Nodes {
         Some(Page { entries, total: page.total, request: page.request })
     }
 
-    /// Returns all selected slots in order.
-    fn select(&self, selection: &Selection, fresh: bool) -> Arc<[Slot]> {
-        let slots: Arc<[Slot]> = self.select_uncached(selection).into();
-        if !fresh {
-            let weight = slots.len() * size_of::<Slot>() + selection.weight();
-            self.list_cache.insert(selection.clone(), self.generation, slots.clone(), weight);
-        }
+    /// Returns all selected slots in order, and caches them.
+    fn select(&self, selection: &Selection) -> Arc<[Slot]> {
+        let matches = self.matches(selection);
+        let slots: Arc<[Slot]> = self.indexes().page(&matches, selection.sort_keys(), 0, usize::MAX).into();
+        let weight = slots.len() * size_of::<Slot>() + selection.weight();
+        self.list_cache.insert(selection.clone(), self.generation, slots.clone(), weight);
         slots
     }
 
-    fn select_uncached(&self, selection: &Selection) -> Vec<Slot> {
-        let indexes = self.indexes();
-        let mut candidates = self.candidates(selection);
-
-        let Some(search) = selection.search_query() else {
-            return indexes.sort_candidates(&candidates, selection.sort_keys());
-        };
+    /// Returns the selected nodes.
+    fn matches(&self, selection: &Selection) -> Matches {
+        let mut slots = self.candidates(selection);
+        let Some(search) = selection.search_query() else { return Matches { slots, scores: None } };
         if search.is_wordless() {
-            return Vec::new();
+            return Matches::default();
         }
 
-        let slots = indexes.rows.len();
-        let mut scores = indexes.search.score(search, &self.owners, &mut candidates, slots);
+        let indexes = self.indexes();
+        let mut scores = indexes.search.score(search, &self.owners, &mut slots, indexes.rows.len());
         // Words with a typing error match nothing.
-        let corrected = if candidates.count() == 0 { indexes.search.correct(search) } else { None };
+        let corrected = if slots.is_empty() { indexes.search.correct(search) } else { None };
         let search = corrected.as_ref().unwrap_or(search);
         if corrected.is_some() {
-            candidates = self.candidates(selection);
-            scores = indexes.search.score(search, &self.owners, &mut candidates, slots);
+            slots = self.candidates(selection);
+            scores = indexes.search.score(search, &self.owners, &mut slots, indexes.rows.len());
         }
 
         if !selection.sort.is_empty() {
-            return indexes.sort_candidates(&candidates, selection.sort_keys());
+            return Matches { slots, scores: None };
         }
-
-        let exact = self.by_key.get(search.exact()).filter(|slot| candidates.contains(**slot));
-        if let Some(exact) = exact {
+        if let Some(exact) = self.by_key.get(search.exact()).filter(|slot| slots.contains(**slot)) {
             scores[*exact as usize] = search.exact_score();
         }
-        let slots = indexes.sort_candidates(&candidates, &[Sort::DOWNLOADS]);
-        bucket_sort(&slots, usize::from(search.exact_score()) + 1, |slot| {
-            usize::from(search.exact_score() - scores[slot as usize])
-        })
+        Matches { slots, scores: Some(scores) }
     }
 
     /// Returns the slots that pass the filter.
@@ -231,56 +225,98 @@ impl Indexes {
         changed
     }
 
-    /// Returns one page of a set in order.
-    fn page(&self, candidates: &SlotSet, selection: &Selection, page: PageRequest) -> Vec<Slot> {
-        let slots = self.page_from_order(candidates, selection, page);
-        slots.unwrap_or_else(|| page.slice(self.sort_candidates(candidates, selection.sort_keys()).into_iter()))
+    /// Returns `limit` of the matches from an offset on.
+    fn page(&self, matches: &Matches, keys: &[Sort], offset: usize, limit: usize) -> Vec<Slot> {
+        let Matches { slots, scores } = matches;
+        let Some(scores) = scores else { return self.page_by_keys(slots, keys, offset, limit) };
+
+        let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
+        slots.iter().for_each(|slot| *counts.entry(scores[slot as usize]).or_default() += 1);
+
+        // A list by relevance consists of one list by downloads for each score.
+        let mut page = Vec::new();
+        let mut skipped = offset;
+        for (score, count) in counts.into_iter().rev() {
+            if skipped < count && page.len() < limit {
+                let tied: SlotSet = slots.iter().filter(|slot| scores[*slot as usize] == score).collect();
+                page.extend(self.page_by_keys(&tied, &[Sort::DOWNLOADS], skipped, limit - page.len()));
+            }
+            skipped = skipped.saturating_sub(count);
+        }
+        page
     }
 
-    /// Returns one page from the stored order of the first column. Further columns matter only for ties at the page,
-    /// which are sorted. `None` if sorting the whole set is cheaper.
-    fn page_from_order(&self, candidates: &SlotSet, selection: &Selection, page: PageRequest) -> Option<Vec<Slot>> {
-        let keys = selection.sort_keys();
-        let offset = page.offset();
-        let includes_hidden = selection.include_banned && self.visible != self.present;
-        if includes_hidden || Self::is_sorting_cheaper(candidates.count(), self.rows.len(), keys.len()) {
+    /// Returns `limit` slots of a set from an offset on, in order.
+    fn page_by_keys(&self, slots: &SlotSet, keys: &[Sort], offset: usize, limit: usize) -> Vec<Slot> {
+        let count = slots.count();
+        let steps_to_page = offset.min(count.saturating_sub(offset)).saturating_add(limit).min(count);
+        let walk_steps = self.rows.len() * steps_to_page / count.max(1);
+        if count * SORT_STEPS <= walk_steps {
+            return self.page_by_sorting(slots, keys, offset, limit);
+        }
+        self.page_from_order(slots, count, keys, offset, limit).unwrap_or_else(|| {
+            let sorted = self.sort_candidates(slots, keys);
+            sorted.into_iter().skip(offset).take(limit).collect()
+        })
+    }
+
+    /// Returns a page of a small set. Sorts only the page.
+    fn page_by_sorting(&self, slots: &SlotSet, keys: &[Sort], offset: usize, limit: usize) -> Vec<Slot> {
+        let compare = |a: &Slot, b: &Slot| compare_rows(keys, &self.rows[*a as usize], &self.rows[*b as usize]);
+        let mut slots: Vec<Slot> = slots.iter().collect();
+        let end = offset.saturating_add(limit);
+        if end < slots.len() {
+            slots.select_nth_unstable_by(end, compare);
+            slots.truncate(end);
+        }
+        slots.sort_unstable_by(compare);
+        slots.split_off(offset.min(slots.len()))
+    }
+
+    /// Returns a page from the stored order of the first column. Further columns matter only for ties at the page,
+    /// which are sorted. `None` if there are too many of them, or if the set contains hidden nodes.
+    fn page_from_order(
+        &self,
+        slots: &SlotSet,
+        count: usize,
+        keys: &[Sort],
+        offset: usize,
+        limit: usize,
+    ) -> Option<Vec<Slot>> {
+        if !slots.is_subset(&self.visible) {
             return None;
         }
 
         let first = *keys.first()?;
         let order = self.orders.order_by(first);
-        let tie_key = (keys.len() > 1).then_some(first);
-        let (mut slots, skipped) = if *candidates == self.visible {
-            let preceding = order.iter_rev_from_end(order.len().saturating_sub(offset));
-            self.with_ties(tie_key, preceding, order.iter_from_offset(offset), page)?
-        } else {
-            let mut slots = order.iter().filter(|slot| candidates.contains(*slot));
-            let preceding: Vec<Slot> = slots.by_ref().take(offset).collect();
-            self.with_ties(tie_key, preceding.into_iter().rev(), slots, page)?
-        };
+        let is_whole_order = count == order.len();
+        let start = if is_whole_order { offset } else { order.offset_within(slots, offset, count) };
+        let preceding = order.iter_rev_from_end(order.len().saturating_sub(start)).filter(|slot| slots.contains(*slot));
+        let mut following = order.iter_from_offset(start).filter(|slot| slots.contains(*slot));
+        if keys.len() == 1 {
+            return Some(following.take(limit).collect());
+        }
 
-        slots.sort_unstable_by(|a, b| compare_rows(keys, &self.rows[*a as usize], &self.rows[*b as usize]));
-        Some(PageRequest { page: 1, limit: page.limit }.slice(slots.into_iter().skip(skipped)))
+        let (mut page, skipped) = self.with_ties(first, preceding, &mut following, limit)?;
+        page.sort_unstable_by(|a, b| compare_rows(keys, &self.rows[*a as usize], &self.rows[*b as usize]));
+        Some(page.into_iter().skip(skipped).take(limit).collect())
     }
 
     /// Returns the slots of the page at the start of `following`, extended by the ties at both ends, and the number of
     /// ties before the page; `None` if there are too many. `preceding` is in reverse order.
     fn with_ties(
         &self,
-        key: Option<Sort>,
+        key: Sort,
         preceding: impl Iterator<Item = Slot>,
-        mut following: impl Iterator<Item = Slot>,
-        page: PageRequest,
+        following: &mut impl Iterator<Item = Slot>,
+        limit: usize,
     ) -> Option<(Vec<Slot>, usize)> {
-        let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
         let mut slots: Vec<Slot> = following.by_ref().take(limit).collect();
         let (Some(first), Some(last)) = (slots.first().copied(), slots.last().copied()) else {
             return Some((slots, 0));
         };
 
-        let equal = |a: Slot, b: Slot| {
-            key.is_some_and(|key| key.compare(&self.rows[a as usize], &self.rows[b as usize]).is_eq())
-        };
+        let equal = |a: Slot, b: Slot| key.compare(&self.rows[a as usize], &self.rows[b as usize]).is_eq();
 
         slots.extend(following.take_while(|slot| equal(*slot, last)).take(TIES_MAX));
         let following_count = slots.len();
@@ -289,19 +325,9 @@ impl Indexes {
         (skipped < TIES_MAX && following_count < limit.saturating_add(TIES_MAX)).then_some((slots, skipped))
     }
 
-    /// Returns `true` if sorting this many nodes is cheaper than scanning the stored orders.
-    fn is_sorting_cheaper(count: usize, rows: usize, keys: usize) -> bool {
-        let comparisons = count * (count.checked_ilog2().unwrap_or(0) as usize + 1);
-        comparisons * COMPARISON_STEPS < rows * keys
-    }
-
-    /// Sorts a set: small sets directly, large ones by scanning the stored orders.
+    /// Sorts a large set by scanning the stored orders.
     fn sort_candidates(&self, candidates: &SlotSet, keys: &[Sort]) -> Vec<Slot> {
         let count = candidates.count();
-        if Self::is_sorting_cheaper(count, self.rows.len(), keys.len()) {
-            return self.sort_directly(candidates, keys);
-        }
-
         let (last, higher_keys) = keys.split_last().unwrap_or((&Sort::ID, &[]));
         let mut slots: Vec<Slot> = Vec::with_capacity(count);
         slots.extend(self.orders.order_by(*last).iter().filter(|slot| candidates.contains(*slot)));

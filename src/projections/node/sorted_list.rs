@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::bitset::Slot;
+use super::bitset::{Slot, SlotSet};
 
 /// Maximum entries of a chunk; a larger one is split.
 const CHUNK_MAX: usize = 512;
@@ -164,6 +164,45 @@ impl<T: Copy + PartialEq> SortedList<T> {
     }
 }
 
+impl SortedList<Slot> {
+    /// Returns the offset of the entry with this index among the entries in `set`, of which there are `count`; the
+    /// length of the list if there is none. Walks from the nearer end, a chunk at a time.
+    #[must_use]
+    pub fn offset_within(&self, set: &SlotSet, index: usize, count: usize) -> usize {
+        let position = |chunk: &[Slot], index: usize| {
+            let matching = chunk.iter().enumerate().filter(|(_, slot)| set.contains(**slot));
+            matching.map(|(position, _)| position).nth(index).unwrap_or(chunk.len())
+        };
+
+        if index >= count {
+            return self.len;
+        }
+        if index < count / 2 {
+            let (mut offset, mut remaining) = (0, index);
+            for chunk in &self.chunks {
+                let matching = set.count_of(chunk);
+                if remaining < matching {
+                    return offset + position(chunk, remaining);
+                }
+                remaining -= matching;
+                offset += chunk.len();
+            }
+            return offset;
+        }
+
+        let (mut offset, mut from_end) = (self.len, count - index);
+        for chunk in self.chunks.iter().rev() {
+            let matching = set.count_of(chunk);
+            offset -= chunk.len();
+            if from_end <= matching {
+                return offset + position(chunk, matching - from_end);
+            }
+            from_end -= matching;
+        }
+        offset
+    }
+}
+
 /// Compares the entries, regardless of the chunks.
 impl<T: Copy + PartialEq> PartialEq for SortedList<T> {
     fn eq(&self, other: &Self) -> bool {
@@ -212,6 +251,19 @@ mod tests {
                 prop_assert!(order.iter_from_offset(offset).eq(model.iter().copied().skip(offset)));
                 prop_assert!(order.iter_rev_from_end(offset).eq(model.iter().rev().copied().skip(offset)));
             }
+        }
+
+        #[test]
+        fn entries_of_a_set_are_located(entries in prop::collection::btree_set(0..4000_u32, 0..2000), seed in any::<u32>()) {
+            let entries: Vec<Slot> = entries.into_iter().collect();
+            let order = SortedList::from_sorted(&entries);
+            let members: Vec<Slot> = entries.iter().copied().filter(|slot| (slot ^ seed) % 3 == 0).collect();
+            let set: SlotSet = members.iter().copied().collect();
+            for index in (0..members.len()).step_by(53) {
+                let expected = entries.binary_search(&members[index]);
+                prop_assert_eq!(Ok(order.offset_within(&set, index, members.len())), expected);
+            }
+            prop_assert_eq!(order.offset_within(&set, members.len(), members.len()), entries.len());
         }
 
         #[test]

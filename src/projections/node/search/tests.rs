@@ -1,13 +1,17 @@
 //! Tests of matches and their order.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use proptest::sample::select;
 
 use super::*;
 use crate::domain::ids::{NodeId, PublisherId};
 use crate::domain::node::{NodeEvent, NodeFields};
 use crate::domain::value::{Name, Timestamp};
 use crate::projections::node::list::{NodeQuery, Selection};
-use crate::projections::node::tests::{ids, publisher_profile, reason};
+use crate::projections::node::tests::{ids as ids_of, publisher_profile, reason};
 use crate::projections::node::{Nodes, Sort, SortColumn};
 use crate::projections::page::PageRequest;
 
@@ -35,7 +39,7 @@ fn found_with(nodes: &Nodes, text: &str, adjust: impl FnOnce(&mut Selection)) ->
     let mut selection = Selection { search: Some(SearchQuery::parse(text).unwrap()), ..Selection::default() };
     adjust(&mut selection);
     let query = NodeQuery { page: PageRequest { page: 1, limit: 100 }, selection };
-    ids(&nodes.entries(nodes.list(&query, true))).iter().map(ToString::to_string).collect()
+    ids_of(&nodes.entries(nodes.list(&query, true))).iter().map(ToString::to_string).collect()
 }
 
 fn found(nodes: &Nodes, text: &str) -> Vec<String> {
@@ -241,4 +245,86 @@ fn queries_are_short() {
     assert!(SearchQuery::parse(&"a".repeat(201)).is_err());
     assert!(SearchQuery::parse(" -- ").is_ok_and(|query| query.is_wordless() && !query.is_empty()));
     assert!(SearchQuery::parse("").is_ok_and(|query| query.is_empty() && !query.is_wordless()));
+}
+
+/// Returns the score of a node by comparing every word of the query with every word of the node; `None` if it does not
+/// match.
+fn expected_score(query: &SearchQuery, node: &NodeProfile) -> Option<u16> {
+    let NodeWords { words, pairs } = words_of_node(node);
+    let owner_words = words_of_name(node.publisher.as_str()).into_iter().map(|word| (word, AUTHOR));
+    let words: Vec<(String, u8)> = words.into_iter().chain(owner_words).collect();
+
+    let level = |text: &str, by_prefix: bool| {
+        let matching = words.iter().filter(|(word, _)| word == text || by_prefix && word.starts_with(text));
+        matching.map(|(word, fields)| match_level(*fields, word == text)).max()
+    };
+    let word_score = |index: usize| {
+        let word = &query.words[index];
+        let in_pairs = pairs.contains(&fingerprint([word.as_str()])).then(|| match_level(DESCRIPTION, false));
+        let previous_pair = index.checked_sub(1).and_then(|previous| query.pairs.get(previous));
+        let joined = previous_pair.into_iter().chain(query.pairs.get(index)).filter_map(|pair| level(pair, false));
+        level(word, index + 1 == query.words.len()).into_iter().chain(in_pairs).chain(joined).max().map(u16::from)
+    };
+    let separate = (0..query.words.len()).map(word_score).sum::<Option<u16>>();
+
+    let joined = query.joined.as_ref().and_then(|prefix| {
+        let names = words.iter().filter(|(word, fields)| fields & NAMES != 0 && word.starts_with(prefix.as_str()));
+        names.map(|(word, fields)| if word == prefix { match_level(*fields, true) } else { 1 }).max()
+    });
+    let joined = joined.map(|level| u16::from(level) * u16::try_from(query.words.len()).unwrap());
+
+    let is_exact = node.id.key().as_str() == query.exact;
+    let score = separate.max(joined)?;
+    Some(if is_exact { query.exact_score() } else { score })
+}
+
+fn any_text(words: std::ops::Range<usize>) -> impl Strategy<Value = String> {
+    prop::collection::vec(select(&["face", "swap", "faceswap", "mask", "Mask-it", "fa", "acme"][..]), words)
+        .prop_map(|words| words.join(" "))
+}
+
+proptest! {
+    #[test]
+    fn a_search_equals_scoring_and_sorting_all_nodes(
+        texts in prop::collection::vec((any_text(0..3), any_text(0..2), any_text(0..2), any_text(0..5), 0..3_u64), 0..25),
+        ids in prop::collection::btree_set(select(&["face", "mask", "x1", "x2", "x3", "faceswap"][..]), 0..4),
+        queries in prop::collection::vec((any_text(1..4), 1..4_u64, 1..9_u64), 1..6),
+    ) {
+        let mut nodes = Nodes::default();
+        nodes.warm_up();
+        let other_ids = (0..).map(|n| format!("n{n}"));
+        for ((name, author, tag, description, downloads), id) in
+            texts.into_iter().zip(ids.into_iter().map(str::to_owned).chain(other_ids))
+        {
+            let id = NodeId::parse(&id).unwrap();
+            let fields = NodeFields {
+                name: Some(Name::from_recorded(name)),
+                author: Some(Name::from_recorded(author)),
+                tags: Some(Labels::from_recorded(vec![tag])),
+                description: Some(Text::from_recorded(description)),
+                ..NodeFields::default()
+            };
+            let created = NodeEvent::NodeCreated { id: id.clone(), publisher: PublisherId::parse("acme").unwrap(), fields };
+            nodes.apply(id.key().as_str(), &created, Timestamp::from_micros(1));
+            nodes.apply(id.key().as_str(), &NodeEvent::DownloadsCounted { count: downloads }, Timestamp::from_micros(2));
+        }
+
+        for (text, page, limit) in queries {
+            let search = SearchQuery::parse(&text).unwrap();
+            let mut expected: Vec<_> = nodes
+                .all()
+                .filter_map(|node| Some((Reverse((expected_score(&search, node)?, node.downloads)), node.id.key(), node.id.clone())))
+                .collect();
+            // A query without matches is corrected, which has tests of its own.
+            prop_assume!(!expected.is_empty());
+            expected.sort();
+            let page = PageRequest { page, limit };
+            let expected = page.paginate(expected.into_iter().map(|(_, _, id)| id));
+            let query = NodeQuery { page, selection: Selection { search: Some(search), ..Selection::default() } };
+            for fresh in [true, false, false] {
+                let found = nodes.entries(nodes.list(&query, fresh));
+                prop_assert_eq!((ids_of(&found), found.total), (expected.entries.clone(), expected.total), "{:?}", query);
+            }
+        }
+    }
 }
