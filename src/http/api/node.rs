@@ -18,7 +18,7 @@ use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::Problem;
 use crate::http::response::page_builder::{PageBuilder, fragment_tag};
 use crate::http::response::page_cache::CachedPage;
-use crate::projections::node::cache::GenerationCache;
+use crate::projections::node::cache::{GenerationCache, RecentKeys};
 use crate::projections::node::entry::NodeEntry;
 use crate::projections::node::view::{Links, NodeFragment};
 use crate::projections::page::{Page, PageRequest};
@@ -31,15 +31,23 @@ const PAGE_CACHE_BYTES_MAX: u64 = 16 << 20;
 /// Size in bytes above which a page is joined after the read models are released.
 const BUILT_UNDER_LOCK_MAX: usize = 128 << 10;
 
-/// Page caches, keyed by the raw query: parsing a query costs more than finding its page.
+/// Page caches of each kind of list.
+#[derive(Default)]
 pub struct PageCaches {
-    lists: GenerationCache<Box<str>, CachedPage>,
-    searches: GenerationCache<Box<str>, CachedPage>,
+    lists: PageCache,
+    searches: PageCache,
 }
 
-impl Default for PageCaches {
+/// Pages keyed by the raw query: parsing a query costs more than finding its page. A page is kept from its second
+/// request on, because storing one costs as much as joining it.
+struct PageCache {
+    pages: GenerationCache<Box<str>, CachedPage>,
+    recently_requested: RecentKeys,
+}
+
+impl Default for PageCache {
     fn default() -> Self {
-        Self { lists: GenerationCache::new(PAGE_CACHE_BYTES_MAX), searches: GenerationCache::new(PAGE_CACHE_BYTES_MAX) }
+        Self { pages: GenerationCache::new(PAGE_CACHE_BYTES_MAX), recently_requested: RecentKeys::default() }
     }
 }
 
@@ -57,14 +65,14 @@ pub async fn search(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRes
 /// read-model generation.
 fn reply_with_page(
     call: &RequestContext,
-    cache: &GenerationCache<Box<str>, CachedPage>,
+    cache: &PageCache,
     read: impl Fn(&mut Query, bool) -> NodeListRequest,
 ) -> Result<ApiResponse, Problem> {
     let text = call.query_string();
     let is_admin = call.identity().is_admin();
     if !is_admin {
         let generation = call.services().models.read().nodes.generation();
-        if let Some(page) = cache.get(text, generation) {
+        if let Some(page) = cache.pages.get(text, generation) {
             return page.reply(call.headers(), call.accepted_codings().as_ref());
         }
     }
@@ -80,8 +88,8 @@ fn reply_with_page(
     };
 
     let accepted = call.accepted_codings();
-    if !request.bypass_cache && !is_admin {
-        cache.insert(text.into(), generation, page.clone(), page.memory_bytes() + text.len());
+    if !request.bypass_cache && !is_admin && cache.recently_requested.contains_or_insert(&(text, generation)) {
+        cache.pages.insert(text.into(), generation, page.clone(), page.memory_bytes() + text.len());
     }
 
     page.reply(call.headers(), accepted.as_ref())
