@@ -26,11 +26,6 @@ impl SlotSet {
         }
     }
 
-    /// Removes all slots.
-    pub fn clear(&mut self) {
-        self.words.fill(0);
-    }
-
     /// Returns `true` if the slot is in the set.
     #[must_use]
     pub fn contains(&self, slot: Slot) -> bool {

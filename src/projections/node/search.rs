@@ -196,35 +196,33 @@ impl SearchIndex {
     #[must_use]
     pub fn score(&self, query: &SearchQuery, owners: &Owners, candidates: &mut SlotSet, slots: usize) -> Vec<u16> {
         let mut scores = vec![0_u16; slots];
-        let mut levels = MatchLevels::new(slots);
-        let mut matching_all = candidates.clone();
+        let mut levels = MatchLevels::new(candidates.clone(), slots);
         for (index, word) in query.words.iter().enumerate() {
-            levels.clear();
             self.rank(word, index + 1 == query.words.len(), owners, &mut levels);
             self.rank_descriptions(word, &mut levels);
             // The pairs that contain this word: with the previous word and with the next one.
             for pair in query.pairs.iter().skip(index.saturating_sub(1)).take(1 + index.min(1)) {
                 self.rank(pair, false, owners, &mut levels);
             }
-
-            matching_all.intersect(&levels.matched);
-            matching_all.iter().for_each(|slot| scores[slot as usize] += u16::from(levels.of(slot)));
+            levels.matched.iter().for_each(|slot| scores[slot as usize] += u16::from(levels.levels[slot as usize]));
+            levels.keep_matched();
         }
+        let matching_all = levels.candidates;
 
-        levels.clear();
+        let mut levels = MatchLevels::new(std::mem::take(candidates), slots);
         if let Some(word) = &query.joined {
             // Separators do not matter: the joined words match as well as the separate ones.
             self.rank_names(word, &mut levels);
         }
 
         let word_count = u16::try_from(query.words.len()).unwrap_or(u16::MAX);
-        let mut matching_any = levels.matched.clone();
-        matching_any.unite(&matching_all);
-        candidates.intersect(&matching_any);
-        for slot in candidates.iter() {
+        for slot in levels.matched.iter() {
             let separate_score = if matching_all.contains(slot) { scores[slot as usize] } else { 0 };
-            scores[slot as usize] = separate_score.max(u16::from(levels.of(slot)).saturating_mul(word_count));
+            let joined_score = u16::from(levels.levels[slot as usize]).saturating_mul(word_count);
+            scores[slot as usize] = separate_score.max(joined_score);
         }
+        *candidates = matching_all;
+        candidates.unite(&levels.matched);
         scores
     }
 
@@ -263,31 +261,29 @@ impl SearchIndex {
     }
 }
 
-/// Nodes that match one word, each with the weight of its best match ([`match_level`]).
+/// Candidates that match one word, each with the weight of its best match ([`match_level`]).
 struct MatchLevels {
-    /// By slot; only valid for matched slots.
-    levels: Vec<u8>,
+    candidates: SlotSet,
     matched: SlotSet,
+    /// By slot; 0 if it does not match.
+    levels: Vec<u8>,
 }
 
 impl MatchLevels {
-    fn new(slots: usize) -> Self {
-        Self { levels: vec![0; slots], matched: SlotSet::default() }
+    fn new(candidates: SlotSet, slots: usize) -> Self {
+        Self { candidates, matched: SlotSet::default(), levels: vec![0; slots] }
     }
 
-    fn clear(&mut self) {
-        self.matched.clear();
-    }
-
-    /// Returns the level of a slot; 0 if it does not match.
-    fn of(&self, slot: Slot) -> u8 {
-        if self.matched.contains(slot) { self.levels[slot as usize] } else { 0 }
+    /// Prepares for the next word: candidates that do not match this one are dropped.
+    fn keep_matched(&mut self) {
+        self.candidates = std::mem::take(&mut self.matched);
+        self.levels.fill(0);
     }
 
     fn raise(&mut self, slot: Slot, level: u8) {
-        let raised = self.of(slot).max(level);
-        if let Some(current) = self.levels.get_mut(slot as usize) {
-            *current = raised;
+        if self.candidates.contains(slot) {
+            let current = &mut self.levels[slot as usize];
+            *current = (*current).max(level);
             self.matched.set(slot, true);
         }
     }
