@@ -87,7 +87,23 @@ fn selections(nodes: &Nodes, rounds: u32) {
         ),
         (
             "one system, by author and time",
-            Selection { sort: two_columns.clone(), filter: linux, ..Selection::default() },
+            Selection { sort: two_columns.clone(), filter: linux.clone(), ..Selection::default() },
+        ),
+        (
+            "one system and accelerator, by downloads and name",
+            Selection {
+                sort: vec![Sort::DOWNLOADS, sort(SortColumn::Name, false)],
+                filter: NodeFilter { accelerators: vec!["cuda".to_owned()], ..linux.clone() },
+                ..Selection::default()
+            },
+        ),
+        (
+            "one system, by search ranking (all equal) and downloads",
+            Selection {
+                sort: vec![sort(SortColumn::SearchRanking, true), Sort::DOWNLOADS],
+                filter: linux.clone(),
+                ..Selection::default()
+            },
         ),
         ("no filter, by author and time", Selection { sort: two_columns.clone(), ..Selection::default() }),
         (
@@ -102,6 +118,7 @@ fn selections(nodes: &Nodes, rounds: u32) {
             },
         ),
         ("search of two words", Selection { search: search("face upsc"), ..Selection::default() }),
+        ("search of two common words", Selection { search: search("image upscale"), ..Selection::default() }),
         ("search of one letter", Selection { search: search("m"), ..Selection::default() }),
         ("search of an id", Selection { search: search("node-777"), ..Selection::default() }),
         ("search of a common word", Selection { search: search("image"), ..Selection::default() }),
@@ -109,6 +126,10 @@ fn selections(nodes: &Nodes, rounds: u32) {
         let first = query(1, selection.clone());
         let total = nodes.list(&first, true).total;
         measure(&format!("{label} ({total} found), cold"), rounds, |_| nodes.list(&first, true).total);
+        let pages = total.div_ceil(LIMIT).max(1);
+        measure(&format!("{label}, cold, random pages"), rounds, |n| {
+            nodes.list(&query(1 + u64::from(scatter(n)) % pages, selection.clone()), true).total
+        });
         measure(&format!("{label}, cached, page 7"), rounds, |_| {
             render_page(nodes, &query(7, selection.clone()), false)
         });

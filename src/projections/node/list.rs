@@ -4,7 +4,7 @@
 //! filters ─▶ candidates (a set of slots) ─▶ search (scores) ─▶ stored orders ─▶ page of slots
 //! ```
 
-use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::Nodes;
@@ -23,8 +23,8 @@ use crate::projections::page::{Page, PageRequest};
 
 /// Sorting a set costs about as much for each node as this many steps through a stored order.
 const SORT_STEPS: usize = if cfg!(test) { 1 } else { 128 };
-/// Maximum nodes with equal first sort column that are sorted for one page.
-const TIES_MAX: usize = if cfg!(test) { 3 } else { 4096 };
+/// Nodes with equal first sort column that are sorted directly, on each side of a page.
+const TIES_MAX: usize = if cfg!(test) { 3 } else { 256 };
 
 /// A request for one page of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -230,15 +230,20 @@ impl Indexes {
         let Matches { slots, scores } = matches;
         let Some(scores) = scores else { return self.page_by_keys(slots, keys, offset, limit) };
 
-        let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
-        slots.iter().for_each(|slot| *counts.entry(scores[slot as usize]).or_default() += 1);
+        let mut counts: Vec<usize> = Vec::new();
+        for score in slots.iter().map(|slot| usize::from(scores[slot as usize])) {
+            if score >= counts.len() {
+                counts.resize(score + 1, 0);
+            }
+            counts[score] += 1;
+        }
 
         // A list by relevance consists of one list by downloads for each score.
         let mut page = Vec::new();
         let mut skipped = offset;
-        for (score, count) in counts.into_iter().rev() {
+        for (score, count) in counts.into_iter().enumerate().rev() {
             if skipped < count && page.len() < limit {
-                let tied: SlotSet = slots.iter().filter(|slot| scores[*slot as usize] == score).collect();
+                let tied: SlotSet = slots.iter().filter(|slot| usize::from(scores[*slot as usize]) == score).collect();
                 page.extend(self.page_by_keys(&tied, &[Sort::DOWNLOADS], skipped, limit - page.len()));
             }
             skipped = skipped.saturating_sub(count);
@@ -254,10 +259,10 @@ impl Indexes {
         if count * SORT_STEPS <= walk_steps {
             return self.page_by_sorting(slots, keys, offset, limit);
         }
-        self.page_from_order(slots, count, keys, offset, limit).unwrap_or_else(|| {
-            let sorted = self.sort_candidates(slots, keys);
-            sorted.into_iter().skip(offset).take(limit).collect()
-        })
+        if slots.is_subset(&self.visible) {
+            return self.page_from_order(slots, count, keys, offset, limit);
+        }
+        self.sort_candidates(slots, keys).into_iter().skip(offset).take(limit).collect()
     }
 
     /// Returns a page of a small set. Sorts only the page.
@@ -273,59 +278,62 @@ impl Indexes {
         slots.split_off(offset.min(slots.len()))
     }
 
-    /// Returns a page from the stored order of the first column. Further columns matter only for ties at the page,
-    /// which are sorted. `None` if there are too many of them, or if the set contains hidden nodes.
-    fn page_from_order(
+    /// Returns a page of visible nodes from the stored order of the first column. Further columns matter only for ties
+    /// at the page, which are sorted if they are few.
+    fn page_from_order(&self, slots: &SlotSet, count: usize, keys: &[Sort], offset: usize, limit: usize) -> Vec<Slot> {
+        let (first, other_keys) = keys.split_first().unwrap_or((&Sort::ID, &[]));
+        let order = self.orders.order_by(*first);
+        let start = if count == order.len() { offset } else { order.offset_within(slots, offset, count) };
+        let mut following = order.iter_from_offset(start).filter(|slot| slots.contains(*slot));
+        let mut page: Vec<Slot> = following.by_ref().take(limit).collect();
+        let (Some(first_slot), Some(last_slot)) = (page.first().copied(), page.last().copied()) else { return page };
+        if other_keys.is_empty() {
+            return page;
+        }
+
+        let equal = |a: Slot, b: Slot| first.compare(&self.rows[a as usize], &self.rows[b as usize]).is_eq();
+        page.extend(following.take_while(|slot| equal(*slot, last_slot)).take(TIES_MAX));
+        let following_count = page.len();
+        let preceding = order.iter_rev_from_end(order.len() - start).filter(|slot| slots.contains(*slot));
+        page.extend(preceding.take_while(|slot| equal(*slot, first_slot)).take(TIES_MAX));
+        let skipped = page.len() - following_count;
+        if skipped >= TIES_MAX || following_count >= limit.saturating_add(TIES_MAX) {
+            return self.page_of_ties(slots, *first, other_keys, start, limit);
+        }
+
+        page.sort_unstable_by(|a, b| compare_rows(keys, &self.rows[*a as usize], &self.rows[*b as usize]));
+        page.into_iter().skip(skipped).take(limit).collect()
+    }
+
+    /// Returns a page that starts at this offset of the order by the first key, if many nodes are equal by it: each
+    /// group of equal nodes is a list by the other keys.
+    fn page_of_ties(
         &self,
         slots: &SlotSet,
-        count: usize,
-        keys: &[Sort],
-        offset: usize,
+        first: Sort,
+        other_keys: &[Sort],
+        mut start: usize,
         limit: usize,
-    ) -> Option<Vec<Slot>> {
-        if !slots.is_subset(&self.visible) {
-            return None;
-        }
-
-        let first = *keys.first()?;
+    ) -> Vec<Slot> {
         let order = self.orders.order_by(first);
-        let is_whole_order = count == order.len();
-        let start = if is_whole_order { offset } else { order.offset_within(slots, offset, count) };
-        let preceding = order.iter_rev_from_end(order.len().saturating_sub(start)).filter(|slot| slots.contains(*slot));
-        let mut following = order.iter_from_offset(start).filter(|slot| slots.contains(*slot));
-        if keys.len() == 1 {
-            return Some(following.take(limit).collect());
+        let mut page = Vec::new();
+        while page.len() < limit {
+            let mut following = order.iter_from_offset(start).filter(|slot| slots.contains(*slot));
+            let Some(next) = following.next() else { break };
+            let row = &self.rows[next as usize];
+            let group = order.range_of(|other| first.compare(&self.rows[other as usize], row));
+            let tied = |range: Range<usize>| -> SlotSet {
+                let entries = order.iter_from_offset(range.start).take(range.len());
+                entries.filter(|slot| slots.contains(*slot)).collect()
+            };
+            let skipped = tied(group.start..start.max(group.start)).count();
+            page.extend(self.page_by_keys(&tied(group.clone()), other_keys, skipped, limit - page.len()));
+            start = group.end;
         }
-
-        let (mut page, skipped) = self.with_ties(first, preceding, &mut following, limit)?;
-        page.sort_unstable_by(|a, b| compare_rows(keys, &self.rows[*a as usize], &self.rows[*b as usize]));
-        Some(page.into_iter().skip(skipped).take(limit).collect())
+        page
     }
 
-    /// Returns the slots of the page at the start of `following`, extended by the ties at both ends, and the number of
-    /// ties before the page; `None` if there are too many. `preceding` is in reverse order.
-    fn with_ties(
-        &self,
-        key: Sort,
-        preceding: impl Iterator<Item = Slot>,
-        following: &mut impl Iterator<Item = Slot>,
-        limit: usize,
-    ) -> Option<(Vec<Slot>, usize)> {
-        let mut slots: Vec<Slot> = following.by_ref().take(limit).collect();
-        let (Some(first), Some(last)) = (slots.first().copied(), slots.last().copied()) else {
-            return Some((slots, 0));
-        };
-
-        let equal = |a: Slot, b: Slot| key.compare(&self.rows[a as usize], &self.rows[b as usize]).is_eq();
-
-        slots.extend(following.take_while(|slot| equal(*slot, last)).take(TIES_MAX));
-        let following_count = slots.len();
-        slots.extend(preceding.take_while(|slot| equal(*slot, first)).take(TIES_MAX));
-        let skipped = slots.len() - following_count;
-        (skipped < TIES_MAX && following_count < limit.saturating_add(TIES_MAX)).then_some((slots, skipped))
-    }
-
-    /// Sorts a large set by scanning the stored orders.
+    /// Sorts a large set with hidden nodes by scanning the stored orders.
     fn sort_candidates(&self, candidates: &SlotSet, keys: &[Sort]) -> Vec<Slot> {
         let count = candidates.count();
         let (last, higher_keys) = keys.split_last().unwrap_or((&Sort::ID, &[]));

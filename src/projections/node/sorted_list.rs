@@ -4,6 +4,7 @@
 //! comparison with the entry.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use super::bitset::{Slot, SlotSet};
 
@@ -112,6 +113,15 @@ impl<T: Copy + PartialEq> SortedList<T> {
         let is_before = |entry: &T| compare(*entry).is_lt();
         let chunk_index = self.chunks.partition_point(|chunk| chunk.last().is_some_and(is_before));
         (chunk_index, self.chunks.get(chunk_index).map_or(0, |chunk| chunk.partition_point(is_before)))
+    }
+
+    /// Returns the offsets of the entries that compare equal.
+    pub fn range_of(&self, compare: impl Fn(T) -> Ordering) -> Range<usize> {
+        let offset_of = |(chunk_index, offset): (usize, usize)| {
+            self.chunks[..chunk_index].iter().map(Vec::len).sum::<usize>() + offset
+        };
+        let start = offset_of(self.locate(&compare));
+        start..offset_of(self.locate(|entry| if compare(entry).is_gt() { Ordering::Greater } else { Ordering::Less }))
     }
 
     /// Adds many sorted entries, none of which is present.
@@ -294,6 +304,9 @@ mod tests {
         }
         assert!(order.iter().eq([1, 3, 9]));
         assert!(order.iter_from(2).eq([3, 9]) && order.iter_from(3).eq([3, 9]) && order.iter_from(10).next().is_none());
+        assert_eq!(order.range_of(|slot| (slot / 3).cmp(&1)), 1..2);
+        assert_eq!(order.range_of(|slot| (slot / 8).cmp(&0)), 0..2);
+        assert_eq!(order.range_of(|slot| slot.cmp(&7)), 2..2);
         assert_eq!([0, 1, 2, 9].map(|slot| order.count_after(slot)), [3, 2, 2, 0]);
     }
 
