@@ -136,7 +136,66 @@ fn fingerprint<'t>(parts: impl IntoIterator<Item = &'t str>) -> u64 {
     (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) & !0 << SLOT_BITS
 }
 
-type Postings = BTreeMap<Box<str>, SortedList>;
+type Postings = BTreeMap<Box<str>, PostingList>;
+
+/// Postings of one word, ascending. Most words occur in one node only, whose posting needs no allocation.
+#[derive(Debug, Clone)]
+enum PostingList {
+    One(u32),
+    Many(SortedList),
+}
+
+impl PostingList {
+    /// Creates a list from sorted postings.
+    fn from_sorted(postings: &[u32]) -> Self {
+        match postings {
+            [posting] => Self::One(*posting),
+            postings => Self::Many(SortedList::from_sorted(postings)),
+        }
+    }
+
+    fn insert(&mut self, posting: u32) {
+        if let Self::One(existing) = self {
+            *self = Self::Many(SortedList::from_sorted(&[*existing]));
+        }
+        if let Self::Many(list) = self {
+            list.insert_natural(posting);
+        }
+    }
+
+    /// Removes a posting; returns `true` if none is left.
+    fn remove(&mut self, posting: u32) -> bool {
+        match self {
+            Self::One(existing) => *existing == posting,
+            Self::Many(list) => {
+                list.remove_natural(posting);
+                list.len() == 0
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Many(list) => list.len(),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u32> {
+        let (one, many) = match self {
+            Self::One(posting) => (Some(*posting), None),
+            Self::Many(list) => (None, Some(list.iter())),
+        };
+        one.into_iter().chain(many.into_iter().flatten())
+    }
+}
+
+/// Compares the postings, regardless of the representation.
+impl PartialEq for PostingList {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
 
 /// The inverted index.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -289,10 +348,10 @@ impl MatchLevels {
     }
 
     fn raise_matches(&mut self, nodes: impl Iterator<Item = u32>, is_whole_word: bool) {
-        for packed in nodes {
+        nodes.for_each(|packed| {
             let fields = packed.to_le_bytes()[0] & ((1 << FIELD_BITS) - 1);
             self.raise(packed >> FIELD_BITS, match_level(fields, is_whole_word));
-        }
+        });
     }
 }
 
@@ -302,17 +361,17 @@ fn match_level(fields: u8, is_whole_word: bool) -> u8 {
     2 * top_field + 1 + u8::from(is_whole_word)
 }
 
+/// Returns the indexed words that equal a word or, with `by_prefix`, start with it. Reads the text of few words only.
 fn matching_words<'i>(
     index: &'i Postings,
-    word: &'i str,
+    word: &str,
     by_prefix: bool,
-) -> impl Iterator<Item = (&'i str, &'i SortedList)> {
-    use std::ops::Bound::{Included, Unbounded};
-    let candidates =
-        index.range::<str, _>((Included(word), Unbounded)).map(|(indexed_word, list)| (&**indexed_word, list));
-    candidates.take_while(
-        move |(indexed_word, _)| if by_prefix { indexed_word.starts_with(word) } else { *indexed_word == word },
-    )
+) -> impl Iterator<Item = (&'i str, &'i PostingList)> {
+    use std::ops::Bound::Included;
+    // Words consist of letters and digits, which all sort before this character.
+    let last = if by_prefix { format!("{word}{}", char::MAX) } else { word.to_owned() };
+    let range = index.range::<str, _>((Included(word), Included(last.as_str())));
+    range.map(|(indexed_word, list)| (&**indexed_word, list))
 }
 
 fn pack_posting(slot: Slot, fields: u8) -> u32 {
@@ -326,17 +385,14 @@ fn pair_posting(pair: u64, slot: Slot) -> Option<u64> {
 
 fn insert_posting(index: &mut Postings, word: &str, posting: u32) {
     match index.get_mut(word) {
-        Some(list) => list.insert_natural(posting),
-        None => drop(index.insert(word.into(), SortedList::from_sorted(&[posting]))),
+        Some(list) => list.insert(posting),
+        None => drop(index.insert(word.into(), PostingList::One(posting))),
     }
 }
 
 fn remove_posting(index: &mut Postings, word: &str, posting: u32) {
-    if let Some(list) = index.get_mut(word) {
-        list.remove_natural(posting);
-        if list.len() == 0 {
-            index.remove(word);
-        }
+    if index.get_mut(word).is_some_and(|list| list.remove(posting)) {
+        index.remove(word);
     }
 }
 

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use super::super::tokenize::{adjacent_pairs, join_words, words, words_of_name};
 use super::{
-    AUTHOR, DESCRIPTION, FIELD_BITS, NAMES, NodeEntry, Postings, SortedList, TAGS, fingerprint, pack_posting,
-    pair_posting,
+    AUTHOR, DESCRIPTION, FIELD_BITS, NAMES, NodeEntry, PostingList, Postings, SortedList, TAGS, fingerprint,
+    pack_posting, pair_posting,
 };
 use crate::domain::node::NodeProfile;
 use crate::domain::value::{Labels, Text};
@@ -70,7 +70,7 @@ fn word_prefix(word: &str) -> u64 {
 
 /// Merges the sorted words of all batches into one list per word.
 fn merge_batches(words: Vec<BatchWord>, postings: &[Vec<u32>]) -> Postings {
-    let mut lists: Vec<(Box<str>, SortedList)> = Vec::with_capacity(words.len());
+    let mut lists: Vec<(Box<str>, PostingList)> = Vec::with_capacity(words.len());
     let mut words = words.into_iter().peekable();
     let mut slots = Vec::new();
     while let Some(BatchWord { text, batch, range, .. }) = words.next() {
@@ -79,7 +79,7 @@ fn merge_batches(words: Vec<BatchWord>, postings: &[Vec<u32>]) -> Postings {
         while let Some(duplicate) = words.next_if(|next| next.text == text) {
             slots.extend_from_slice(&postings[duplicate.batch][duplicate.range]);
         }
-        lists.push((text, SortedList::from_sorted(&slots)));
+        lists.push((text, PostingList::from_sorted(&slots)));
     }
     lists.into_iter().collect()
 }

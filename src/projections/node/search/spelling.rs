@@ -1,7 +1,6 @@
 //! Correction of misspelt words in queries that match nothing.
 
-use super::{Postings, SearchIndex, SearchQuery, fingerprint, matching_words};
-use crate::projections::node::sorted_list::SortedList;
+use super::{PostingList, Postings, SearchIndex, SearchQuery, fingerprint, matching_words};
 
 /// Minimum length of a corrected word, in characters. Shorter ones have too many neighbours to guess.
 const WORD_CHARS_MIN: usize = 4;
@@ -47,7 +46,7 @@ impl SearchIndex {
 
     fn correction(&self, word: &str) -> Option<String> {
         let frequency = |neighbour: &str| {
-            let count = |index: &Postings| index.get(neighbour).map_or(0, SortedList::len);
+            let count = |index: &Postings| index.get(neighbour).map_or(0, PostingList::len);
             count(&self.nodes) + count(&self.owners)
         };
         let known = neighbours(word).into_iter().map(|neighbour| (frequency(&neighbour), neighbour));
