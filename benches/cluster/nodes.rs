@@ -83,6 +83,7 @@ impl BenchCluster {
     fn run(&self, data_dir: &Path, arguments: &[&str]) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
         command.arg("--data-dir").arg(data_dir).args(arguments).envs(self.settings.iter().cloned());
+        command.env_remove("MEDIARY_TEST_NATS_SERVER").env_remove("MEDIARY_TEST_POSTGRES_BIN");
         let output = command.output().expect("the program starts");
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }

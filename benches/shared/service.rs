@@ -50,6 +50,8 @@ impl Service {
         let listen = listen.unwrap_or("127.0.0.1:0");
         command.args(["serve", "--listen", listen, "--log-level", "warn", "--workers", &workers.to_string()]);
         command.arg("--data-dir").arg(data_dir).env("MEDIARY_ADMIN_TOKEN", TOKEN);
+        // The service knows all settings that begin with its name.
+        command.env_remove("MEDIARY_TEST_NATS_SERVER").env_remove("MEDIARY_TEST_POSTGRES_BIN");
         command.envs(settings.iter().cloned());
         if let Some(file) = file {
             command.arg("--config").arg(file);

@@ -54,21 +54,21 @@ pub fn connect_engine(settings: &ClusterSettings, log_id: Uuid) -> anyhow::Resul
 fn create(settings: &ClusterSettings, log_id: Uuid) -> Result<Arc<dyn Engine>, EngineOpenError> {
     Ok(match EngineOptions::new(settings)? {
         EngineOptions::Nats(options) => Arc::new(NatsEngine::create(options, log_id)?),
-        EngineOptions::Postgres(options) => Arc::new(PostgresEngine::create(options, log_id)?),
+        EngineOptions::Postgres(options) => Arc::new(PostgresEngine::create(*options, log_id)?),
     })
 }
 
 fn open(settings: &ClusterSettings, log_id: Uuid) -> Result<Arc<dyn Engine>, EngineOpenError> {
     Ok(match EngineOptions::new(settings)? {
         EngineOptions::Nats(options) => Arc::new(NatsEngine::open(options, log_id)?),
-        EngineOptions::Postgres(options) => Arc::new(PostgresEngine::open(options, log_id)?),
+        EngineOptions::Postgres(options) => Arc::new(PostgresEngine::open(*options, log_id)?),
     })
 }
 
 /// Options of one of the engines.
 enum EngineOptions {
     Nats(NatsOptions),
-    Postgres(PostgresOptions),
+    Postgres(Box<PostgresOptions>),
 }
 
 impl EngineOptions {
@@ -80,7 +80,7 @@ impl EngineOptions {
                     EngineOpenError::Unsuitable("cluster.engine is not a valid PostgreSQL URL".to_owned())
                 })?;
                 options.password_file = credentials;
-                Ok(Self::Postgres(options))
+                Ok(Self::Postgres(Box::new(options)))
             }
             servers => {
                 let options = NatsOptions::new(servers.to_vec());

@@ -181,12 +181,12 @@ pub async fn survive_faults(cluster: NodeDirectories, default_duration: Duration
     let cluster = Arc::new(cluster);
     let nodes: Vec<_> = (0..NODES).map(|node| start_node(&cluster, &vendor.base(), node)).collect();
     let user_token = prepare(&nodes).await;
-    let seen = || (0..CLIENTS).map(|_| AtomicU64::new(0)).collect();
+    let counters = || (0..CLIENTS).map(|_| AtomicU64::new(0)).collect();
     let world = Arc::new(ChaosWorld {
         urls: Mutex::new(nodes.iter().map(|node| node.url("")).collect()),
         is_over: AtomicBool::new(false),
-        seen: (0..NODES).map(|_| seen()).collect(),
-        latest: seen(),
+        seen: (0..NODES).map(|_| counters()).collect(),
+        latest: counters(),
         latest_reads: AtomicU64::new(0),
         acknowledgements: Mutex::default(),
         retries: Mutex::default(),

@@ -89,7 +89,7 @@ pub async fn check(session: &PostgresSession, log_id: Uuid, limit: Duration) -> 
         "SELECT count(*) FROM pg_class WHERE oid IN ('{schema}.groups'::regclass, '{schema}.head'::regclass) \
          AND relpersistence <> 'p'"
     );
-    let unlogged: i64 = single(session.query(&persistence, &[], limit).await.map_err(failed)?)?;
+    let unlogged: i64 = single(&session.query(&persistence, &[], limit).await.map_err(failed)?)?;
     if unlogged > 0 {
         return Err(unsuitable(&format!(
             "a table is UNLOGGED, so a crash empties it: ALTER TABLE {schema}.groups SET LOGGED; ALTER TABLE {schema}.head SET \
@@ -114,7 +114,7 @@ pub async fn check(session: &PostgresSession, log_id: Uuid, limit: Duration) -> 
 /// Remedy for missing groups.
 const LOST: &str = "groups are lost, so make a new log from the longest one of the nodes";
 
-fn single(rows: Vec<tokio_postgres::Row>) -> Result<i64, EngineOpenError> {
+fn single(rows: &[tokio_postgres::Row]) -> Result<i64, EngineOpenError> {
     let row = rows.first().ok_or_else(|| EngineOpenError::Unreachable("PostgreSQL returned no row".to_owned()))?;
     Ok(row.get(0))
 }
