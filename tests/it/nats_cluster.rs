@@ -3,6 +3,7 @@
 //!
 //! These tests need nats-server, so `cargo test` ignores them and `tests/cluster/run` runs them.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use tempfile::TempDir;
 
 use crate::image::UPSCALER;
 use crate::support::client;
+use crate::support::engine_proxy::EngineProxy;
 use crate::support::eventually::{eventually, within};
 use crate::support::nats_servers::{NatsServerSettings, NatsServers};
 use crate::support::picture::base64_png;
@@ -43,12 +45,30 @@ impl EngineSettings {
         let options = servers.options();
         Self { url: options.servers.join(","), monitors: options.monitors }
     }
+
+    /// Addresses of the servers, which run on this machine.
+    fn addresses(&self) -> Vec<SocketAddr> {
+        let after_host = self.url.split("127.0.0.1:").skip(1);
+        let ports = after_host.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default());
+        ports.map(|port| SocketAddr::from(([127, 0, 0, 1], port.parse().expect("a port")))).collect()
+    }
+
+    /// The same servers through a proxy.
+    fn behind(&self, proxy: &EngineProxy) -> Self {
+        let replace = |url: String, (server, stand_in): (&SocketAddr, &SocketAddr)| {
+            url.replace(&server.to_string(), &stand_in.to_string())
+        };
+        let url = self.addresses().iter().zip(proxy.addresses()).fold(self.url.clone(), replace);
+        Self { url, monitors: self.monitors.clone() }
+    }
 }
 
 /// Data directories of the nodes of a cluster, and the servers of its engine.
 pub struct NodeDirectories {
     pub servers: Arc<Mutex<EngineServers>>,
     engine: EngineSettings,
+    /// The network between each node and the engine, for nodes of [`NodeDirectories::node_behind_proxy`].
+    pub proxies: Vec<EngineProxy>,
     files: TempDir,
     home: TempDir,
 }
@@ -71,7 +91,8 @@ impl NodeDirectories {
     /// Makes the first node of a new directory, and the others of its backup.
     fn init_on(servers: EngineServers, engine: EngineSettings) -> Self {
         let [files, home] = [(); 2].map(|()| tempfile::tempdir().unwrap());
-        let cluster = Self { servers: Arc::new(Mutex::new(servers)), engine, files, home };
+        let proxies = (0..NODES).map(|_| EngineProxy::start(&engine.addresses())).collect();
+        let cluster = Self { servers: Arc::new(Mutex::new(servers)), engine, proxies, files, home };
         let (status, errors) = Process::start(&cluster.data_dir(0)).terminate();
         assert!(status.success(), "{errors}");
 
@@ -99,6 +120,11 @@ impl NodeDirectories {
     /// Command that starts a node.
     pub fn node(&self, index: usize) -> Command {
         self.node_on(&self.data_dir(index), &self.engine)
+    }
+
+    /// Command that starts a node whose network to the engine can be cut.
+    pub fn node_behind_proxy(&self, index: usize) -> Command {
+        self.node_on(&self.data_dir(index), &self.engine.behind(&self.proxies[index]))
     }
 
     /// Command that starts a node on a directory and an engine.

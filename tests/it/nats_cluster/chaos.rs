@@ -1,4 +1,5 @@
-//! Nodes and servers of the engine that are killed and paused at random while clients work on all nodes.
+//! Nodes and servers of the engine that are killed and paused at random while clients work on all nodes; nodes also lose their
+//! network to the engine, or the space on their disk.
 //!
 //! | Variable | Meaning |
 //! |---|---|
@@ -112,7 +113,7 @@ fn vendor_mode() -> SimMode {
 
 /// Starts a node.
 fn start_node(cluster: &NodeDirectories, vendor: &str, node: usize) -> Process {
-    let mut command = cluster.node(node);
+    let mut command = cluster.node_behind_proxy(node);
     remote_by_variables(&mut command, vendor, vendor_mode());
     Process::from_command(&mut command)
 }

@@ -22,10 +22,8 @@ impl EngineProxy {
     /// Starts with a port for each target.
     pub fn start(targets: &[SocketAddr]) -> Self {
         let (is_cut, cut) = watch::channel(false);
-        let listeners: Vec<_> = targets
-            .iter()
-            .map(|target| (TcpListener::bind("127.0.0.1:0").expect("a free port"), *target))
-            .collect();
+        let listeners: Vec<_> =
+            targets.iter().map(|target| (TcpListener::bind("127.0.0.1:0").expect("a free port"), *target)).collect();
         let addresses = listeners.iter().map(|(listener, _)| listener.local_addr().expect("an address")).collect();
 
         thread::spawn(move || {

@@ -1,6 +1,7 @@
 //! Shared fixtures: the real application on a free port with a fresh data directory, and its users.
 
 pub mod cluster;
+pub mod engine_proxy;
 pub mod eventually;
 pub mod files;
 pub mod form;

@@ -218,9 +218,11 @@ impl Drop for NatsProcess {
     }
 }
 
+// Clients know only the servers that they are told, so that a proxy can stand in between.
 fn server_config(name: &str, ports: &[u16], cluster: &str, store: &Path, settings: NatsServerSettings) -> String {
     let NatsServerSettings { servers, sync_interval, max_payload, max_file_store } = settings;
-    let cluster = if servers > 1 { format!("cluster {{ name: test, {cluster} }}\n") } else { String::new() };
+    let cluster =
+        if servers > 1 { format!("cluster {{ name: test, no_advertise: true, {cluster} }}\n") } else { String::new() };
     let [client_port, monitor_port, ..] = ports[..] else { panic!("two ports") };
     let store = store.display();
     format!(

@@ -99,7 +99,9 @@ impl KeyedRequest {
         let body = json_of(response).await.ok_or("connection lost")?;
         match status {
             200 | 201 => Ok((body, position.expect("every response has a position"))),
-            409 | 429 | 503 if is_temporary => Err(format!("{status} {}", body["error"].as_str().unwrap_or_default())),
+            409 | 429 | 503 | 507 if is_temporary => {
+                Err(format!("{status} {}", body["error"].as_str().unwrap_or_default()))
+            }
             _ => panic!("{} {} {}: {status}: {body}", self.method, self.path, self.body),
         }
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rand::Rng;
 use rand::rngs::StdRng;
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Resource, Rlimit, Signal, kill_process, prlimit};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::sleep;
 
@@ -17,6 +17,8 @@ use crate::support::process::Process;
 
 /// Duration of a pause: more than the 3 s of silence after which a node counts as absent.
 const PAUSE: Duration = Duration::from_secs(8);
+/// Duration of a cut: more than the 10 s after which a node refuses reads.
+const CUT: Duration = Duration::from_secs(14);
 /// Number of NATS servers.
 const SERVERS: usize = 3;
 
@@ -24,10 +26,20 @@ const SERVERS: usize = 3;
 pub enum Fault {
     NodeKilled,
     NodePaused,
+    /// Nothing passes between the node and the engine.
+    NodeCut,
+    /// The node cannot write to its disk.
+    DiskFull,
     LeaderKilled,
     FollowerKilled,
     /// All processes of PostgreSQL ended at once.
     DatabaseStopped,
+}
+
+impl Fault {
+    fn is_of_node(self) -> bool {
+        matches!(self, Self::NodeKilled | Self::NodePaused | Self::NodeCut | Self::DiskFull)
+    }
 }
 
 /// Parts that fail. The faults of one part do not overlap, those of several parts do.
@@ -58,8 +70,10 @@ impl FaultyParts {
         while started.elapsed() < duration {
             sleep(self.interval.mul_f64(rng.gen_range(0.1..1.0))).await;
             let fault = match rng.gen_range(0..10) {
-                0..4 => Fault::NodeKilled,
-                4..6 => Fault::NodePaused,
+                0..3 => Fault::NodeKilled,
+                3 => Fault::NodePaused,
+                4 => Fault::NodeCut,
+                5 => Fault::DiskFull,
                 _ if has_database => Fault::DatabaseStopped,
                 6..8 => Fault::LeaderKilled,
                 _ => Fault::FollowerKilled,
@@ -68,17 +82,16 @@ impl FaultyParts {
             let parts = self.clone();
             let running = of_nodes.iter().filter(|fault| !is_failing(fault)).count();
             match fault {
-                Fault::NodeKilled | Fault::NodePaused if is_failing(&of_nodes[node]) || running < 2 => continue,
-                Fault::NodeKilled => {
-                    finish(of_nodes[node].replace(tokio::spawn(parts.kill_node(node, downtime)))).await;
+                _ if fault.is_of_node() && (is_failing(&of_nodes[node]) || running < 2) => continue,
+                Fault::NodeKilled | Fault::NodePaused | Fault::NodeCut | Fault::DiskFull => {
+                    finish(of_nodes[node].replace(tokio::spawn(parts.fail_node(fault, node, downtime)))).await;
                 }
-                Fault::NodePaused => finish(of_nodes[node].replace(tokio::spawn(parts.pause_node(node)))).await,
                 _ if is_failing(&of_servers) => continue,
                 Fault::LeaderKilled | Fault::FollowerKilled | Fault::DatabaseStopped => {
                     finish(of_servers.replace(tokio::spawn(parts.kill_server(fault, downtime)))).await;
                 }
             }
-            let node = matches!(fault, Fault::NodeKilled | Fault::NodePaused).then_some(node);
+            let node = fault.is_of_node().then_some(node);
             println!("{:5.1} s: {fault:?} {node:?}, down for {downtime:.1?}", started.elapsed().as_secs_f64());
             self.world.faults.lock().push(InjectedFault { fault, node, at: Instant::now() });
         }
@@ -86,6 +99,30 @@ impl FaultyParts {
         for fault in of_nodes.into_iter().chain([of_servers]) {
             finish(fault).await;
         }
+    }
+
+    async fn fail_node(self, fault: Fault, node: usize, downtime: Duration) {
+        match fault {
+            Fault::NodeKilled => self.kill_node(node, downtime).await,
+            Fault::NodePaused => self.pause_node(node).await,
+            Fault::NodeCut => {
+                self.cluster.proxies[node].cut();
+                sleep(CUT).await;
+                self.cluster.proxies[node].restore();
+            }
+            _ => {
+                self.limit_files(node, Some(0));
+                sleep(PAUSE).await;
+                self.limit_files(node, None);
+            }
+        }
+    }
+
+    /// Limits the size of the files that a node can write: to it, the disk is full.
+    fn limit_files(&self, node: usize, bytes: Option<u64>) {
+        let pid = self.nodes[node].lock().as_ref().expect("it runs").pid();
+        let limit = Rlimit { current: bytes, maximum: None };
+        prlimit(Some(pid), Resource::Fsize, limit).expect("limits can be set");
     }
 
     async fn kill_node(self, node: usize, downtime: Duration) {
