@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use bitset::Slot;
-use cache::{GenerationCache, RecentKeys};
+use cache::GenerationCache;
 use entry::NodeEntry;
 use index::{IndexedParts, Indexes, NodeIndexTerms};
-use list::Selection;
+use list::CachedSlots;
 use owners::Owners;
 use view::{Links, NodeFragment, effective_status, publisher_name};
 
@@ -42,7 +42,7 @@ pub use column::{Sort, SortColumn};
 pub use list::{NodeFilter, NodeQuery};
 pub use snapshot_row::{NodeSnapshotRow, OwnerSnapshotRow};
 
-/// Maximum bytes of cached lists.
+/// Maximum bytes of cached pages of slots.
 const LIST_CACHE_BYTES: u64 = 16 << 20;
 
 /// All nodes.
@@ -61,8 +61,7 @@ pub struct Nodes {
     /// Number of changes that a list can show.
     generation: u64,
     indexes: OnceLock<Box<Indexes>>,
-    list_cache: GenerationCache<Selection, Arc<[Slot]>>,
-    recent_selections: RecentKeys,
+    list_cache: GenerationCache<NodeQuery, CachedSlots>,
 }
 
 impl Nodes {
@@ -80,7 +79,6 @@ impl Nodes {
             generation: 0,
             indexes: OnceLock::new(),
             list_cache: GenerationCache::new(LIST_CACHE_BYTES),
-            recent_selections: RecentKeys::default(),
         }
     }
 

@@ -63,6 +63,13 @@ pub struct NodeFilter {
     pub form_factor: Option<FormFactor>,
 }
 
+/// A page of a list, with the number of nodes of all pages.
+#[derive(Debug, Clone)]
+pub struct CachedSlots {
+    slots: Arc<[Slot]>,
+    total: u64,
+}
+
 /// Selected nodes.
 #[derive(Debug, Default)]
 struct Matches {
@@ -104,18 +111,19 @@ impl Nodes {
             return Page { entries, total: order.len() as u64, request: *page };
         }
 
-        let cached = if fresh { None } else { self.list_cache.get(selection, self.generation) };
-        if let Some(slots) = cached {
-            return page.paginate(slots.iter().copied());
+        if !fresh && let Some(cached) = self.list_cache.get(query, self.generation) {
+            return Page { entries: cached.slots.to_vec(), total: cached.total, request: *page };
         }
 
-        // A selection is sorted completely only if a second page is requested.
-        if !fresh && self.recent_selections.contains_or_insert(&(selection, self.generation)) {
-            return page.paginate(self.select(selection).iter().copied());
-        }
         let matches = self.matches(selection);
         let entries = self.indexes().page(&matches, selection.sort_keys(), page.offset(), limit);
-        Page { entries, total: matches.slots.count() as u64, request: *page }
+        let total = matches.slots.count() as u64;
+        if !fresh {
+            let weight = entries.len() * size_of::<Slot>() + selection.weight();
+            let cached = CachedSlots { slots: entries.as_slice().into(), total };
+            self.list_cache.insert(query.clone(), self.generation, cached, weight);
+        }
+        Page { entries, total, request: *page }
     }
 
     /// Returns the entries of a page, which can be read after the read models are released.
@@ -129,15 +137,6 @@ impl Nodes {
     pub fn fragments(&self, page: &Page<Slot>) -> Option<Page<&NodeFragment>> {
         let entries = page.entries.iter().map(|slot| self.cached_fragment(*slot)).collect::<Option<_>>()?;
         Some(Page { entries, total: page.total, request: page.request })
-    }
-
-    /// Returns all selected slots in order, and caches them.
-    fn select(&self, selection: &Selection) -> Arc<[Slot]> {
-        let matches = self.matches(selection);
-        let slots: Arc<[Slot]> = self.indexes().page(&matches, selection.sort_keys(), 0, usize::MAX).into();
-        let weight = slots.len() * size_of::<Slot>() + selection.weight();
-        self.list_cache.insert(selection.clone(), self.generation, slots.clone(), weight);
-        slots
     }
 
     /// Returns the selected nodes.

@@ -266,9 +266,8 @@ impl SearchIndex {
             levels.matched.iter().for_each(|slot| scores[slot as usize] += u16::from(levels.levels[slot as usize]));
             levels.keep_matched();
         }
-        let matching_all = levels.candidates;
+        let matching_all = std::mem::replace(&mut levels.candidates, std::mem::take(candidates));
 
-        let mut levels = MatchLevels::new(std::mem::take(candidates), slots);
         if let Some(word) = &query.joined {
             // Separators do not matter: the joined words match as well as the separate ones.
             self.rank_names(word, &mut levels);

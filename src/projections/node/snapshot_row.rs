@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use super::bitset::Slot;
-use super::cache::{GenerationCache, RecentKeys};
+use super::cache::GenerationCache;
 use super::daily_downloads::DailyDownloads;
 use super::entry::NodeEntry;
 use super::owners::Owners;
@@ -67,7 +67,6 @@ impl Nodes {
             generation: self.generation,
             indexes: OnceLock::new(),
             list_cache: GenerationCache::new(LIST_CACHE_BYTES),
-            recent_selections: RecentKeys::default(),
         }
     }
 
