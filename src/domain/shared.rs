@@ -39,6 +39,33 @@ pub mod list {
     pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<Arc<T>>, D::Error> {
-        Vec::deserialize(deserializer).map(|values: Vec<T>| values.into_iter().map(Arc::new).collect())
+        let values: Vec<T> = Vec::deserialize(deserializer)?;
+        let mut list: Vec<Arc<T>> = values.into_iter().map(Arc::new).collect();
+        // The standard library collects into the allocation of the values, which is far larger.
+        list.shrink_to_fit();
+        Ok(list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::value::{Error, SeqDeserializer};
+
+    use super::*;
+
+    /// A value that is larger than a pointer.
+    struct Wide([u64; 8]);
+
+    impl<'de> Deserialize<'de> for Wide {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            u64::deserialize(deserializer).map(|number| Self([number; 8]))
+        }
+    }
+
+    #[test]
+    fn a_read_list_has_no_spare_capacity() {
+        let read: Vec<Arc<Wide>> = list::deserialize(SeqDeserializer::<_, Error>::new(0..5_u64)).unwrap();
+        assert!(read.iter().map(|wide| wide.0[7]).eq(0..5));
+        assert_eq!(read.capacity(), 5);
     }
 }
