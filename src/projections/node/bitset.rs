@@ -55,7 +55,9 @@ impl SlotSet {
     /// Returns the number of the given slots that are in the set.
     #[must_use]
     pub fn count_of(&self, slots: &[Slot]) -> usize {
-        slots.iter().map(|slot| usize::from(self.contains(*slot))).sum()
+        // Adds bits without branches: thousands of slots are counted for a page.
+        let bit = |slot: &Slot| self.words.get((*slot / 64) as usize).map_or(0, |word| word >> (*slot % 64) & 1);
+        usize::try_from(slots.iter().map(bit).sum::<u64>()).unwrap_or(usize::MAX)
     }
 
     /// Adds the slots in `other`.

@@ -242,7 +242,8 @@ impl Indexes {
         let mut skipped = offset;
         for (score, count) in counts.into_iter().enumerate().rev() {
             if skipped < count && page.len() < limit {
-                let tied: SlotSet = slots.iter().filter(|slot| usize::from(scores[*slot as usize]) == score).collect();
+                let mut tied = slots.clone();
+                tied.retain(|slot| usize::from(scores[slot as usize]) == score);
                 page.extend(self.page_by_keys(&tied, &[Sort::DOWNLOADS], skipped, limit - page.len()));
             }
             skipped = skipped.saturating_sub(count);
