@@ -55,7 +55,8 @@ pub enum DeliveryQueueId {
 }
 
 impl DeliveryQueueId {
-    /// Returns a number by which nodes give out queues. Queues of one webhook and node have one, so that the order is kept.
+    /// Returns the number that assigns the queue to a cluster node. A queue keeps it, so one cluster node makes its deliveries
+    /// in order.
     #[must_use]
     pub fn number(&self) -> u128 {
         match self {
@@ -328,8 +329,8 @@ impl Deliveries {
         self.by_id.get(&delivery).map(|pending| pending.queue.subject())
     }
 
-    /// Returns the deliveries due at `now` of the queues that are `own`, and that `try_take` accepts; it gets queue, owner and
-    /// receiver.
+    /// Returns the deliveries due at `now` whose queue passes `is_own` and is accepted by `try_take`, which gets queue, owner
+    /// and receiver.
     ///
     /// The receiver with the longest wait comes first. Its accounts take turns, and the deliveries of an account are
     /// ordered by due time. A receiver is skipped after `rejections_max` rejected offers, however many deliveries wait
@@ -339,14 +340,17 @@ impl Deliveries {
         now: Timestamp,
         turns: &RoundRobinOrder<DeliveryTurn>,
         rejections_max: usize,
-        own: impl Fn(&DeliveryQueueId) -> bool,
+        is_own: impl Fn(&DeliveryQueueId) -> bool,
         mut try_take: impl FnMut(&DeliveryQueueId, Option<UserId>, &str) -> bool,
     ) -> Vec<DueDelivery> {
         let mut selected = Vec::new();
         for (receiver, owners) in self.receivers_with_due(now) {
             let mut rejections = 0;
             for (_, (_, queue_id)) in turns.round_robin(due_heads(receiver, owners, now)) {
-                let Some(queue) = self.queues.get(queue_id).filter(|_| own(queue_id)) else { continue };
+                if !is_own(queue_id) {
+                    continue;
+                }
+                let Some(queue) = self.queues.get(queue_id) else { continue };
                 if try_take(queue_id, queue.owner, receiver) {
                     selected.extend(self.first_due(queue_id, queue));
                 } else {

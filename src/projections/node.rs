@@ -143,6 +143,10 @@ impl Nodes {
     fn owner_number(&mut self, id: &str) -> u32 {
         let is_new = self.owners.get(id).is_none();
         let owner_number = self.owners.get_or_insert(id);
+        if is_new {
+            // Searches are corrected to words of publishers, too.
+            self.generation += 1;
+        }
         if let Some(indexes) = self.indexes.get_mut().filter(|_| is_new) {
             indexes.search.rename_owner(owner_number, id, None, id);
         }

@@ -4,6 +4,7 @@
 //! filters ─▶ candidates (a set of slots) ─▶ search (scores) ─▶ stored orders ─▶ page of slots
 //! ```
 
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -96,7 +97,8 @@ impl Selection {
         let NodeFilter { systems, accelerators, node_ids, .. } = &self.filter;
         let id_lengths = node_ids.iter().flatten().map(|id| id.as_str().len());
         let lengths = systems.iter().chain(accelerators).map(String::len).chain(id_lengths);
-        lengths.map(|length| length + 32).sum::<usize>() + 1024
+        let search = self.search.as_ref().map_or(0, SearchQuery::weight);
+        lengths.map(|length| length + 32).sum::<usize>() + search + 1024
     }
 }
 
@@ -118,7 +120,8 @@ impl Nodes {
         let matches = self.matches(selection);
         let entries = self.indexes().page(&matches, selection.sort_keys(), page.offset(), limit);
         let total = matches.slots.count() as u64;
-        if !fresh {
+        // Pages beyond the end must not displace others.
+        if !fresh && !(entries.is_empty() && page.offset() > 0) {
             let weight = entries.len() * size_of::<Slot>() + selection.weight();
             let cached = CachedSlots { slots: entries.as_slice().into(), total };
             self.list_cache.insert(query.clone(), self.generation, cached, weight);
@@ -254,6 +257,9 @@ impl Indexes {
     /// Returns `limit` slots of a set from an offset on, in order.
     fn page_by_keys(&self, slots: &SlotSet, keys: &[Sort], offset: usize, limit: usize) -> Vec<Slot> {
         let count = slots.count();
+        if offset >= count {
+            return Vec::new();
+        }
         let steps_to_page = offset.min(count.saturating_sub(offset)).saturating_add(limit).min(count);
         let walk_steps = self.rows.len() * steps_to_page / count.max(1);
         if count * SORT_STEPS <= walk_steps {
@@ -262,12 +268,27 @@ impl Indexes {
         if slots.is_subset(&self.visible) {
             return self.page_from_order(slots, count, keys, offset, limit);
         }
-        self.sort_candidates(slots, keys).into_iter().skip(offset).take(limit).collect()
+        self.page_with_hidden(slots, keys, offset, limit)
+    }
+
+    /// Returns a page of a set with hidden nodes, which the stored orders do not contain. They are few, so all of them are
+    /// merged into a page of the visible ones that begins as many nodes earlier as they may precede.
+    fn page_with_hidden(&self, slots: &SlotSet, keys: &[Sort], offset: usize, limit: usize) -> Vec<Slot> {
+        let mut hidden = slots.clone();
+        hidden.subtract(&self.visible);
+        let mut visible = slots.clone();
+        visible.subtract(&hidden);
+
+        let hidden = self.sort_directly(&hidden, keys);
+        let start = offset.saturating_sub(hidden.len()).min(visible.count());
+        let preceding = offset - start;
+        let page = self.page_by_keys(&visible, keys, start, limit.saturating_add(preceding));
+        self.merge_sorted(page, &hidden, keys).into_iter().skip(preceding).take(limit).collect()
     }
 
     /// Returns a page of a small set. Sorts only the page.
     fn page_by_sorting(&self, slots: &SlotSet, keys: &[Sort], offset: usize, limit: usize) -> Vec<Slot> {
-        let compare = |a: &Slot, b: &Slot| compare_rows(keys, &self.rows[*a as usize], &self.rows[*b as usize]);
+        let compare = |a: &Slot, b: &Slot| self.compare(keys, *a, *b);
         let mut slots: Vec<Slot> = slots.iter().collect();
         let end = offset.saturating_add(limit);
         if end < slots.len() {
@@ -301,7 +322,7 @@ impl Indexes {
             return self.page_of_ties(slots, *first, other_keys, start, limit);
         }
 
-        page.sort_unstable_by(|a, b| compare_rows(keys, &self.rows[*a as usize], &self.rows[*b as usize]));
+        page.sort_unstable_by(|a, b| self.compare(keys, *a, *b));
         page.into_iter().skip(skipped).take(limit).collect()
     }
 
@@ -322,53 +343,31 @@ impl Indexes {
             let Some(next) = following.next() else { break };
             let row = &self.rows[next as usize];
             let group = order.range_of(|other| first.compare(&self.rows[other as usize], row));
-            let tied = |range: Range<usize>| -> SlotSet {
-                let entries = order.iter_from_offset(range.start).take(range.len());
-                entries.filter(|slot| slots.contains(*slot)).collect()
+            let in_group = |range: Range<usize>| {
+                order.iter_from_offset(range.start).take(range.len()).filter(|slot| slots.contains(*slot))
             };
-            let skipped = tied(group.start..start.max(group.start)).count();
-            page.extend(self.page_by_keys(&tied(group.clone()), other_keys, skipped, limit - page.len()));
+            let preceding = in_group(group.start..start.max(group.start)).count();
+            let missing = limit - page.len();
+            if group.len() <= TIES_MAX {
+                let mut tied: Vec<Slot> = in_group(group.clone()).collect();
+                tied.sort_unstable_by(|a, b| self.compare(other_keys, *a, *b));
+                page.extend(tied.into_iter().skip(preceding).take(missing));
+            } else {
+                page.extend(self.page_by_keys(&in_group(group.clone()).collect(), other_keys, preceding, missing));
+            }
             start = group.end;
         }
         page
     }
 
-    /// Sorts a large set with hidden nodes by scanning the stored orders.
-    fn sort_candidates(&self, candidates: &SlotSet, keys: &[Sort]) -> Vec<Slot> {
-        let count = candidates.count();
-        let (last, higher_keys) = keys.split_last().unwrap_or((&Sort::ID, &[]));
-        let mut slots: Vec<Slot> = Vec::with_capacity(count);
-        slots.extend(self.orders.order_by(*last).iter().filter(|slot| candidates.contains(*slot)));
-        for key in higher_keys.iter().rev() {
-            slots = self.stable_sort_by(&slots, candidates, *key);
-        }
-
-        let mut hidden = candidates.clone();
-        hidden.subtract(&self.visible);
-        self.merge_sorted(slots, &self.sort_directly(&hidden, keys), keys)
+    fn compare(&self, keys: &[Sort], a: Slot, b: Slot) -> Ordering {
+        compare_rows(keys, &self.rows[a as usize], &self.rows[b as usize])
     }
 
     fn sort_directly(&self, slots: &SlotSet, keys: &[Sort]) -> Vec<Slot> {
         let mut slots: Vec<Slot> = slots.iter().collect();
-        slots.sort_unstable_by(|a, b| compare_rows(keys, &self.rows[*a as usize], &self.rows[*b as usize]));
+        slots.sort_unstable_by(|a, b| self.compare(keys, *a, *b));
         slots
-    }
-
-    /// Sorts slots, already ordered by the following keys, by a key. The sort is stable; the stored order gives the
-    /// groups of equal nodes.
-    fn stable_sort_by(&self, slots: &[Slot], candidates: &SlotSet, key: Sort) -> Vec<Slot> {
-        let mut groups = vec![0_u32; self.rows.len()];
-        let mut group = 0_u32;
-        let mut previous_row = None;
-        for slot in self.orders.order_by(key).iter().filter(|slot| candidates.contains(*slot)) {
-            let row = &self.rows[slot as usize];
-            if previous_row.is_some_and(|previous| key.compare(previous, row).is_ne()) {
-                group += 1;
-            }
-            groups[slot as usize] = group;
-            previous_row = Some(row);
-        }
-        bucket_sort(slots, group as usize + 1, |slot| groups[slot as usize] as usize)
     }
 
     /// Merges two sorted lists.
@@ -391,26 +390,4 @@ impl Indexes {
         merged.extend_from_slice(&slots[copied..]);
         merged
     }
-}
-
-/// Stable sort by a small number.
-fn bucket_sort(slots: &[Slot], buckets: usize, bucket: impl Fn(Slot) -> usize) -> Vec<Slot> {
-    let mut positions = vec![0_usize; buckets];
-    for slot in slots {
-        positions[bucket(*slot)] += 1;
-    }
-
-    let mut end = 0;
-    for bucket_start in &mut positions {
-        let count = std::mem::replace(bucket_start, end);
-        end += count;
-    }
-
-    let mut sorted = vec![0; slots.len()];
-    for slot in slots {
-        let next_index = &mut positions[bucket(*slot)];
-        sorted[*next_index] = *slot;
-        *next_index += 1;
-    }
-    sorted
 }

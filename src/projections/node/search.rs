@@ -40,6 +40,13 @@ pub struct SearchQuery {
 }
 
 impl SearchQuery {
+    /// Returns the approximate memory use in bytes, beyond the structure itself.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let texts = self.words.iter().chain(&self.joined).chain(&self.pairs).chain([&self.exact]);
+        texts.map(|text| text.len() + 48).sum()
+    }
+
     /// Parses a query.
     ///
     /// # Errors
