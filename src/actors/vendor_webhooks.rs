@@ -13,6 +13,9 @@ use crate::vendors::webhook_ticket::WebhookTicketKey;
 /// Maximum number of waiting webhooks; further ones are dropped, and those tasks are polled on schedule.
 const PENDING_MAX: usize = 65_536;
 
+/// Number of tasks of one message to other nodes.
+const TAKEN_MAX: usize = 1000;
+
 /// Passes webhooks to the pollers. Cheap to clone.
 #[derive(Clone)]
 pub struct VendorWebhooks {
@@ -60,10 +63,16 @@ impl VendorWebhooks {
         self.arrival.notify_waiters();
     }
 
-    /// Removes and returns the tasks whose webhooks were accepted since the last call.
+    /// Removes and returns tasks whose webhooks were accepted since the last call, at most as many as a message carries.
     #[must_use]
     pub fn take_accepted(&self) -> Vec<TaskId> {
-        self.accepted.as_ref().map(|accepted| accepted.lock().drain().collect()).unwrap_or_default()
+        let Some(accepted) = &self.accepted else { return Vec::new() };
+        let mut accepted = accepted.lock();
+        let taken: Vec<_> = accepted.iter().copied().take(TAKEN_MAX).collect();
+        for task in &taken {
+            accepted.remove(task);
+        }
+        taken
     }
 
     /// Removes and returns the tasks with webhooks for which `is_own` returns `true`.

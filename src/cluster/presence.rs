@@ -42,6 +42,7 @@ pub struct Beat {
     /// Sequence of the last group that the node has applied.
     pub sequence: u64,
     /// Chain hash of the node's log after that group, in hexadecimal digits.
+    #[serde(default)]
     pub chain: String,
 }
 

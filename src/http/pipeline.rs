@@ -162,7 +162,7 @@ impl ApiEndpoint {
         routed: RoutedRequest,
         payload: Payload,
     ) -> Result<HttpResponse, Problem> {
-        let wanted = self.enter_node(&routed.request, &routed.shared).await?;
+        let wanted = self.enter_node_within_limit(&routed).await?;
         let identity =
             rate_limit(self.rate_class(), &routed.request, &routed.shared, authenticate_by_header(&routed).await)?;
         wait_if_latest(wanted, &routed.shared).await?;
@@ -170,7 +170,7 @@ impl ApiEndpoint {
     }
 
     async fn run_with_body(self: Rc<Self>, routed: RoutedRequest, payload: Payload) -> Result<HttpResponse, Problem> {
-        let wanted = self.enter_node(&routed.request, &routed.shared).await?;
+        let wanted = self.enter_node_within_limit(&routed).await?;
         let authenticated = self.authenticate(&routed.request, payload, &routed.shared).await;
         let (identity, body) = match authenticated {
             Ok((identity, body)) => (Ok(identity), body),
@@ -190,6 +190,16 @@ impl ApiEndpoint {
         match key.filter(|_| !estimate::is_estimate(self.action, context.query_string())) {
             Some(key) => self.handle_idempotent(context, &key).await,
             None => Ok(self.handle(context).await),
+        }
+    }
+
+    /// Like [`ApiEndpoint::enter_node`]; what is refused counts towards the rate limit of its address.
+    async fn enter_node_within_limit(&self, routed: &RoutedRequest) -> Result<Option<WantedPosition>, Problem> {
+        match self.enter_node(&routed.request, &routed.shared).await {
+            Ok(wanted) => Ok(wanted),
+            Err(problem) => {
+                rate_limit(self.rate_class(), &routed.request, &routed.shared, Err(problem)).map(|_: Identity| None)
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! `X-Log-Position`: requests to a node of a cluster that see what the client has seen on another one.
 //!
-//! Every response of a node has the position that its content includes at least. A request with this position waits until
+//! Every response of a node has a position: nothing in its content is newer. A request with this position waits until
 //! its node is there; one with `latest` waits until it has everything that any node had answered before.
 
 use std::time::Duration;
@@ -81,7 +81,7 @@ impl WantedPosition {
     }
 }
 
-/// Adds the position that the content of the response includes at least.
+/// Adds a position that nothing in the response is newer than.
 pub fn set_header(services: &Services, response: &mut HttpResponse) {
     if services.cluster.is_some() {
         let position = HeaderValue::from(services.models.read().position.0);
