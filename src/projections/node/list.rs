@@ -121,7 +121,8 @@ impl Nodes {
         let entries = self.indexes().page(&matches, selection.sort_keys(), page.offset(), limit);
         let total = matches.slots.count() as u64;
         // Pages beyond the end must not displace others.
-        if !fresh && !(entries.is_empty() && page.offset() > 0) {
+        let is_beyond_end = entries.is_empty() && page.offset() > 0;
+        if !fresh && !is_beyond_end {
             let weight = entries.len() * size_of::<Slot>() + selection.weight();
             let cached = CachedSlots { slots: entries.as_slice().into(), total };
             self.list_cache.insert(query.clone(), self.generation, cached, weight);
