@@ -20,7 +20,7 @@ const LISTEN_INTERVAL: Duration = Duration::from_millis(500);
 /// Pause after a failure.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 /// Time for the server to take a message or to return those of others.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Sends a message, and removes old ones.
 pub async fn announce(store: PostgresStore, message: Vec<u8>) {

@@ -73,6 +73,8 @@ pub async fn check(session: &PostgresSession, log_id: Uuid, limit: Duration) -> 
         failure => unreachable(&schema, &failure),
     };
 
+    let timeout = format!("SET statement_timeout = {}", COUNT_TIMEOUT.as_millis());
+    session.run(&timeout, limit).await.map_err(failed)?;
     let head = format!("SELECT seq, log_id, incarnation FROM {schema}.head");
     let rows = session.query(&head, &[], limit).await.map_err(failed)?;
     let [row] = &rows[..] else {

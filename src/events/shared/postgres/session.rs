@@ -25,7 +25,7 @@ use crate::events::shared::engine::EngineOpenError;
 /// Time for a connection, with the names of all servers, whose resolution has no other limit.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Settings of every connection. The server must neither cancel a group that waits for the standby, which would show
-/// what a failover loses, nor fail one because another node is faster.
+/// what a failover loses, nor fail one because another node is faster. Connections without groups set a limit.
 const SETTINGS: &str = "SET statement_timeout = 0; SET idle_session_timeout = 0; \
      SET idle_in_transaction_session_timeout = 0; SET default_transaction_isolation = 'read committed'";
 

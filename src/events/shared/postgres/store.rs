@@ -1,11 +1,13 @@
 //! The groups of a log in PostgreSQL: sending, reading, and the number of the last one.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio_postgres::error::SqlState;
 use uuid::Uuid;
 
+use super::announcements::ANSWER_TIMEOUT;
 use super::schema;
 use super::session::{PostgresConnector, PostgresFailure, PostgresLink};
 use super::suitability;
@@ -73,10 +75,13 @@ impl PostgresStore {
         // up the connections of the server.
         let lock_timeout = connector.options.ack_timeout.mul_f64(0.75).as_millis();
         let link = |settings: String| PostgresLink::new(connector.clone(), settings);
+        // The server ends other statements before their connection is given up, which it would not notice.
+        let statement_timeout =
+            |limit: Duration| format!("SET statement_timeout = {}", limit.mul_f64(0.75).as_millis());
         let state = PostgresStoreState {
             writer: link(format!("SET lock_timeout = {lock_timeout}")),
-            reader: link(String::new()),
-            announcer: link("SET synchronous_commit = off".to_owned()),
+            reader: link(statement_timeout(connector.options.request_timeout)),
+            announcer: link(format!("{}; SET synchronous_commit = off", statement_timeout(ANSWER_TIMEOUT))),
             connector,
             schema,
             incarnation,
