@@ -166,7 +166,7 @@ impl ClusterNode {
         let beats = BeatSource {
             engine: Arc::clone(engine),
             log: Arc::clone(&log),
-            session,
+            presence: presence.clone(),
             started_micros: environment.now().micros(),
             url: url.to_owned(),
             environment: environment.clone(),

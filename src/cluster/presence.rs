@@ -44,6 +44,9 @@ pub struct Beat {
     /// Chain hash of the node's log after that group, in hexadecimal digits.
     #[serde(default)]
     pub chain: String,
+    /// `true` if the node hears its own beats. Otherwise it does nothing, and others must not leave work to it.
+    #[serde(default)]
+    pub hears_itself: bool,
 }
 
 /// A node that was heard.
@@ -132,6 +135,12 @@ impl Presence {
         now.saturating_duration_since(since) >= TAKEOVER_REST
     }
 
+    /// Returns `true` if this node hears its own beats.
+    #[must_use]
+    pub fn hears_itself(&self) -> bool {
+        self.0.nodes.lock().is_present(self.0.session, Instant::now())
+    }
+
     /// Returns the share of this node in the work that all nodes do.
     #[must_use]
     pub fn work_share(&self) -> WorkShare {
@@ -151,7 +160,10 @@ impl Presence {
         }
 
         let silence = |last: &LastBeat| now.saturating_duration_since(last.heard_at);
-        let may_act = nodes.heard.iter().filter(|(_, last)| silence(last) < PRESENT_FOR + TAKEOVER_REST);
+        let may_act = nodes
+            .heard
+            .iter()
+            .filter(|(_, last)| last.beat.hears_itself && silence(last) < PRESENT_FOR + TAKEOVER_REST);
         WorkShare::Part { own, nodes: may_act.map(|(session, _)| *session).collect() }
     }
 
@@ -168,10 +180,10 @@ impl Presence {
     pub fn is_outvoted(&self) -> bool {
         let nodes = self.0.nodes.lock();
         let now = Instant::now();
-        let present = |session: &&Uuid| nodes.is_present(**session, now) && **session != self.0.session;
-        let votes: Vec<bool> = nodes.agreement.keys().filter(present).map(|session| nodes.agreement[session]).collect();
-        let others_differing = votes.iter().filter(|is_same| !**is_same).count();
-        others_differing > votes.len() - others_differing + 1
+        let is_other = |session: &Uuid| *session != self.0.session && nodes.is_present(*session, now);
+        let votes = nodes.agreement.iter().filter(|(session, _)| is_other(session));
+        let (same, differing): (Vec<_>, Vec<_>) = votes.partition(|(_, is_same)| **is_same);
+        differing.len() > same.len() + 1
     }
 
     /// Returns the session of the owner, as far as this node knows.
@@ -210,7 +222,8 @@ impl PresentNodes {
     }
 
     fn owner(&self, now: Instant) -> Option<Uuid> {
-        let present = self.heard.values().map(|last| &last.beat).filter(|beat| self.is_present(beat.session, now));
+        let beats = self.heard.values().map(|last| &last.beat);
+        let present = beats.filter(|beat| beat.hears_itself && self.is_present(beat.session, now));
         present.map(|beat| (beat.started_micros, beat.session)).min().map(|(_, session)| session)
     }
 }
@@ -230,6 +243,7 @@ mod tests {
             position: 0,
             sequence: 0,
             chain: String::new(),
+            hears_itself: true,
         }
     }
 
@@ -273,6 +287,24 @@ mod tests {
         assert!(!presence.is_owner_at(at(13)));
         presence.hear_at(beat(1, 1), 0, at(14));
         assert!(!presence.is_owner_at(at(14)), "another node may have become the owner");
+    }
+
+    #[test]
+    fn no_work_is_left_to_a_node_that_does_not_hear_itself() {
+        // Given this node, and an older one that others hear and that hears nobody
+        let presence = Presence::new(Uuid::from_u128(2));
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        for second in 0..10 {
+            presence.hear_at(Beat { hears_itself: false, ..beat(1, 1) }, 0, at(second));
+            presence.hear_at(beat(2, 2), 0, at(second));
+            presence.is_owner_at(at(second));
+        }
+
+        // Then all work is of this one
+        assert!(presence.is_owner_at(at(10)));
+        let own = Uuid::from_u128(2);
+        assert_eq!(presence.work_share_at(at(10)), WorkShare::Part { own, nodes: vec![own] });
     }
 
     #[test]

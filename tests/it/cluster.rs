@@ -448,7 +448,7 @@ async fn a_node_whose_log_differs_from_that_of_most_others_stops() {
     let tell_another_log = |session: u128| {
         let beat = json!({
             "session": uuid::Uuid::from_u128(session), "started_micros": i64::MAX, "now_micros": 0, "url": "http://other",
-            "release": "1", "position": 1, "sequence": 0, "chain": "00".repeat(32),
+            "release": "1", "position": 1, "sequence": 0, "hears_itself": true, "chain": "00".repeat(32),
         });
         cluster.engine.announce(beat.to_string().as_bytes());
     };

@@ -7,7 +7,6 @@ use std::thread;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 use crate::actors::task_progress::{TaskProgress, TaskReport};
 use crate::actors::vendor_webhooks::VendorWebhooks;
@@ -65,7 +64,7 @@ impl HintExchange {
 pub(super) struct BeatSource {
     pub engine: Arc<dyn Engine>,
     pub log: Arc<SharedLog>,
-    pub session: Uuid,
+    pub presence: Presence,
     pub started_micros: i64,
     pub url: String,
     pub environment: Environment,
@@ -91,7 +90,7 @@ impl BeatSource {
     fn send(&mut self) {
         let (sequence, head) = self.log.applied();
         let beat = Beat {
-            session: self.session,
+            session: self.presence.session(),
             started_micros: self.started_micros,
             now_micros: self.environment.now().micros(),
             url: self.url.clone(),
@@ -99,6 +98,7 @@ impl BeatSource {
             position: head.position.0,
             sequence,
             chain: hex::encode(&head.chain.0),
+            hears_itself: self.presence.hears_itself(),
         };
         let hints = self.hints.get().map(|hints| hints.gather(&mut self.told_until)).unwrap_or_default();
         match serde_json::to_vec(&NodeMessage { beat, hints }) {
@@ -122,21 +122,31 @@ impl BeatListener {
     pub fn listen_until(mut self, stop_requested: &Arc<AtomicBool>) -> impl FnOnce() + Send + use<> {
         let (stop_requested, engine) = (Arc::clone(stop_requested), Arc::clone(&self.engine));
         move || {
-            engine.listen(&mut |message| {
-                if stop_requested.load(Ordering::Acquire) {
-                    return ControlFlow::Break(());
-                }
-                if let Some(Ok(NodeMessage { beat, hints })) = message.map(serde_json::from_slice) {
-                    if beat.session != self.presence.session()
-                        && let Some(exchange) = self.hints.get()
-                    {
-                        exchange.adopt(hints);
+            while !stop_requested.load(Ordering::Acquire) {
+                engine.listen(&mut |message| {
+                    if let Some(message) = message {
+                        self.receive(message);
                     }
-                    self.hear(beat);
-                }
-                ControlFlow::Continue(())
-            });
+                    if stop_requested.load(Ordering::Acquire) {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    }
+                });
+                // The client of the engine may have given up.
+                thread::park_timeout(BEAT_INTERVAL);
+            }
         }
+    }
+
+    fn receive(&mut self, message: &[u8]) {
+        let Ok(NodeMessage { beat, hints }) = serde_json::from_slice(message) else { return };
+        if beat.session != self.presence.session()
+            && let Some(exchange) = self.hints.get()
+        {
+            exchange.adopt(hints);
+        }
+        self.hear(beat);
     }
 
     fn hear(&mut self, beat: Beat) {
