@@ -37,7 +37,7 @@ Examples:
   mediary cluster verify --config /etc/mediary.toml
 
 Nodes may run meanwhile. The exit status is 1 if groups are missing or damaged, or if nodes had
-different logs. `mediary audit verify` checks the log of a node.";
+different logs, and 2 if the engine cannot be read. `mediary audit verify` checks the log of a node.";
 
 const LEAVE_HELP: &str = "\
 Examples:

@@ -29,7 +29,7 @@ pub struct EngineContents {
 /// Reads all groups up to the last one, and compares what their nodes had seen.
 ///
 /// # Errors
-/// If the engine does not respond, or lacks groups.
+/// If the engine does not respond.
 pub fn verify_engine(engine: &dyn Engine) -> anyhow::Result<EngineContents> {
     let last = engine.last()?;
     let mut reading = EngineReading::default();
@@ -38,16 +38,19 @@ pub fn verify_engine(engine: &dyn Engine) -> anyhow::Result<EngineContents> {
     }
 
     let mut heard_at = Instant::now();
-    engine.follow(0, &mut |signal| {
+    let followed = engine.follow(0, &mut |signal| {
         let EngineSignal::Group { sequence, group } = signal else {
             return if heard_at.elapsed() < PATIENCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
         };
         heard_at = Instant::now();
         reading.read(sequence, &group);
         if sequence == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })?;
+    });
     let groups = reading.contents.groups;
-    anyhow::ensure!(groups == last, "the engine stopped to respond after group {groups} of {last}");
+    match followed {
+        Err(fault) => reading.find(fault.to_string()),
+        Ok(()) => anyhow::ensure!(groups == last, "the engine stopped to respond after group {groups} of {last}"),
+    }
     Ok(reading.contents)
 }
 
