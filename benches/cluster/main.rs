@@ -21,6 +21,8 @@ mod http;
 #[allow(dead_code, reason = "tests use the rest")]
 mod nats_servers;
 mod nodes;
+#[path = "../../tests/it/support/server_process.rs"]
+mod server_process;
 #[path = "../shared/service.rs"]
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod service;

@@ -14,6 +14,7 @@ pub mod process;
 pub mod profile_sim;
 pub mod receiver;
 pub mod scripted_vendor;
+pub mod server_process;
 pub mod slow_log;
 pub mod vendor_sim;
 pub mod zip;

@@ -1,20 +1,19 @@
 //! NATS servers as processes that can be killed and paused. `tests/cluster/run` provides the program.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use async_nats::jetstream::Context;
 use mediary::environment::Environment;
 use mediary::events::shared::nats::NatsOptions;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::eventually::eventually_blocking;
+use super::server_process::ServerProcess;
 
 /// Variable with the path of the program.
 const PROGRAM: &str = "MEDIARY_TEST_NATS_SERVER";
@@ -51,13 +50,7 @@ struct NatsServer {
     config: PathBuf,
     /// Configuration without a way to the other servers.
     isolated_config: PathBuf,
-    process: Option<NatsProcess>,
-}
-
-/// A shell that runs a server, and kills it when its own input ends.
-struct NatsProcess {
-    shell: Child,
-    server: Pid,
+    process: Option<ServerProcess>,
 }
 
 impl NatsServers {
@@ -129,13 +122,13 @@ impl NatsServers {
     /// Starts a server that was killed, on its store.
     pub fn restart(&mut self, index: usize) {
         let server = &mut self.servers[index];
-        server.process = Some(NatsProcess::start(&server.config));
+        server.process = Some(start(&server.config));
     }
 
     /// Starts a server that was killed, on its store. Clients reach it, other servers do not.
     pub fn restart_isolated(&mut self, index: usize) {
         let server = &mut self.servers[index];
-        server.process = Some(NatsProcess::start(&server.isolated_config));
+        server.process = Some(start(&server.isolated_config));
     }
 
     /// `true` if a server has clients.
@@ -190,32 +183,12 @@ impl NatsServer {
     }
 }
 
-impl NatsProcess {
-    fn start(config: &Path) -> Self {
-        let program = std::env::var_os(PROGRAM)
-            .unwrap_or_else(|| panic!("{PROGRAM} must be the path of nats-server; tests/cluster/run sets it"));
-        // The end of the test process, however it ends, closes the input.
-        let script =
-            r#""$0" --config "$1" --log "$1.log" </dev/null >/dev/null 2>&1 & echo $!; read -r _; kill -9 $!; wait"#;
-        let mut command = Command::new("sh");
-        command.args(["-c", script]).arg(program).arg(config);
-        // Ctrl-C ends the tests first.
-        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
-
-        let mut shell = command.spawn().expect("a shell");
-        let mut line = String::new();
-        BufReader::new(shell.stdout.take().expect("a pipe")).read_line(&mut line).expect("the id of the process");
-        let server = Pid::from_raw(line.trim().parse().expect("a number")).expect("not zero");
-        Self { shell, server }
-    }
-}
-
-impl Drop for NatsProcess {
-    fn drop(&mut self) {
-        // The shell kills the server when its input ends, and waits for it.
-        drop(self.shell.stdin.take());
-        let _ = self.shell.wait();
-    }
+fn start(config: &Path) -> ServerProcess {
+    let program = std::env::var_os(PROGRAM)
+        .unwrap_or_else(|| panic!("{PROGRAM} must be the path of nats-server; tests/cluster/run sets it"));
+    let script =
+        r#""$0" --config "$1" --log "$1.log" </dev/null >/dev/null 2>&1 & echo $!; read -r _; kill -9 $!; wait"#;
+    ServerProcess::start(script, [program.as_os_str(), config.as_os_str()])
 }
 
 // Clients know only the servers that they are told, so that a proxy can stand in between.

@@ -1,11 +1,11 @@
 //! A PostgreSQL server as processes that can be stopped and paused. `tests/cluster/run` provides the programs.
 
+use std::ffi::OsStr;
 use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread;
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -14,6 +14,7 @@ use tokio_postgres::NoTls;
 
 use super::eventually::eventually_blocking;
 use super::nats_servers::free_ports;
+use super::server_process::ServerProcess;
 
 /// Variable with the directory of the programs.
 const PROGRAMS: &str = "MEDIARY_TEST_POSTGRES_BIN";
@@ -26,14 +27,8 @@ const UNPRIVILEGED_USER: &str = "postgres";
 pub struct PostgresServer {
     port: u16,
     data: PathBuf,
-    process: Option<PostgresProcess>,
+    process: Option<ServerProcess>,
     home: TempDir,
-}
-
-/// A shell that runs a server, and stops it when its own input ends.
-struct PostgresProcess {
-    shell: Child,
-    server: Pid,
 }
 
 impl PostgresServer {
@@ -83,7 +78,7 @@ impl PostgresServer {
 
     /// Starts a server that was stopped, and waits until it accepts connections.
     pub fn restart(&mut self) {
-        self.process = Some(PostgresProcess::start(&self.data, self.home.path()));
+        self.process = Some(start(&self.data, self.home.path()));
         let log = self.home.path().join("log");
         eventually_blocking(format!("the server answers: {}", log.display()), || {
             try_query(&self.url_of("postgres"), "SELECT 1").is_ok()
@@ -144,32 +139,14 @@ impl PostgresServer {
     }
 }
 
-impl PostgresProcess {
-    fn start(data: &Path, home: &Path) -> Self {
-        // The end of the test process, however it ends, closes the input. The server ignores SIGQUIT until it has begun.
-        let script = r#"log=$1; shift; "$@" </dev/null >>"$log" 2>&1 & echo $!; read -r _
-            while readlink /proc/$!/exe >/dev/null; do kill -QUIT $!; kill -CONT $!; sleep 0.02; done; wait"#;
-        let server = program("postgres");
-        let mut command = Command::new("sh");
-        command.args(["-c", script, "sh"]).arg(home.join("log")).arg(server.get_program()).args(server.get_args());
-        command.arg("-D").arg(data);
-        // Ctrl-C ends the tests first.
-        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
-
-        let mut shell = command.spawn().expect("a shell");
-        let mut line = String::new();
-        BufReader::new(shell.stdout.take().expect("a pipe")).read_line(&mut line).expect("the id of the process");
-        let server = Pid::from_raw(line.trim().parse().expect("a number")).expect("not zero");
-        Self { shell, server }
-    }
-}
-
-impl Drop for PostgresProcess {
-    fn drop(&mut self) {
-        // The shell stops the server when its input ends, and waits for it.
-        drop(self.shell.stdin.take());
-        let _ = self.shell.wait();
-    }
+fn start(data: &Path, home: &Path) -> ServerProcess {
+    // The server ignores SIGQUIT until it has begun.
+    let script = r#"log=$1; shift; "$@" </dev/null >>"$log" 2>&1 & echo $!; read -r _
+        while readlink /proc/$!/exe >/dev/null; do kill -QUIT $!; kill -CONT $!; sleep 0.02; done; wait"#;
+    let (server, log) = (program("postgres"), home.join("log"));
+    let before = [OsStr::new("sh"), log.as_os_str(), server.get_program()];
+    let arguments = before.into_iter().chain(server.get_args()).chain([OsStr::new("-D"), data.as_os_str()]);
+    ServerProcess::start(script, arguments)
 }
 
 /// A program of PostgreSQL, run by a user who may.

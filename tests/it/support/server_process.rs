@@ -1,0 +1,38 @@
+//! Servers that tests start, and that end with the test process, however it ends.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::Pid;
+
+/// A shell that runs a server, and ends it when its own input ends.
+pub struct ServerProcess {
+    shell: Child,
+    pub server: Pid,
+}
+
+impl ServerProcess {
+    /// Runs a script with arguments, from `$0` on. It must print the id of the server, read a line, and end the server.
+    pub fn start(script: &str, arguments: impl IntoIterator<Item: AsRef<OsStr>>) -> Self {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).args(arguments);
+        // Ctrl-C ends the tests first.
+        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
+
+        let mut shell = command.spawn().expect("a shell");
+        let mut line = String::new();
+        BufReader::new(shell.stdout.take().expect("a pipe")).read_line(&mut line).expect("the id of the process");
+        let server = Pid::from_raw(line.trim().parse().expect("a number")).expect("not zero");
+        Self { shell, server }
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        // The shell ends the server when its input ends, and waits for it.
+        drop(self.shell.stdin.take());
+        let _ = self.shell.wait();
+    }
+}
