@@ -247,7 +247,7 @@ impl Reactor for CallbackDispatcher {
         let mut permits = Vec::new();
         let mut served = Vec::new();
         let share = slots.share().clone();
-        let own = |queue: &DeliveryQueueId| share.contains(queue.number());
+        let is_own = |queue: &DeliveryQueueId| share.contains(queue.number());
         let try_take = |queue: &DeliveryQueueId, owner: Option<UserId>, receiver: &str| {
             let permit = self.account_limit.try_acquire(owner);
             let Some(permit) = permit.filter(|_| slots.try_reserve(queue, receiver)) else { return false };
@@ -258,7 +258,7 @@ impl Reactor for CallbackDispatcher {
 
         let now = self.environment.now();
         let mut turns = self.turns.lock();
-        let due = self.models.read().deliveries.due(now, &turns, self.rejected_offers_max, own, try_take);
+        let due = self.models.read().deliveries.due(now, &turns, self.rejected_offers_max, is_own, try_take);
         for turn in served {
             turns.record_served(turn);
         }

@@ -144,8 +144,8 @@ impl Poller {
         self.pool.members().iter().map(|member| member.guard.state()).collect()
     }
 
-    /// Returns `true` if the nodes of a cluster may share its tasks: each has an engine of its own, and no order or number of
-    /// slots is counted over all of them.
+    /// Returns `true` if the nodes of a cluster may share its tasks: all vendors are built-in engines, of which each node has
+    /// its own, and no slots are counted over all nodes.
     #[must_use]
     pub fn is_shareable(&self) -> bool {
         let is_own_engine = |member: &PoolMember| member.identity.is_built_in() && member.options.slots.is_none();

@@ -55,7 +55,7 @@ pub(super) struct ReactorDeps {
     pub footage_fetcher: Fetcher,
     pub vendor_set: VendorSet,
     pub webhooks: VendorWebhooks,
-    /// Decides whether this node works on tasks, webhooks and the retention of files.
+    /// Which tasks and webhooks are the work of this node, and whether it removes expired files.
     pub duties: Duties,
 }
 

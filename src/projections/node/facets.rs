@@ -9,7 +9,7 @@ use crate::domain::node::NodeProfile;
 use crate::domain::value::{Label, Labels, named_values};
 use crate::domain::version::{VersionFields, latest};
 
-/// Nodes up to which those that declare a value are always a list.
+/// Maximum number of nodes of a value that are always stored as a list.
 const LIST_MAX: usize = if cfg!(test) { 3 } else { 512 };
 
 named_values! {
@@ -154,7 +154,8 @@ impl DeclaringNodes {
             Self::List(list) => {
                 list.insert_natural(slot);
                 // A list needs 32 bits an entry, a bitmap one bit for every slot of the registry.
-                if list.len() > LIST_MAX && list.len() * 32 > slot as usize {
+                let highest = list.iter_rev_from_end(0).next().unwrap_or(slot);
+                if list.len() > LIST_MAX && list.len() * 32 > highest as usize {
                     *self = Self::Bitmap(list.iter().collect());
                 }
             }

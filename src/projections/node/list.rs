@@ -24,7 +24,7 @@ use crate::projections::page::{Page, PageRequest};
 
 /// Sorting a set costs about as much for each node as this many steps through a stored order.
 const SORT_STEPS: usize = if cfg!(test) { 1 } else { 128 };
-/// Nodes with equal first sort column that are sorted directly, on each side of a page.
+/// Maximum number of ties before and after a page that are sorted with it. Longer runs are paged by the further columns.
 const TIES_MAX: usize = if cfg!(test) { 3 } else { 256 };
 
 /// A request for one page of a list.
@@ -261,6 +261,7 @@ impl Indexes {
         if offset >= count {
             return Vec::new();
         }
+        // A walk begins at the nearer end, and takes about rows / count steps for each node of the set.
         let steps_to_page = offset.min(count.saturating_sub(offset)).saturating_add(limit).min(count);
         let walk_steps = self.rows.len() * steps_to_page / count.max(1);
         if count * SORT_STEPS <= walk_steps {

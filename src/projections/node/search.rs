@@ -163,6 +163,9 @@ impl PostingList {
 
     fn insert(&mut self, posting: u32) {
         if let Self::One(existing) = self {
+            if *existing == posting {
+                return;
+            }
             *self = Self::Many(SortedList::from_sorted(&[*existing]));
         }
         if let Self::Many(list) = self {
@@ -258,7 +261,7 @@ impl SearchIndex {
     }
 
     /// Scores the candidates and removes those that do not match. `slots` is the total number of slots. Takes one step
-    /// per posting of the words, and then per matching node.
+    /// per posting of the words and per matching node, and for each word a pass over the levels of all slots.
     #[must_use]
     pub fn score(&self, query: &SearchQuery, owners: &Owners, candidates: &mut SlotSet, slots: usize) -> Vec<u16> {
         let mut scores = vec![0_u16; slots];
