@@ -10,6 +10,7 @@ use crate::app::{EngineContents, connect_engine, create_engine, init_cluster, le
 use crate::cluster::membership::Membership;
 use crate::config::Settings;
 use crate::environment::Environment;
+use crate::pluralize::pluralize;
 
 pub(super) const HELP: &str = "\
 Examples:
@@ -37,7 +38,8 @@ Examples:
   mediary cluster verify --config /etc/mediary.toml
 
 Nodes may run meanwhile. The exit status is 1 if groups are missing or damaged, or if nodes had
-different logs, and 2 if the engine cannot be read. `mediary audit verify` checks the log of a node.";
+different logs, and 2 if the engine cannot be opened, such as a PostgreSQL schema that lacks groups.
+`mediary audit verify` checks the log of a node.";
 
 const LEAVE_HELP: &str = "\
 Examples:
@@ -111,8 +113,8 @@ fn verify(settings: &Settings) -> Result<(), CliError> {
     let contents = connect_engine(&settings.cluster, log_id).and_then(|engine| verify_engine(&*engine));
     let EngineContents { groups, proposals, bytes, findings } = contents.map_err(CliError::VerificationIncomplete)?;
 
-    let mebibytes = bytes >> 20;
-    let counted = format!("log {log_id}: {groups} groups with {proposals} proposed changes, {mebibytes} MiB");
+    let (groups, proposals) = (pluralize(groups, "group"), pluralize(proposals, "proposed change"));
+    let counted = format!("log {log_id}: {groups} with {proposals}, {} MiB", bytes >> 20);
     let sound = "All groups can be read, and the nodes that sent them had the same log.".to_owned();
     let damage = findings.iter().map(|finding| format!("DAMAGED: {finding}"));
     let lines = std::iter::once(counted).chain(findings.is_empty().then_some(sound)).chain(damage);
