@@ -178,12 +178,12 @@ fn every_panel_of_the_dashboard_queries_existing_events() {
 #[test]
 fn every_alert_is_documented_and_tested() {
     let (page, rules) = (document("docs/alerts.md"), document("contrib/alerts.yml"));
-    let alarms: BTreeSet<_> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    let alerts: BTreeSet<_> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
     let explained = page.lines().filter_map(|line| line.strip_prefix("| `Mediary")?.split_once('`'));
     let explained: BTreeSet<_> = explained.map(|(name, _)| format!("Mediary{name}")).collect();
-    assert_eq!(alarms, explained.iter().map(String::as_str).collect());
-    let stories = document("tests/alarms/rules.yml");
-    assert_eq!(alarms, names(&stories, "Mediary"), "each has a story of when it is told");
+    assert_eq!(alerts, explained.iter().map(String::as_str).collect());
+    let unit_tests = document("tests/alerts/rules.yml");
+    assert_eq!(alerts, names(&unit_tests, "Mediary"), "each alert has a unit test");
     let passed_over =
         rules.split("code!~\"").nth(1).and_then(|remaining| remaining.split('"').next()).expect("the codes");
     let unknown: Vec<_> = passed_over.split('|').filter(|code| !TaskFailure::CODES.contains(code)).collect();
