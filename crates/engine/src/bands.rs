@@ -16,7 +16,7 @@ const ROWS_PER_MARGIN: usize = 12;
 /// Columns of a tile per row.
 const COLUMNS_PER_ROW: usize = 4;
 
-/// Radius in pixels in which hidden pixels look for a colour (see [`Planes`]).
+/// Radius in pixels of the neighbourhood whose mean colour hidden pixels take (see [`Planes`]).
 const HIDDEN_REACH: usize = 8;
 
 /// Processes every tile with `transform`, which receives the planes of the tile and their region. Both include `margin`

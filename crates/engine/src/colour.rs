@@ -5,8 +5,8 @@
 //! are close to perception, and the parameters and the usual quality metrics are based on them. Linear light is right
 //! for reducing pictures.
 //!
-//! Transparent pixels often hide a meaningless colour. Pixels far more transparent than their environment therefore
-//! take the colour of the environment, weighted by alpha, before filters run. After that, colour and alpha are
+//! Transparent pixels often hide a meaningless colour. Before filters run, pixels that are far more transparent than
+//! their neighbours therefore take the mean colour of these, weighted by alpha. After that, colour and alpha are
 //! independent.
 
 use image::{RgbImage, RgbaImage};
@@ -99,10 +99,10 @@ impl Planes {
     }
 }
 
-/// Radius in pixels in which hidden pixels look for a colour.
+/// Radius in pixels of the neighbourhood whose mean colour hidden pixels take.
 const FILL_RADIUS: usize = 3;
 
-/// Replaces the colour of pixels that are more transparent than their environment by that of the environment.
+/// Gives pixels that are more transparent than their neighbours the mean colour of these.
 fn fill_hidden(mut colour: Plane, alpha: &Plane) -> Plane {
     let mut visible = colour.clone();
     visible.combine(alpha, |colour, alpha| colour * alpha);

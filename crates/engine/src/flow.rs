@@ -1,8 +1,8 @@
 //! Edge vectors, and smoothing along them.
 //!
-//! A separable kernel turns slanted edges into stairs. The direction of an edge is well known at the size of the source
-//! (from the structure tensor, in which the two sides of a line agree), and a short average along it removes the stairs
-//! without reducing sharpness.
+//! A separable kernel turns slanted edges into stairs. The structure tensor of the source gives the direction of an
+//! edge reliably, and a short average along it removes the stairs without reducing sharpness. The tensor doubles the
+//! angles of gradients, so the opposite gradients on the two sides of a line add up instead of cancelling out.
 
 use std::ops::Range;
 
@@ -12,8 +12,8 @@ use crate::filters::smooth;
 use crate::plane::{Plane, Region};
 use crate::resample::Enlarger;
 
-/// Axis of the gradient at every source pixel as a doubled angle. The length is the agreement of the environment, 0 to
-/// 1.
+/// Axis of the gradient at every source pixel, as a vector at twice its angle. The length of the vector, 0 to 1, is the
+/// agreement of the gradients around the pixel.
 #[derive(Debug)]
 pub struct EdgeFlow {
     /// Length times the cosine of twice the angle.
@@ -100,8 +100,7 @@ impl EdgeFlow {
     }
 }
 
-/// Returns the positions within a length with a margin for the given number of steps along an edge and one more to the
-/// side.
+/// Returns the positions in `0..length` from which `steps` along an edge and one pixel to its side stay inside.
 fn inner(length: usize, steps: usize) -> Range<usize> {
     let last = length.saturating_sub(steps + 2);
     (steps + 1).min(last)..last
@@ -144,7 +143,7 @@ struct FlowDirection {
     share: f32,
     /// Offset to the side for one step along the edge, in units of [`UNIT`].
     slope: i16,
-    /// `true` if steps go down instead of across.
+    /// `true` if a step along the edge goes to the next row instead of the next column.
     steep: bool,
 }
 

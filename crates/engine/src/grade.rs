@@ -1,7 +1,7 @@
 //! Processing at the size of the input: statistics, smoothing, local contrast, tone and colour.
 //!
-//! All of this is coarser than a pixel of the input, so processing before the enlargement loses nothing and costs less.
-//! The enlargement is corrected against its result.
+//! None of these effects is finer than a pixel of the input. They therefore run before the enlargement, which is
+//! cheaper and loses nothing. Back-projection compares the enlargement with the graded picture, not with the input.
 
 use rayon::prelude::*;
 
@@ -66,8 +66,8 @@ struct Block {
 }
 
 impl Block {
-    /// Estimates the noise. White noise has equal measures; texture varies more on coarser scales and has less
-    /// crookedness.
+    /// Estimates the standard deviation of the noise. For white noise, both measurements give the same value. Texture
+    /// varies more on coarser scales and has less crookedness, so the difference is subtracted.
     fn noise(&self) -> f32 {
         (2.0 * self.crooked - self.deviation / FINE_SHARE).max(0.0)
     }

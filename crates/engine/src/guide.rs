@@ -77,13 +77,13 @@ impl Overview {
         self.light[0].height()
     }
 
-    /// Returns the light of all places in row-major order.
+    /// Returns the light of all samples in row-major order.
     pub fn colours(&self) -> impl Iterator<Item = [f32; 3]> {
         let [red, green, blue] = &self.light;
         red.values().iter().zip(green.values()).zip(blue.values()).map(|((red, green), blue)| [*red, *green, *blue])
     }
 
-    /// Returns a plane with one value computed from the light of each place.
+    /// Returns a plane with a value for each sample, computed from its light.
     #[must_use]
     pub fn map(&self, value_of: impl Fn([f32; 3]) -> f32) -> Plane {
         let mut plane = Plane::new(self.width(), self.height());

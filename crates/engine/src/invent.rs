@@ -1,4 +1,5 @@
-//! Synthesized texture, random and from the picture itself, as strong as the texture around it.
+//! Synthesized texture, as strong as the texture of the picture at that position. It is partly random and partly
+//! repeats detail of the picture.
 
 use crate::colour::{Planes, to_rgb};
 use crate::filters::{box_blur, finer_than, smooth};
@@ -13,7 +14,7 @@ pub struct Model {
     pub strength: Plane,
     /// Difference between the brightest channel and the luma. Bright colours clip before the luma does.
     pub brightest: Plane,
-    /// Finest band of the source relative to its environment: about one where there is texture.
+    /// Finest band of the source relative to the activity around it: about one where there is texture.
     band: Plane,
 }
 
@@ -55,17 +56,17 @@ impl Model {
         Self { strength: smooth(&strength, 2), brightest, band }
     }
 
-    /// Returns the texture of a part of the enlargement by `factor`: the sum of random texture and of the picture's
-    /// own, with the given amounts.
+    /// Returns the texture of a part of the enlargement by `factor`: the sum of random and of repeated texture, with
+    /// the given amounts.
     #[must_use]
-    pub fn texture(&self, region: Region, factor: usize, [by_chance, own]: [f32; 2], seed: u32) -> Plane {
+    pub fn texture(&self, region: Region, factor: usize, [random, repeated]: [f32; 2], seed: u32) -> Plane {
         let mut texture = Plane::new(region.width, region.height);
-        if by_chance > 0.0 {
+        if random > 0.0 {
             texture = noise::texture(region, factor / 2, seed);
-            texture.values_mut().iter_mut().for_each(|value| *value *= by_chance);
+            texture.values_mut().iter_mut().for_each(|value| *value *= random);
         }
-        if own > 0.0 {
-            add_band(&self.band, region, factor, seed, own, &mut texture);
+        if repeated > 0.0 {
+            add_band(&self.band, region, factor, seed, repeated, &mut texture);
         }
         texture
     }
@@ -117,10 +118,10 @@ fn add_band(band: &Plane, region: Region, factor: usize, seed: u32, amount: f32,
     for (y, row) in (region.top..).zip(target.rows_mut()) {
         let cell_row = y.div_euclid(STEP as isize);
         if loaded != Some(cell_row) {
-            let between = |rows: isize| {
-                (*cells.start() - 1..=*cells.end()).map(move |column| Patch::new([column, rows], factor, seed))
+            let patches_in_row = |row_of_cells: isize| {
+                (*cells.start() - 1..=*cells.end()).map(move |column| Patch::new([column, row_of_cells], factor, seed))
             };
-            patches = between(cell_row - 1).zip(between(cell_row)).collect::<Vec<_>>();
+            patches = patches_in_row(cell_row - 1).zip(patches_in_row(cell_row)).collect::<Vec<_>>();
             loaded = Some(cell_row);
         }
 
@@ -203,8 +204,8 @@ mod tests {
         assert_eq!([-2, -1, 0, 1, 2, 3, 4, 5, 6].map(|at| mirrored(at, 3)), [1, 0, 0, 1, 2, 2, 1, 0, 0]);
     }
 
-    /// Relative deviation of the energy of rows and columns, at least. Texture without a grid has about the same energy
-    /// everywhere.
+    /// Relative deviation of the energy of rows or of columns, whichever is smaller. Texture without a grid has about
+    /// the same energy everywhere.
     fn lattice(texture: &Plane) -> f32 {
         let count = texture.width() as f32;
         let [rows, columns]: [Vec<f32>; 2] = [

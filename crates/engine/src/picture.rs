@@ -2,7 +2,7 @@
 
 use image::{RgbImage, RgbaImage};
 
-/// Pixels of an upright picture.
+/// Pixels, with the EXIF orientation already applied.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pixels {
     /// No pixel is transparent.

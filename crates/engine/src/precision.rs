@@ -55,7 +55,7 @@ const fn steps(factor: usize) -> (Option<usize>, usize) {
 /// Base of every precise enlargement.
 const BASE: Look = Look { sharpen: 0.3, crisp: 0.15, overshoot: 0.3, fidelity: 2.0, ..Look::NONE };
 
-/// Returns the parameters as amounts of work.
+/// Returns the strengths of the effects for the parameters of a job.
 fn look(job: PrecisionJob) -> Look {
     let mut look = BASE;
 

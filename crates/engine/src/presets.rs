@@ -1,4 +1,4 @@
-//! Enlargement parameters as amounts of a few kinds of work.
+//! Enlargement parameters, combined into the strengths of a few effects.
 //!
 //! Base, engine, kind of picture, the four dials and the prompt add up to a [`Look`], which is all that the rest of the
 //! engine uses. The amounts were chosen by viewing results on photographs, drawings and renders.
@@ -7,7 +7,7 @@ use crate::grade::Statistics;
 use crate::job::{PictureKind, PictureUpscale, UpscaleCharacter};
 use crate::prompt;
 
-/// Amounts of work. Zero has no effect. Most amounts range from -1 to 1, and negative ones have the opposite effect.
+/// Strengths of the effects. Zero has no effect. Most range from -1 to 1; negative ones have the opposite effect.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
     /// Amount of edge-preserving smoothing, 0 to 1.
@@ -47,7 +47,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// No work.
+    /// No effect.
     pub const NONE: Self = Self {
         smooth: 0.0,
         skin: 0.0,

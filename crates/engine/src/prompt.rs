@@ -1,8 +1,8 @@
 //! Interpretation of prompts by keywords.
 //!
 //! Some words name effects of classical image processing. They are hints and add to the other parameters. Other words
-//! have no meaning. All words together seed a synthesized texture, which every prompt adds where the picture has
-//! texture: the same prompt gives the same texture on every picture.
+//! have no meaning. Every prompt also adds synthesized texture where the picture has texture. All words together are
+//! the seed of this texture, so the same prompt gives the same texture on every picture.
 //!
 //! A hint is negated by words such as "no", "not", "without", "remove" or "less" before it, with only fillers between
 //! ("not too dark"), and by "reduction", "removal" or "free" directly after it ("noise-free"). Two negations cancel out
@@ -72,7 +72,7 @@ pub enum Technique {
 const WORKS: &[&str] = &["painting", "drawing", "sketch", "style", "art"];
 
 impl Technique {
-    /// Returns the technique that a word names, together with the next one if it needs it.
+    /// Returns the technique that a word names, or that it names together with the next word ("pixel art").
     fn from_words(word: &str, next: Option<&str>) -> Option<Self> {
         match (word, next) {
             ("watercolor" | "watercolour" | "watercolors" | "watercolours" | "aquarelle", _) => Some(Self::Watercolour),

@@ -1,6 +1,6 @@
 //! Relighting of a picture.
 //!
-//! The new light is computed on a small copy as exposure (in stops) and colour for every place. It comes from a light
+//! The new light is computed on a small copy as exposure (in stops) and colour for every sample. It comes from a light
 //! map, from a reference picture (its tones, their positions, and the colours of its shadows and highlights) or from
 //! the prompt. A prompt beside a map or a reference has half of its strength. Strength, engine, faces, background and
 //! the tonal course shape the light. The picture is then multiplied by it in linear light, tile by tile, and graded.

@@ -6,8 +6,8 @@ use crate::noise;
 use crate::picture::Pixels;
 use crate::plane::Region;
 
-/// Picture like a photograph with `side` pixels a side: a sky gradient, discs in several colours, stripes that become
-/// finer, and rough ground.
+/// Square picture that resembles a photograph, with `side` pixels on each side: a sky gradient, discs in several
+/// colours, stripes that become finer, and rough ground.
 pub fn photo(side: u32) -> Pixels {
     let ground = noise::texture(Region { left: 0, top: 0, width: side as usize, height: side as usize }, 1, 3);
     let scale = side as f32;

@@ -1,4 +1,5 @@
-//! Computation of the new light: exposure and colour for every place of the overview, from a map, a reference or words.
+//! Computation of the new light: exposure and colour for every sample of the overview, from a map, a reference or
+//! words.
 
 use super::words::Wish;
 use crate::filters::smooth;
@@ -7,7 +8,7 @@ use crate::light::{luminance, ramp, stops_of, to_code};
 use crate::noise::scramble;
 use crate::plane::{Plane, Region};
 
-/// Change of light for every place.
+/// Change of light for every sample of the overview.
 #[derive(Debug, Clone)]
 pub struct LightField {
     /// Change of exposure in stops.
@@ -77,8 +78,8 @@ impl LightField {
         Self { stops, tint }
     }
 
-    /// Returns the light of words. `subject` marks the subject, which is shaded as if round. If the words give no
-    /// direction, `seed` chooses one.
+    /// Returns the light that the words of a prompt describe. `subject` marks the subject, which is shaded like a round
+    /// body. If the words give no direction, `seed` chooses one.
     #[must_use]
     pub fn from_wish(overview: &Overview, wish: &Wish, subject: &Plane, seed: Option<u32>) -> Self {
         let lit = lit(overview, wish, subject, seed);
@@ -147,10 +148,10 @@ fn resized_to(plane: &Plane, overview: &Overview) -> Plane {
     stretch(&smooth(plane, radius), scale, whole)
 }
 
-/// Intervals of the stored ranks.
+/// Number of intervals between the stored quantiles.
 const RANKS: usize = 32;
 
-/// Distribution of values: the value at every rank.
+/// Quantiles of the values of a plane.
 struct Scale([f32; RANKS + 1]);
 
 impl Scale {
@@ -198,7 +199,7 @@ fn zones(overview: &Overview, stops: &Plane, scale: &Scale) -> [[f32; 3]; 3] {
     sums.map(|sum| [0, 1, 2].map(|at| sum[at] / (sum[3] + 1e-3)))
 }
 
-/// Returns the amount of light at every place, 0 to 1.
+/// Returns the amount of light at every sample, 0 to 1.
 fn lit(overview: &Overview, wish: &Wish, subject: &Plane, seed: Option<u32>) -> Plane {
     let width = overview.width();
     let height = overview.height();
@@ -220,11 +221,11 @@ fn lit(overview: &Overview, wish: &Wish, subject: &Plane, seed: Option<u32>) -> 
         let across = 2.0 * (x as f32 + 0.5) / width as f32 - 1.0;
         let down = 2.0 * (y as f32 + 0.5) / height as f32 - 1.0;
 
-        // A subject is shaded as if round: edges that face the light are lit.
+        // A subject is shaded like a round body: edges that face the light are lit.
         let edge = slope(&round, x, y);
         let bump = slope(&relief, x, y);
         let subject_share = subject.row(y)[x];
-        // `subject_share` limits this to the subject, because the background has no such shape.
+        // Only the subject has such a shape, not the background.
         let facing = -subject_share * (edge[0] * from[0] + edge[1] * from[1]);
         let bumps = -(bump[0] * from[0] + bump[1] * from[1]).clamp(-0.4, 0.4) * (0.3 + 0.7 * subject_share);
 

@@ -1,9 +1,9 @@
-//! Plan of a relighting: all parameters as amounts of a few kinds of work.
+//! Plan of a relighting: all parameters, combined into the strengths of a few effects.
 
 use crate::job::{LightCharacter, LightCurve, LightTransfer, PictureRelight, RelightAlgorithm};
 use crate::light::ramp;
 
-/// Amounts of work. `light` and `tint` are gains of the computed light; a zero in any other amount has no effect.
+/// Strengths of the effects. `light` and `tint` are gains of the computed light; zero in any other field has no effect.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RelightPlan {
     /// Strength of the transferred exposure.

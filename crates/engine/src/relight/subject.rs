@@ -12,7 +12,7 @@ use crate::plane::{Plane, Region};
 /// Longest side in samples of the copy that is searched.
 const SIDE: usize = 160;
 
-/// Returns the likelihood, 0 to 1, that each place of the overview belongs to the subject. Faces always do.
+/// Returns the likelihood, 0 to 1, that each sample of the overview belongs to the subject. Faces always do.
 #[must_use]
 pub fn subject(overview: &Overview, face: &Plane) -> Plane {
     let planes = overview.planes();

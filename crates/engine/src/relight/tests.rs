@@ -271,7 +271,7 @@ fn light_transfer_has_levels_and_is_strongest_on_faces() {
     assert!(on_face(on_faces) > 1.2 * on_face(normal), "{} {}", on_face(on_faces), on_face(normal));
 }
 
-/// Wedge from black to white under a light that doubles everything.
+/// Relights a wedge from black to white evenly. Returns the change in stops of a dark, a middle and a bright tone.
 fn wedge(curve: LightCurve) -> [f32; 3] {
     let pixels = RgbImage::from_fn(96, 24, |x, _| Rgb([(x * 255 / 95) as u8; 3]));
     let input = DecodedPicture { pixels: Pixels::Opaque(pixels), profile: None };
@@ -282,16 +282,15 @@ fn wedge(curve: LightCurve) -> [f32; 3] {
     });
     let before = Planes::from_pixels(&input.pixels).luma;
     let after = Planes::from_pixels(&relight(input, Some(&draw_picture(|_, _| [0.15; 3])), &job, 1).pixels).luma;
-    // Measured in stops; otherwise the midtones would always change most.
+    // On a linear scale, the midtones would always change most.
     [12, 48, 80].map(|x| (after.row(12)[x] / before.row(12)[x]).ln().abs())
 }
 
 #[test]
 fn transfer_curves_are_ordered_from_dark_to_bright() {
-    let wedge_of = wedge;
-    let straight = wedge_of(LightCurve::Straight);
+    let straight = wedge(LightCurve::Straight);
     let relative = |curve| {
-        let [dark, middle, bright] = wedge_of(curve);
+        let [dark, middle, bright] = wedge(curve);
         [dark / straight[0], middle / straight[1], bright / straight[2]]
     };
     let [dark, middle, bright] = relative(LightCurve::SmoothIn);

@@ -34,14 +34,14 @@ pub struct RelightContext<'a> {
 
 /// Radius of small text and texture in pixels.
 const DETAIL: usize = 2;
-/// Pixels around a tile that the work reads.
+/// Pixels around a tile that the relighting reads.
 pub const MARGIN: usize = 2 * DETAIL + 2;
 /// Tint of the coolest light in stops.
 const COOL: [f32; 3] = [-0.55, -0.02, 0.5];
 
 impl<'a> RelightContext<'a> {
-    /// Prepares the work. `field` is the computed light, `face` marks where it may be stronger, and `subject` where it
-    /// applies if the background is to be kept.
+    /// Prepares the relighting of tiles. `field` is the computed light, `face` marks where it may be stronger, and
+    /// `subject` where it applies if the background is to be kept.
     #[must_use]
     pub fn new(
         overview: &'a Overview,
@@ -243,7 +243,7 @@ fn shaped(
     field
 }
 
-/// Returns the strength of the light at each place.
+/// Returns the strength of the light at each sample of the overview.
 fn transfer_mask(job: &PictureRelight, plan: &RelightPlan, luma: &Plane, face: &Plane, subject: &Plane) -> Plane {
     let mut mask = luma.clone();
     for (value, (face, subject)) in mask.values_mut().iter_mut().zip(face.values().iter().zip(subject.values())) {

@@ -5,9 +5,9 @@
 //! Granum, "Physics-based modelling of human skin colour under mixed illuminants"). Colours near that line are
 //! candidates. The colours that most candidates share are the skin tone of the picture, in its light.
 //!
-//! Fur, wood and sand have such colours, too, but more grain (`texture.rs`). Grain counts at a place, around it and in
-//! the whole connected region, so that blurred parts of fur are excluded as well. Mask borders follow the edges of the
-//! picture.
+//! Fur, wood and sand have such colours, too, but more grain (`texture.rs`). Grain is measured at each sample, around
+//! it and in the whole connected region, so that blurred parts of fur are excluded as well. Mask borders follow the
+//! edges of the picture.
 
 use super::region;
 use super::texture::evenness;
@@ -118,33 +118,37 @@ impl Skin {
         let side = luma.width().max(luma.height());
         let even = evenness(luma);
 
+        // The skin tone of this picture.
         let candidates = overview.map(|light| candidate(ratios(light), luminance(light)));
         let mut weights = candidates.clone();
         weights.combine(&even, |candidate, even| candidate * even);
         let tone = Tone::from_weights(overview, &weights);
 
+        // Likelihood by colour and evenness, at the sample and around it.
         let mut coloured = overview.map(|light| tone.likeness(light));
         let mut likeness = coloured.clone();
         likeness.combine(&even, |likeness, even| likeness * even);
         let around = even_around(&mut coloured, &likeness, (side / 20).max(4));
         likeness.combine(&around, |likeness, around| likeness * around);
 
+        // Specks and uneven regions are excluded.
         let solid = solid(&likeness, side / 64);
         likeness.combine(&solid, |likeness, solid| likeness * solid);
         let regions = even_regions(&candidates, &even);
         likeness.combine(&regions, |likeness, region| likeness * region);
 
-        let share = likeness.values().iter().sum::<f32>();
+        // The mask follows the edges of the picture.
+        let area = likeness.values().iter().sum::<f32>();
         let mut likeness = GuidedFilter::fit(luma, &likeness, 3, 0.06).small(luma);
         likeness.values_mut().iter_mut().for_each(|value| *value = ramp(*value, 0.1, 0.7));
 
-        let extent = share.sqrt();
+        let extent = area.sqrt();
         let face = closed(&likeness, ((0.12 * extent) as usize).max(1));
         Self { likeness, face, tone, size: extent }
     }
 }
 
-/// Returns 0 where most of the skin-coloured environment are not even.
+/// Returns 0 where most of the skin-coloured samples within `radius` are not even.
 fn even_around(coloured: &mut Plane, likeness: &Plane, radius: usize) -> Plane {
     *coloured = smooth(coloured, radius);
     let mut around = smooth(likeness, radius);
@@ -152,7 +156,7 @@ fn even_around(coloured: &mut Plane, likeness: &Plane, radius: usize) -> Plane {
     around
 }
 
-/// Returns a low value in connected regions of which a large part is not even, such as fur with blurred parts. The
+/// Returns a low value in connected regions with a large uneven part, such as fur with blurred parts. The
 /// minimum is not 0 because fair hair or a wooden wall may touch a face.
 fn even_regions(candidates: &Plane, even: &Plane) -> Plane {
     let mut regions = region::averages(&smooth(candidates, 2), 0.35, even);

@@ -2,8 +2,8 @@
 
 use crate::plane::Plane;
 
-/// Returns for every place the average of `values`, weighted by `weights`, over its region. Regions are 4-connected
-/// with weights above `threshold`. The result outside of regions is 0.
+/// Returns for every sample the average of `values`, weighted by `weights`, over its region. A region consists of
+/// 4-connected samples with weights above `threshold`. The result outside of regions is 0.
 #[must_use]
 pub fn averages(weights: &Plane, threshold: f32, values: &Plane) -> Plane {
     let labels = labels(weights, threshold);
@@ -23,7 +23,7 @@ pub fn averages(weights: &Plane, threshold: f32, values: &Plane) -> Plane {
     averages
 }
 
-/// Returns the region number of every place, from 1; 0 means no region. Numbers may have gaps.
+/// Returns the region number of every sample, from 1; 0 means no region. Numbers may have gaps.
 fn labels(weights: &Plane, threshold: f32) -> Vec<u32> {
     let width = weights.width();
     let mut labels = vec![0_u32; weights.values().len()];

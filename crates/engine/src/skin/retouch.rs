@@ -2,7 +2,7 @@
 
 use crate::job::{SkinJob, SkinPurpose, SkinTreatment};
 
-/// Amounts of work. Zero has no effect; most range from 0 to 1.
+/// Strengths of the effects. Zero has no effect; most range from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Retouch {
     /// Fraction of blemishes and blotches removed from skin; it also softens wrinkles.
@@ -37,7 +37,7 @@ pub struct Retouch {
 }
 
 impl Retouch {
-    /// No work.
+    /// No effect.
     pub const NONE: Self = Self {
         even: 0.0,
         texture: 0.0,
@@ -68,7 +68,7 @@ impl Retouch {
     }
 }
 
-/// Cover portrait: smooth skin with synthesized pores, bloom, rich and warm colours.
+/// Magazine cover: smooth skin with synthesized pores, bloom, rich and warm colours.
 const CREATIVE: Retouch = Retouch {
     even: 0.9,
     texture: -0.5,

@@ -1,7 +1,7 @@
 //! Evenness of surfaces.
 //!
 //! Skin varies by its form, which is wide and soft; fur, wood, cloth and sand vary by fine grain everywhere. A face has
-//! few sharp lines, so the typical contrast around a place counts and not the strongest.
+//! few sharp lines, so the typical contrast around a sample counts and not the strongest.
 
 use crate::filters::{box_blur, finer_than, smooth};
 use crate::grade::Statistics;

@@ -33,13 +33,13 @@ pub struct SkinContext<'a> {
     mean: [f32; 3],
 }
 
-/// Samples of a row that are tested together.
+/// Samples of a row that are tested together; blocks without skin are skipped.
 const BLOCK: usize = 64;
 /// Size of the largest blemishes relative to the size of the skin.
 const BLEMISH: f32 = 0.065;
 
 impl<'a> SkinContext<'a> {
-    /// Prepares the work from the overview.
+    /// Computes the data of the whole picture from the overview.
     #[must_use]
     pub fn new(overview: &'a Overview, skin: Skin, retouch: Retouch, seed: u32) -> Self {
         let planes = overview.planes();
@@ -67,7 +67,7 @@ impl<'a> SkinContext<'a> {
         }
     }
 
-    /// Returns the number of pixels around a tile that the work reads.
+    /// Returns the number of pixels around a tile that the retouching reads.
     #[must_use]
     pub fn margin(&self) -> usize {
         2 * self.fine + 3
@@ -161,7 +161,8 @@ impl<'a> SkinContext<'a> {
         let face = self.overview.stretch(&self.skin.face, region);
         let bloom = self.overview.stretch(&self.glow, region);
 
-        let [mut line, mut other] = [0; 2].map(|_| vec![0.0; region.width]);
+        // Row buffers: guided values (fill light, then base), and the input of an effect (face, then bloom).
+        let [mut line, mut input] = [0; 2].map(|_| vec![0.0; region.width]);
 
         for (y, [luma, blue, red]) in planes.rows_mut().enumerate() {
             // Fill light follows the edges of the picture before other changes.
@@ -174,16 +175,16 @@ impl<'a> SkinContext<'a> {
             }
 
             if make_up != 0.0 {
-                face.fill(y, &mut other);
-                take_paint(&mut row, &other, make_up, self.mean);
+                face.fill(y, &mut input);
+                take_paint(&mut row, &input, make_up, self.mean);
             }
 
             if light != 0.0 || glow != 0.0 {
-                bloom.fill(y, &mut other);
+                bloom.fill(y, &mut input);
                 for stops in &mut line {
                     *stops = gain_of(light * *stops);
                 }
-                light_up(&mut row, [&line; 3], &other, 0.5 * glow);
+                light_up(&mut row, [&line; 3], &input, 0.5 * glow);
             }
 
             base.fill(y, row[0], &mut line);
@@ -212,8 +213,8 @@ fn average(planes: &Planes, weights: &Plane) -> [f32; 3] {
     })
 }
 
-/// Returns the fill light in stops for every place: shadows gain light, skin more than the rest, and overly bright
-/// areas lose some.
+/// Returns the fill light in stops for every sample of the overview: shadows gain light, skin more than the rest, and
+/// overly bright areas lose some.
 fn fill(overview: &Overview, skin: &Skin, wide: &Guide) -> Plane {
     let stops = overview.map(|light| stops_of(luminance(light).max(0.0) + 0.002));
     let mut fill = wide.fit(&stops, 0.1).small(&overview.planes().luma);

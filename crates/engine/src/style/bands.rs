@@ -9,7 +9,7 @@ use crate::plane::{Plane, Region};
 /// Rows per band.
 pub const ROWS: usize = 96;
 
-/// Applies a filter that reads `reach` rows to each side.
+/// Applies a filter that reads `reach` rows above and below each row.
 pub fn filtered(source: &Plane, reach: usize, filter: impl Fn(&Plane) -> Plane + Sync) -> Plane {
     let width = source.width();
     let height = source.height();
@@ -80,6 +80,7 @@ impl EnlargedField {
 
         let centre = 0.5 - 0.5 * self.factor as f32;
         let scale = 1.0 / self.factor as f32;
+        // The left and the right sample of the current interval, and the column of the left one.
         let mut samples = (at(0), at(0), 0);
 
         for (x, value) in row.iter_mut().enumerate() {
@@ -101,6 +102,7 @@ impl EnlargedField {
         plane
     }
 
+    /// Returns the two stored rows around row `y` of the enlarged plane, and the weight of the lower one.
     fn between(&self, y: usize) -> (&[f32], &[f32], f32) {
         let last = self.plane.height() - 1;
         let position = ((y as f32 + 0.5) / self.factor as f32 - 0.5).clamp(0.0, last as f32);

@@ -19,7 +19,8 @@ pub struct Tangents {
 }
 
 impl Tangents {
-    /// Computes the directions from the smoothed structure tensor, in which the two sides of a line agree.
+    /// Computes the directions from the smoothed structure tensor. It doubles the angles of gradients, so the opposite
+    /// gradients on the two sides of a line add up instead of cancelling out.
     pub fn from_lightness(lightness: &Plane, radius: usize) -> Self {
         let width = lightness.width();
         let height = lightness.height();

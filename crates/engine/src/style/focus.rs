@@ -5,7 +5,7 @@ use super::oklab::Lab;
 use super::working::Working;
 use crate::plane::Plane;
 
-/// Side in pixels of the working picture of the squares that are weighted.
+/// Side of the squares that get one weight each, in pixels of the working picture.
 const COARSE: usize = 8;
 
 /// Returns the similarity of a colour to skin, 0 to 1. Skin of every shade has an orange hue and a low chroma.
@@ -49,11 +49,11 @@ impl Focus {
         let mut detail = lightness.clone();
         detail.combine(&far, |value, far| (value - far).abs());
         let detail = reduce(&detail, COARSE);
-        let share = skin.values().iter().sum::<f32>() / skin.values().len() as f32;
+        let skin_share = skin.values().iter().sum::<f32>() / skin.values().len() as f32;
 
         // Skin with detail beside it is a face; skin tones without detail may be a wall.
         let mut weights = smooth(&detail, 2);
-        weights.combine(&skin, |detail, skin| detail * if share > 0.01 { skin } else { 1.0 });
+        weights.combine(&skin, |detail, skin| detail * if skin_share > 0.01 { skin } else { 1.0 });
 
         let side = width.min(height);
 

@@ -40,7 +40,7 @@ pub fn add_features(painted: &mut Colours, finer: &Colours, share: f32) {
     {
         let [miss_l, miss_a, miss_b] = [fine_l - *l, fine_a - *a, fine_b - *b];
         let error = energy([miss_l, miss_a, miss_b]).sqrt();
-        // Features are usually darker than their environment, so dark deviations count more.
+        // Features are usually darker than the area around them, so dark deviations count more.
         let error = error + 0.5 * (-miss_l).max(0.0);
 
         let blend = (share * ((error - 0.05) * 12.0)).clamp(0.0, share.min(1.0));
@@ -58,6 +58,7 @@ fn weight(variance: f32) -> f32 {
     even * even * even * even + 1e-7
 }
 
+/// Computes a band of rows: the mean of the nine discs of every pixel, weighted by `weights`.
 fn choose(mean: &Colours, weights: &Plane, radius: usize, band: usize, [l, a, b]: [&mut [f32]; 3]) {
     let width = weights.width();
     let reach = 2 * radius;
@@ -72,14 +73,14 @@ fn choose(mean: &Colours, weights: &Plane, radius: usize, band: usize, [l, a, b]
         for (right, down) in offsets {
             let row = (y + reach).wrapping_add_signed(down);
             let left = reach.wrapping_add_signed(right);
-            let [light, red, yellow, weight] = [0, 1, 2, 3].map(|at| &windows[at].row(row)[left..left + width]);
+            let [lights, reds, yellows, weight] = [0, 1, 2, 3].map(|at| &windows[at].row(row)[left..left + width]);
 
             for (x, sum) in sums.iter_mut().enumerate() {
                 let weight = weight[x];
                 *sum = [
-                    sum[0] + weight * light[x],
-                    sum[1] + weight * red[x],
-                    sum[2] + weight * yellow[x],
+                    sum[0] + weight * lights[x],
+                    sum[1] + weight * reds[x],
+                    sum[2] + weight * yellows[x],
                     sum[3] + weight,
                 ];
             }
@@ -102,7 +103,7 @@ fn offsets(radius: usize) -> [(isize, isize); 9] {
     [(0, 0), (s, 0), (-s, 0), (0, s), (0, -s), (d, d), (d, -d), (-d, d), (-d, -d)]
 }
 
-/// Returns the strength of dark lines relative to their environment, smoothed along the flow so that strokes are
+/// Returns the strength of dark lines relative to the area around them, smoothed along the flow so that strokes are
 /// continuous. `radius` is about half of the line width.
 pub fn lines(lightness: &Plane, tangents: &Tangents, radius: usize, length: f32) -> Plane {
     let (mut narrow, wide) = rayon::join(|| smooth(lightness, radius), || smooth(lightness, 2 * radius + 1));
@@ -123,8 +124,8 @@ pub fn line_threshold(lines: &Plane, share: f32) -> f32 {
 /// Edge strength of smooth shading and of the steps of 8-bit gradients, which bound no form.
 const SHADING: f32 = 0.06;
 
-/// Minimum deviation of slopes in a picture with forms. Scaling smaller slopes to full shading would turn the steps of a
-/// gradient into rings.
+/// Minimum deviation of slopes in a picture with forms. Scaling smaller slopes to full shading would turn the steps of
+/// a gradient into rings.
 const SLOPE_MIN: f32 = 0.025;
 
 /// Returns the shading of forms that bulge between edges, lit from above: -1 in shadow to 1 in light.

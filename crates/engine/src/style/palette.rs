@@ -1,4 +1,4 @@
-//! Colour grading as one lookup table: levels, colours of the reference, tone, saturation and tints.
+//! Colour grading as one three-dimensional lookup table: levels, colours of the reference, tone, saturation and tints.
 
 use rayon::prelude::*;
 
@@ -66,6 +66,8 @@ impl PictureColours {
 
         let corner = (l * SIDE + a) * SIDE + b;
 
+        // Interpolates along b, then a, then l. The node of the next b follows, that of the next a is `SIDE` further
+        // on.
         let along = |from: usize| -> Lab {
             let node = self.nodes[from];
             let other = self.nodes[from + 1];

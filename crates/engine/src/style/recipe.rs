@@ -1,13 +1,16 @@
-//! Recipe: all parameters of a style transfer as amounts of a few kinds of work.
+//! Recipe of a style transfer: all parameters, combined into the strengths of a few effects.
 //!
-//! Engine, flavor, portrait options and prompt add up; the strengths scale the sum. The amounts were chosen by viewing
-//! results on photographs of people, objects and text.
+//! Engine, flavor, portrait options and prompt add up; the structure strength then adjusts the sum. The values were
+//! chosen by viewing results on photographs of people, objects and text.
 
 use crate::job::{ColourStrength, PortraitAdjustments, SkinSmoothing, StyleJob, StyleMethod, StylePreset};
 use crate::presets::Look;
 use crate::prompt::{self, Technique};
 
-/// Amounts of work. Zero has no effect unless stated otherwise.
+/// Strengths of the effects. Zero has no effect unless stated otherwise. Lengths are in units of [`Working::unit`],
+/// which is proportional to the size of the picture.
+///
+/// [`Working::unit`]: super::working::Working::unit
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Recipe {
     /// Technique that draws the whole result, if any.
@@ -112,6 +115,7 @@ impl Recipe {
         recipe
     }
 
+    /// Applies a flavor.
     fn season(&mut self, flavor: StyleMethod) {
         match flavor {
             StyleMethod::Faithful => {}
@@ -161,7 +165,7 @@ impl Recipe {
         [*saturation, *vibrance, *greens, *warmth] = [0.0; 4];
     }
 
-    /// Applies the settings of portraits.
+    /// Applies the portrait options.
     fn apply_portrait(&mut self, portrait: PortraitAdjustments) {
         self.skin = 0.8;
         match portrait.style {
@@ -234,7 +238,8 @@ impl Recipe {
         self.strokes = (self.strokes + 0.12 * look.texture).max(0.0);
     }
 
-    /// Applies the structure strength. One half is the default of the engines.
+    /// Applies the structure strength, 0 to 1. One half keeps the values of the engine; less loosens the structure of
+    /// the picture, more preserves it.
     fn hold(&mut self, structure: f32) {
         let looser = (1.0 - 2.0 * structure).max(0.0);
         let tighter = (2.0 * structure - 1.0).max(0.0);

@@ -97,7 +97,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// Applies the palette to the base. Edges lost in its smoothing pass through the palette too.
+    /// Applies the palette to the base, together with the edges that its smoothing has removed.
     fn colour(&self, line: &mut Line) {
         let recipe = &self.scene.recipe;
         let detail_share = self.edge_share();
@@ -210,7 +210,8 @@ impl Renderer<'_> {
         }
     }
 
-    /// Returns the share of lost edges that the palette returns. Wet paint has none.
+    /// Returns the fraction of the edges lost in smoothing that passes through the palette; [`Renderer::detail`] adds
+    /// the rest. None in watercolour, whose paint runs.
     fn edge_share(&self) -> f32 {
         let is_wet = matches!(self.scene.medium, Some(Medium::Watercolour { .. }));
         if is_wet { 0.0 } else { 1.0 - 0.75 * self.scene.recipe.paint }
@@ -239,15 +240,15 @@ impl Renderer<'_> {
 
     /// Blends the result with the original and writes bytes with dithering.
     fn write<const CHANNELS: usize>(&self, row: &mut [[u8; CHANNELS]], line: &Line) {
-        // Even blocks stay even.
-        let is_even = matches!(self.scene.medium, Some(Medium::PixelArt(_)));
+        // Dithering would make blocks of one colour uneven.
+        let is_pixel_art = matches!(self.scene.medium, Some(Medium::PixelArt(_)));
         for (x, pixel) in row.iter_mut().enumerate() {
             let mixed = [0, 1, 2].map(|at| {
                 let original = line.source[at][x];
                 original + self.strength * (line.styled[at][x] - original)
             });
             let dither = scramble(x as u32, line.y as u32, self.scene.seed) >> 8;
-            let dither = if is_even { 0.5 } else { 0.25 + 0.5 * (dither as f32 / (1 << 24) as f32) };
+            let dither = if is_pixel_art { 0.5 } else { 0.25 + 0.5 * (dither as f32 / (1 << 24) as f32) };
             for (target, light) in pixel.iter_mut().zip(oklab::to_light(mixed)) {
                 *target = oklab::byte(light, dither);
             }

@@ -55,7 +55,7 @@ impl Surface {
         Self { strength, sample: most_even(&detail) }
     }
 
-    /// Synthesizes texture of any size without repetition, or returns `None` if the reference has none.
+    /// Synthesizes texture of any size without repetition; `None` if the reference has no texture.
     pub fn woven(&self, width: usize, height: usize, seed: u32) -> Option<Plane> {
         let sample = self.sample.as_ref()?;
 
@@ -86,7 +86,7 @@ impl Surface {
     }
 }
 
-/// Resizes by about `ratio`.
+/// Resizes by about `ratio`, by an integer factor.
 fn scaled(plane: &Plane, ratio: f32) -> Plane {
     let factor = |value: f32| (value + 0.5) as usize;
     if ratio >= 1.5 {

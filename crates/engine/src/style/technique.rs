@@ -68,7 +68,7 @@ pub fn paint_watercolour([lights, reds, yellows]: &mut [Vec<f32>; 3], pigment: &
     }
 }
 
-/// Applies charcoal to a row: dark tones fill the paper, middle ones only its heights.
+/// Applies charcoal to a row: dark tones cover the paper, middle ones only its raised grain.
 pub fn draw_charcoal([lights, reds, yellows]: &mut [Vec<f32>; 3], tooth: &[f32]) {
     for (((l, a), b), tooth) in lights.iter_mut().zip(reds).zip(yellows).zip(tooth) {
         let tone = 1.0 - l.clamp(0.0, 1.0);
@@ -145,13 +145,13 @@ fn tooth(working: &Working, tangents: Option<&Tangents>, seed: u32) -> Plane {
     tooth
 }
 
-/// Blocks along the mean side of a picture.
+/// Number of blocks along the mean side of a picture.
 const BLOCKS: f32 = 104.0;
 /// Smallest side of a block in pixels.
 const BLOCK_MIN: usize = 2;
 /// Number of colours.
 const COLOURS: usize = 20;
-/// Rounds of the search for colours.
+/// Iterations of the k-means clustering.
 const ROUNDS: usize = 8;
 
 /// Square blocks, each with a colour of a small palette.
@@ -204,8 +204,8 @@ fn nearest(colours: &[Lab], colour: Lab) -> usize {
     all.min_by(|one, other| distance(*one.1, colour).total_cmp(&distance(*other.1, colour))).map_or(0, |(at, _)| at)
 }
 
-/// Returns a palette by the means of clusters. It starts with colours far from each other, so that rare but distinct
-/// ones are found.
+/// Returns a palette found by k-means clustering. The initial colours are far from each other, so that rare but
+/// distinct ones are found.
 fn few_colours(sample: &[Lab]) -> Vec<Lab> {
     let Some(first) = sample.first() else { return vec![[0.0; 3]] };
     let mut colours = vec![*first];

@@ -133,7 +133,7 @@ fn reduce_opaque(pixels: &RgbImage) -> Working {
     Working { colours, alpha: None, factor, unit: 1.0 }
 }
 
-/// Reduces colours weighted by alpha; hidden pixels take the colour of their environment.
+/// Reduces colours weighted by alpha; hidden pixels take the mean colour of their neighbours.
 fn reduce_transparent(pixels: &RgbaImage) -> Working {
     let width = pixels.width() as usize;
     let height = pixels.height() as usize;

@@ -1,15 +1,15 @@
 //! Camera motion.
 //!
 //! A pose consists of position, rotation and zoom. A video starts at the picture's own pose, so the first frame equals
-//! the picture; motion eases in and out. Where a pose would show an area beyond the border, the zoom increases as far
-//! as necessary.
+//! the picture. Only outward moves (zoom out, dolly out) end there instead. Motion eases in and out. Where a pose would
+//! show an area beyond the border, the zoom increases as far as necessary.
 
 use super::raster::Vec2;
 use super::words::{Move, Wishes};
 use crate::noise::scramble;
 use crate::video::MotionAmount;
 
-/// Nearness (1 / distance) of the nearest objects.
+/// Nearness (1 / distance) of the nearest objects. Poses and depth maps use nearness instead of distance.
 pub const NEAR: f32 = 1.0;
 /// Nearness of the farthest objects.
 pub const FAR: f32 = 0.25;
@@ -59,6 +59,7 @@ impl Pose {
     /// 1.8 times.
     #[must_use]
     pub fn limited_to(&self, frame: f32, picture: f32, near: impl Fn(Vec2) -> f32) -> Self {
+        // 32 points along the border of the frame, clockwise from the upper left corner.
         let rim = (0..32).map(|at| {
             let along = (at % 8) as f32 / 4.0 - 1.0;
             match at / 8 {
@@ -80,6 +81,7 @@ impl Pose {
                 continue;
             }
 
+            // Bisection for the smallest sufficient zoom.
             let mut low = pose.zoom;
             let mut high = 1.8 * self.zoom.max(1.0);
             for _ in 0..12 {
@@ -144,7 +146,7 @@ impl Track {
         Self { from, to, hand, phase: random(seed, 9) * 50.0, seconds, easing: Pace::Eased }
     }
 
-    /// Returns a motion without movement.
+    /// Returns the track of a camera that does not move.
     #[must_use]
     pub fn standing() -> Self {
         Self { from: Pose::OWN, to: Pose::OWN, hand: 0.0, phase: 0.0, seconds: 1.0, easing: Pace::Eased }
@@ -269,7 +271,8 @@ fn limited(distance: f32, most: f32) -> f32 {
     distance / (1.0 + (distance / most).powi(2)).sqrt()
 }
 
-/// Adds a move to the end poses. An orbit is a translation with a shift that keeps the pivot in place.
+/// Adds a move to the poses of the start and the end. An orbit is a translation with a shift that keeps the pivot in
+/// place. Outward moves change the start pose, so that they end at the picture's own pose.
 fn apply(step: Move, share: f32, from: &mut Pose, to: &mut Pose) {
     let mut sidestep = |across: f32, down: f32, looking: f32| {
         let [across, down] = [across, down].map(|distance| limited(share * distance, SIDESTEP_MAX));

@@ -1,8 +1,8 @@
 //! Composition of a scene from reference pictures.
 //!
-//! Transparent pictures provide their shape. The subject of a single opaque picture is cut out as far as its colours
-//! show it. If that is nearly nothing or nearly everything, if its outline is not clear, or if there are several opaque
-//! pictures, they are shown whole as cards.
+//! Transparent pictures provide their shape. The subject of a single opaque picture is detected by its colours and cut
+//! out. Opaque pictures are shown whole, as cards, if there are several references, if the subject is nearly nothing or
+//! nearly everything, or if its outline is not clear.
 //!
 //! The background is painted if the prompt names a place; otherwise it is the first picture out of focus. Objects have
 //! individual distances, and the camera moves from one to the next.
@@ -29,7 +29,7 @@ pub struct ComposedScene {
     anchors: Vec<[f32; 2]>,
 }
 
-/// Object: a picture whose alpha is its shape.
+/// Object of a scene: a picture whose alpha is its shape.
 struct Thing {
     picture: Raster,
     /// `true` if the object rests on the ground; cards are centred instead.
@@ -57,6 +57,7 @@ pub fn compose(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size,
     let mut view = backdrop(references, wishes, prompt, size, seed);
     let count = references.len().max(1);
 
+    // Nearness of the scene, at a quarter of its size.
     let mut map = Plane::from_fn(size.width.div_ceil(4), size.height.div_ceil(4), |x, y| {
         let half = size.height as f32 * 0.5;
         let point = [(4 * x) as f32 / half - size.aspect(), (4 * y) as f32 / half - 1.0];
@@ -68,12 +69,14 @@ pub fn compose(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size,
     for (index, reference) in references.iter().enumerate() {
         let subject = Thing::from_reference(reference, count == 1);
 
+        // Several objects stand side by side and alternate in distance.
         let slot = (index as f32 + 0.5) / count as f32;
         let near = if count == 1 { 0.85 } else { 0.68 + 0.27 * ((index % 2) as f32) };
-        let high = size.height as f32 * if count == 1 { 0.80 } else { 0.60 + 0.12 * near };
+        let height_max = size.height as f32 * if count == 1 { 0.80 } else { 0.60 + 0.12 * near };
 
-        let wide = size.width as f32 / count as f32 * 0.94;
-        let scale = (high / subject.picture.size().height as f32).min(wide / subject.picture.size().width as f32);
+        let width_max = size.width as f32 / count as f32 * 0.94;
+        let scale =
+            (height_max / subject.picture.size().height as f32).min(width_max / subject.picture.size().width as f32);
         let side = |length: usize| ((length as f32 * scale) as usize).max(4);
         let fitted = subject
             .picture
@@ -213,7 +216,7 @@ fn shade(scene: &mut Raster, subject: &Raster, left: isize, top: isize, is_stand
     }
 }
 
-/// Draws an object over the scene, and its distance over the map, which has a quarter of the size.
+/// Draws an object over the scene, and its nearness over the map, which has a quarter of the size.
 fn draw(scene: &mut Raster, map: &mut Plane, subject: &Raster, [left, top]: [isize; 2], near: f32) {
     let size = scene.size();
     for y in 0..subject.size().height {

@@ -10,9 +10,9 @@ use crate::filters::smooth;
 use crate::light::ramp;
 use crate::plane::Plane;
 
-/// Difference of the two colours up to which they do not tell the coverage.
+/// Difference of the two colours up to which the coverage cannot be computed from them.
 const CONTRAST_MIN: f32 = 0.08;
-/// Difference of the two colours from which they tell the coverage.
+/// Difference of the two colours from which the coverage is computed from them alone.
 const CONTRAST_MAX: f32 = 0.25;
 
 /// Radius of the gaps in the outline that are closed, in samples of the likelihood.

@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn hidden_colours_do_not_show_at_another_size() {
-        // Given a red disc whose transparent environment is white
+        // Given a red disc whose transparent background is white
         let disc = Raster::from_fn(Size { width: 60, height: 60 }, |x, y| {
             let cover = (25.0 - (x as f32 - 29.5).hypot(y as f32 - 29.5)).clamp(0.0, 1.0);
             if cover > 0.0 { [0.8, 0.1, 0.1, cover] } else { [1.0, 1.0, 1.0, 0.0] }
