@@ -300,7 +300,7 @@ impl App {
         &self.admin_token
     }
 
-    /// Returns what the start found and repaired, one sentence each.
+    /// Returns the problems that the start found and repaired, one sentence each.
     #[must_use]
     pub fn reports(&self) -> &[String] {
         &self.reports

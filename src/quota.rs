@@ -113,14 +113,14 @@ impl<K: Eq + Hash + Clone> DailyQuota<K> {
         Ok(QuotaCharge { quota: self.clone(), day, owner, amount, committed: false })
     }
 
-    /// Counts what an owner used earlier on the current day, whatever the limit is.
+    /// Adds an amount that an owner used earlier on the current day, regardless of the limit.
     pub fn record(&self, owner: &K, amount: u64) {
         if self.0.limit > 0 {
             *self.current_usage().used_mut(owner) += amount;
         }
     }
 
-    /// Returns what is left for an owner today.
+    /// Returns the remaining amount of an owner for today.
     #[must_use]
     pub fn remaining(&self, owner: &K) -> u64 {
         self.0.limit.saturating_sub(self.current_usage().used(owner))

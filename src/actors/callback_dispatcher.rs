@@ -34,7 +34,7 @@ use crate::telemetry::trace::{AttributeValue, Span, Tracer};
 
 /// Rejected offers to one receiver, beyond those already in progress, after which the next receiver gets its turn.
 const REJECTED_OFFERS_MAX: usize = 16;
-/// Pause of a delivery whose attempt could not be made or recorded.
+/// Pause of a delivery whose attempt could not be started or recorded.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// Reactor that makes the deliveries.

@@ -21,7 +21,7 @@ use crate::projections::ReadModels;
 /// Changes of one group to publishers, their nodes and budgets, on top of the read models.
 pub struct CrossStreamRules<'m> {
     models: &'m ReadModels,
-    /// What the read models contain at least.
+    /// Position that the read models have reached at least.
     position: Position,
     /// Publishers that receive a node in this group.
     gaining_nodes: HashSet<PublisherId>,

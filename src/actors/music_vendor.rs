@@ -118,8 +118,8 @@ impl MusicPool {
         (0..self.vendors.len()).filter(is_serving).collect()
     }
 
-    /// Admits a call of the first candidate by priority that has a free slot and whose circuit admits it. Vendors of the
-    /// same priority share by weight.
+    /// Admits a call of the first candidate by priority that has a free slot and whose circuit admits it. Vendors of
+    /// the same priority share by weight.
     fn admit_one_of(&self, mut candidates: Vec<usize>) -> Result<MusicCall, MusicUnavailable> {
         let mut paused: Option<Duration> = None;
 
@@ -296,8 +296,8 @@ impl MonitoredMusicStream {
     }
 }
 
-/// Returns what to record of a stream that ended prematurely. A call is never repeated at the same vendor, whatever its
-/// outcome: the client already has the beginning of the response.
+/// Returns the interruption to record for a stream that ended prematurely. A call is never repeated at the same vendor,
+/// because the client already has the beginning of the response.
 fn interruption_from(stream_error: MusicStreamError) -> MusicInterruption {
     let error = match stream_error {
         MusicStreamError::Failed(failure) | MusicStreamError::Interrupted(failure) => return failure.into(),

@@ -144,8 +144,8 @@ impl Poller {
         self.pool.members().iter().map(|member| member.guard.state()).collect()
     }
 
-    /// Returns `true` if the nodes of a cluster may share its tasks: all vendors are built-in engines, of which each node has
-    /// its own, and no slots are counted over all nodes.
+    /// Returns `true` if the nodes of a cluster may share its tasks: all vendors are built-in engines, of which each
+    /// node has its own, and no slots are counted over all nodes.
     #[must_use]
     pub fn is_shareable(&self) -> bool {
         let is_own_engine = |member: &PoolMember| member.identity.is_built_in() && member.options.slots.is_none();
@@ -249,7 +249,7 @@ impl Poller {
         Reschedule::After(add_jitter(RECORD_RETRY_DELAY, self.environment.random_f64()))
     }
 
-    /// Records that a vendor took a job. If the task was cancelled in the meantime, the vendor is told.
+    /// Records that a vendor took a job. If the task was cancelled in the meantime, the job is cancelled at the vendor.
     async fn record_taken(
         &self,
         member: &PoolMember,
@@ -506,7 +506,7 @@ impl Poller {
         let failure = TaskFailure::new("deadline_exceeded", &message);
         let next = self.record_and_continue(task, entry, TaskCommand::Fail { failure }).await;
 
-        // The job goes on at the vendor, and nobody waits for its result.
+        // The job still runs at the vendor, although its result is no longer needed.
         if self.has_ended(task) {
             self.cancellations.push_job_of(task, entry.record.vendor.as_ref());
         }
@@ -544,8 +544,8 @@ impl Poller {
         }
     }
 
-    /// Records the outcome of a submission. Only the caller knows it, so the command is repeated until it is recorded or
-    /// rejected: without it, an accepted job would end as an unknown outcome.
+    /// Records the outcome of a submission. Only the caller knows it, so the command is repeated until it is recorded
+    /// or rejected: without it, an accepted job would end as an unknown outcome.
     async fn record_outcome(&self, task: TaskId, entry: &TaskEntry, command: TaskCommand) {
         loop {
             match self.record(task, entry, command.clone()).await {

@@ -96,7 +96,7 @@ pub struct WorkerSlots<K> {
     /// Expired entries are removed by [`WorkerSlots::prune_expired_pauses`].
     pauses: HashMap<K, WorkPause>,
     pruned_at: Instant,
-    /// What this node does.
+    /// Part of the shared work that this node does.
     share: WorkShare,
 }
 
@@ -116,7 +116,7 @@ impl<K: Clone + Eq + Hash> WorkerSlots<K> {
         Self { options, now, in_progress, lanes, pauses, pruned_at: now, share: WorkShare::Everything }
     }
 
-    /// Returns what this node does of work that all nodes do.
+    /// Returns the part of the shared work that this node does.
     #[must_use]
     pub fn share(&self) -> &WorkShare {
         &self.share

@@ -56,7 +56,7 @@ impl TaskBlocker {
     ];
 }
 
-/// State of a task, as another node is told.
+/// State of a task in a report to another node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskReport {
     task: TaskId,
@@ -150,8 +150,7 @@ impl TaskProgress {
         }
     }
 
-    /// Returns what this node has reported after the report with this number, up to a maximum, and the number of the last
-    /// one.
+    /// Returns at most `max` reports of this node after the report number `turn`, and the number of the last one.
     #[must_use]
     pub fn reports_after(&self, turn: u64, max: usize) -> (Vec<TaskReport>, u64) {
         let table = self.0.lock();
@@ -184,7 +183,7 @@ impl TaskProgress {
         self.0.lock().tasks.get(&task)?.blocker.clone()
     }
 
-    /// Returns how many thousandths of a task are done, if known.
+    /// Returns the progress of a task in thousandths, if known.
     #[must_use]
     pub fn permille(&self, task: TaskId) -> Option<u16> {
         match self.reported(task) {

@@ -55,7 +55,7 @@ pub(super) struct ReactorDeps {
     pub footage_fetcher: Fetcher,
     pub vendor_set: VendorSet,
     pub webhooks: VendorWebhooks,
-    /// Which tasks and webhooks are the work of this node, and whether it removes expired files.
+    /// Tasks and webhooks that this node works on, and whether it removes expired files.
     pub duties: Duties,
 }
 
@@ -206,7 +206,7 @@ impl Reactors {
         Self { arbiter, usage_recorder, vendors, music_pool, cancellations, task_progress }
     }
 
-    /// Returns what the nodes of a cluster tell each other of running tasks.
+    /// Returns the exchange of hints about running tasks between the nodes of a cluster.
     pub(super) fn hints(&self, webhooks: &VendorWebhooks) -> HintExchange {
         HintExchange { progress: self.task_progress.clone(), webhooks: webhooks.clone() }
     }

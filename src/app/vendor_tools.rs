@@ -38,7 +38,7 @@ pub struct VendorTool {
     settings: Settings,
 }
 
-/// What the command line says instead of the settings.
+/// Command-line arguments that override the settings.
 #[derive(Debug, Clone, Default)]
 pub struct VendorToolOverrides {
     pub url: Option<String>,
@@ -126,8 +126,8 @@ impl VendorTool {
         preview_submission(&self.profile, &target, work, key, read)
     }
 
-    /// Submits this work once, waits for its end within `limit`, and returns the files that the vendor made. `report` is
-    /// called with each step.
+    /// Submits this work once, waits for its end within `limit`, and returns the files that the vendor made. `report`
+    /// is called with each step.
     ///
     /// # Errors
     /// If the vendor does not make it; the message says whether it may have been charged.

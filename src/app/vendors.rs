@@ -300,7 +300,7 @@ pub(super) fn unless_shipped(selection: &VendorSelection, setting: &str) -> Opti
     (selection.profile == VendorProfile::Mediary).then(|| setting.to_owned())
 }
 
-/// Returns where the API key goes: where a shipped profile says, otherwise in the header of the settings.
+/// Returns the location of the API key: as the profile defines, otherwise the header of the settings.
 pub(super) fn auth(selection: &VendorSelection, profile: &Profile, header: &str) -> VendorAuth {
     match profile.auth() {
         ProfileAuth::Header { name, scheme } if selection.profile != VendorProfile::Mediary => {
@@ -311,7 +311,8 @@ pub(super) fn auth(selection: &VendorSelection, profile: &Profile, header: &str)
     }
 }
 
-/// Returns where the API key goes: in `Authorization` as a Bearer token, in any other header alone.
+/// Returns the location of the API key in a header: `Authorization` contains it as a bearer token, any other header
+/// contains only the key.
 fn header_auth(name: &str) -> VendorAuth {
     let scheme = name.eq_ignore_ascii_case("authorization").then(|| "Bearer".to_owned());
     VendorAuth::Header { name: name.to_owned(), scheme }

@@ -31,7 +31,7 @@ struct MusicStreamReader<W> {
     complete: bool,
 }
 
-/// Reads the stream to its end, writes the file to `audio` while it is made, and returns the metadata. Calls
+/// Reads the stream to its end, writes the file to `audio` as it arrives, and returns the metadata. Calls
 /// `on_progress` with the progress from 0 to 1.
 ///
 /// # Errors

@@ -1,7 +1,8 @@
 //! `mediary projections rebuild`: deletes all derived data and rebuilds it from the journal.
 //!
-//! Read models live in memory and are rebuilt by every start. The derived data on disk are snapshots and sled, the index
-//! of the log. They are deleted only after the whole journal has been verified, since they are rebuilt from it.
+//! The derived data on disk are the snapshots of the read models and sled, the index of the log. They are deleted only
+//! after the whole journal has been verified, because they are rebuilt from it. The next start rebuilds the read
+//! models.
 
 use anyhow::Context;
 use clap::Subcommand;

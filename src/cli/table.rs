@@ -14,7 +14,7 @@ pub(super) enum RowColor {
     Good,
     /// Something failed or is withdrawn.
     Bad,
-    /// Something goes on or waits.
+    /// Something is in progress or waits.
     Pending,
 }
 

@@ -279,7 +279,7 @@ fn job_body(job: &str, images: &[PathBuf], set: &[String], file: Option<&Path>) 
 fn try_job(job: &PreparedJob, output: &Path, limit: Duration) -> anyhow::Result<()> {
     fs::create_dir_all(output).with_context(|| format!("cannot create {}", output.display()))?;
     let report = |step: &str| {
-        // stderr may be closed; the job goes on.
+        // stderr may be closed; the job continues.
         let _ = writeln!(std::io::stderr(), "{step}");
     };
     let made = app::block_on(job.tool.run(job.work.clone(), job.task, &job.store, limit, report));

@@ -6,7 +6,7 @@ use super::setting_kinds::{choice, duration, integer, proxies, size};
 use super::settings::SettingsReader;
 use crate::domain::network::Network;
 
-/// Limits of what clients may do.
+/// Limits on clients.
 #[derive(Debug, Clone)]
 pub struct LimitSettings {
     /// Unfinished tasks per caller.

@@ -16,7 +16,7 @@ pub(super) const DEFAULTS: &str = include_str!("default.toml");
 /// Prefix of the environment variables.
 const ENVIRONMENT_PREFIX: &str = "MEDIARY_";
 
-/// Variables of commands that call a service as its users; they are no settings.
+/// Variables of the commands that call a service. They are not settings.
 pub const URL_VARIABLE: &str = "MEDIARY_URL";
 pub const TOKEN_VARIABLE: &str = "MEDIARY_TOKEN";
 

@@ -36,7 +36,7 @@ impl PartialEq for VendorProfile {
 }
 
 impl VendorProfile {
-    /// Returns the profile of this name. One of the operator's directory takes precedence.
+    /// Returns the profile of this name. A profile in the operator's directory takes precedence.
     ///
     /// # Errors
     /// If there is no such profile, or it is invalid.
@@ -149,7 +149,7 @@ impl VendorSelection {
             VendorProfile::Shipped(_) | VendorProfile::Own(_) => profile.load(),
         };
         if let Some(described) = &described {
-            // These say how the interface of this service is offered; the profile says it for its own.
+            // These settings describe vendors with the interface of this service. A profile defines its own.
             let has_auth = described.auth() != ProfileAuth::None;
             let decided =
                 ["recovery", "key_header", "search_path"].into_iter().chain(has_auth.then_some("auth_header"));

@@ -24,7 +24,7 @@ const DELETED: &str = "PublisherStatusDeleted";
 
 /// Description of a publisher (contract 4).
 pub type PublisherDescription = Text<10_000>;
-/// How to find or reach a publisher: a URL, or any other text (contract 4).
+/// Contact or website of a publisher: a URL or any other text (contract 4).
 pub type ContactText = Text<1000>;
 
 field_set! {

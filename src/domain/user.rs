@@ -23,7 +23,7 @@ field_set! {
     UserFields { email: PersonalValue, name: PersonalValue, is_admin: bool, is_approved: bool }
 }
 
-/// The initial data of an account.
+/// Initial data of an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewUser {
     pub id: UserId,
@@ -33,7 +33,7 @@ pub struct NewUser {
     pub is_approved: bool,
 }
 
-/// An open account.
+/// Open account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserProfile {
     pub id: UserId,
@@ -137,7 +137,7 @@ event_enum! {
     }
 }
 
-/// Reason for which a command on a user was refused.
+/// Reason why a command on a user was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserRejection {
     /// The id is taken.

@@ -79,7 +79,7 @@ pub struct Append {
     pub context: CommandContext,
     /// At least one.
     pub events: Vec<NewEvent>,
-    /// What the decision depends on beside the stream. Only a shared log checks this.
+    /// State outside of the stream that the decision depends on. Only a shared log checks it.
     pub guards: Vec<Guard>,
 }
 

@@ -1,6 +1,6 @@
-//! Guards of appends: what a decision depends on beside its own stream.
+//! Guards of appends: the state outside of its own stream that a decision depends on.
 //!
-//! Where several nodes append to one log, another node may change that between the decision and the append.
+//! If several nodes append to one log, another node may change this state between the decision and the append.
 
 use std::fmt;
 

@@ -5,8 +5,8 @@
 //! tree copies    position of the first commit → consecutive records of the journal, at most 1 MiB
 //! ```
 //!
-//! Every read is served from the journal. sled says where the records of a stream are; a record counts only if it has
-//! the checksum, the position and the stream that the index says, and if no event of the stream is missing. `copies`
+//! Every read is served from the journal. sled contains the locations of the records of a stream. A record is accepted
+//! only if its checksum, position and stream match the index, and if no event of the stream is missing. `copies`
 //! repairs damaged records at a start.
 //!
 //! sled is disposable. A thread fills it in runs; places that it lacks are in memory. After any doubt all places are
@@ -39,7 +39,8 @@ use crate::disk_space::{DiskSpace, missing_resource};
 
 /// Time that a dropped sled may hold its lock, because its threads release it one after the other.
 const LOCK_RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Page cache of sled. Small, because sled is only an index, and the page cache of the operating system holds its files.
+/// Page cache of sled. Small, because sled is only an index, and the page cache of the operating system holds its
+/// files.
 const CACHE_BYTES: u64 = 16 * 1024 * 1024;
 /// Size of sled's segments. All values stay below a quarter of it, beyond which sled creates a file for each.
 const SEGMENT_BYTES: usize = 8 * 1024 * 1024;

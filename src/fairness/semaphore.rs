@@ -104,7 +104,7 @@ impl<K: FairnessKey> FairSemaphore<K> {
         self.inner.share
     }
 
-    /// Returns what is not handed out.
+    /// Returns the amount that is available.
     #[must_use]
     pub fn available(&self) -> u64 {
         self.inner.state.lock().available

@@ -1,5 +1,5 @@
-//! Bodies of submissions that are no requests: of the commands that show and try what a vendor is sent. They are read
-//! exactly like those of requests.
+//! Submissions of the commands that preview or try a request to a vendor. Their bodies are read exactly like those of
+//! HTTP requests.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::http::api::{image, video};
 use crate::http::request::fields::{self, Fields};
 use crate::media::store::MediaStore;
 
-/// Where the pictures of a job go, and what its values depend on.
+/// Store for the pictures of a job, and the settings on which its values depend.
 pub struct JobPlace<'p> {
     pub store: &'p MediaStore,
     pub space: &'p DiskSpace,

@@ -1,4 +1,4 @@
-//! Reports of what the built-in engine makes of prompts.
+//! Reports of the words that the built-in engine understands in prompts.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Resources of a path: publisher, node and version. Each must exist and belong to the one before it.
+//! Resources that a path names: publisher, node and version. Each must exist and belong to the previous one.
 
 use crate::domain::ids::{NodeId, PublisherId};
 use crate::domain::node::NodeProfile;

@@ -152,7 +152,7 @@ pub struct OperationServices {
     pub history: MetricsHistory,
 }
 
-/// What requests to a node of a cluster pass, and what its log counts.
+/// Checks that requests to a node of a cluster pass, and the metrics of its log.
 #[derive(Clone)]
 pub struct ClusterGate {
     pub freshness: FreshnessCheck,

@@ -1,4 +1,5 @@
-//! Address rules: the public internet is reachable, other addresses only if the settings allow them (contract 8).
+//! Rules for the addresses that the service may call: public addresses, and others if the settings allow them
+//! (contract 8).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,7 +13,8 @@ use crate::domain::value::InvalidValue;
 enum AddressClass {
     /// Public: always allowed.
     Public,
-    /// Of this machine or its network: allowed with `allow_private`, for an allowed name, or if listed.
+    /// Of this machine or its network: allowed with `allow_private`, for a listed host name, or if the address is
+    /// listed.
     Private,
     /// Link-local, metadata services, reserved and test networks: allowed only if the address itself is listed.
     Special,
@@ -25,7 +27,7 @@ enum AddressClass {
 pub enum AllowEntry {
     /// A network prefix.
     Network(Network),
-    /// A host name in lower case: it may resolve to private addresses.
+    /// A host name in lower case, which may resolve to private addresses.
     Name(String),
 }
 
@@ -108,7 +110,7 @@ fn classify(ip: IpAddr) -> AddressClass {
     }
 }
 
-/// IANA's special-purpose registry of IPv4, and metadata services with addresses outside of it.
+/// Follows IANA's registry of special-purpose IPv4 addresses. Metadata services with other addresses are added.
 fn classify_v4(ip: Ipv4Addr) -> AddressClass {
     match ip.octets() {
         // "This network", multicast, broadcast.
@@ -128,8 +130,8 @@ fn classify_v4(ip: Ipv4Addr) -> AddressClass {
     }
 }
 
-/// IANA's special-purpose registry of IPv6. An address that embeds an IPv4 address has the category of that one;
-/// outside of `2000::/3`, nothing is public.
+/// Follows IANA's registry of special-purpose IPv6 addresses. An address that embeds an IPv4 address has the category
+/// of the latter. Only addresses in `2000::/3` are public.
 fn classify_v6(ip: Ipv6Addr) -> AddressClass {
     match ip.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0] | [0xff00..=0xffff, ..] => AddressClass::NotAHost,

@@ -42,7 +42,7 @@ pub struct VendorEndpoint {
     pub download_timeout: Duration,
 }
 
-/// Where the API key goes.
+/// Location of the API key in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VendorAuth {
     /// In a header, after the scheme if there is one. With `Basic`, the key is `user:password`.
@@ -68,7 +68,7 @@ pub struct VendorResponse {
     pub status: u16,
     /// Pause that the vendor asks for.
     pub retry_after: Option<Duration>,
-    /// Where a redirect leads. It is not followed with credentials.
+    /// Target of a redirect, which is not followed with credentials.
     pub location: Option<String>,
     pub content_type: Option<String>,
     pub body: Bytes,
@@ -230,7 +230,7 @@ fn default_headers(endpoint: &VendorEndpoint) -> Option<HeaderMap> {
     Some(headers)
 }
 
-/// Returns the query parameter with the API key, if it goes there.
+/// Returns the query parameter with the API key, if the key is sent that way.
 fn auth_query(endpoint: &VendorEndpoint) -> Option<String> {
     let (VendorAuth::Query { name }, Some(key)) = (&endpoint.auth, &endpoint.api_key) else { return None };
     Some(url::form_urlencoded::Serializer::new(String::new()).append_pair(name, key).finish())

@@ -18,11 +18,11 @@ pub struct Budgets {
     by_subject: BTreeMap<BudgetSubject, BudgetAccount>,
 }
 
-/// A budget with what was used of it.
+/// A budget and its use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetAccount {
     pub limit: BudgetLimit,
-    /// What was used in each period, by its start.
+    /// Use in each period, by the start of the period.
     used_by_period: BTreeMap<Timestamp, BudgetUse>,
 }
 
@@ -52,7 +52,7 @@ impl Budgets {
     pub fn apply(&mut self, subject: BudgetSubject, event: &BudgetEvent, at: Timestamp, tasks: &TaskIndex) {
         match event {
             BudgetEvent::BudgetSet(limit) => match self.by_subject.get_mut(&subject) {
-                // What was used stays: another limit reads no tasks.
+                // The use stays the same, so a new limit does not need to read the tasks.
                 Some(account) if account.limit.period == limit.period => account.limit = *limit,
                 _ => {
                     let account = BudgetAccount::new(*limit, &subject, at, tasks);
@@ -134,7 +134,7 @@ impl BudgetAccount {
         self.used_by_period.entry(period).or_default()
     }
 
-    /// Returns what was used in the period that contains `at`.
+    /// Returns the use in the period that contains `at`.
     #[must_use]
     pub fn used(&self, at: Timestamp) -> BudgetUse {
         self.used_by_period.get(&self.limit.period.start(at)).copied().unwrap_or_default()

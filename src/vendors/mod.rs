@@ -35,13 +35,14 @@ pub trait Vendor: Send + Sync + 'static {
         true
     }
 
-    /// Returns `true` if the vendor gets a video to extend by the id that its maker gave it, which no other vendor knows.
+    /// Returns `true` if the vendor gets a video to extend by the id that its maker gave it, which no other vendor
+    /// knows.
     fn extends_by_id(&self) -> bool {
         false
     }
 
-    /// Prepares a submission: reads and uploads inputs, and waits for memory. Starts no job, so a failure leaves nothing
-    /// unknown. The returned call sends the submission; unsupported work is rejected by either of the two.
+    /// Prepares a submission: reads and uploads inputs, and waits for memory. Starts no job, so a failure leaves
+    /// nothing unknown. The returned call sends the submission; unsupported work is rejected by either of the two.
     fn prepare(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>>;
 
     /// Prepares and submits a job.
@@ -74,8 +75,8 @@ pub trait Vendor: Send + Sync + 'static {
     fn progress_notify(&self) -> Arc<Notify>;
 }
 
-/// Submission that was prepared and is sent when it is awaited. Ends once the vendor has accepted the job, without waiting
-/// for the work, unless the response of the vendor is the result.
+/// Submission that was prepared and is sent when it is awaited. Ends once the vendor has accepted the job, without
+/// waiting for the work, unless the response of the vendor is the result.
 pub type SubmissionCall<'v> = BoxFuture<'v, Result<SubmissionReply, VendorError>>;
 
 /// Response of a vendor that took a job.
@@ -154,7 +155,7 @@ fn unsupported_work(product: &str) -> VendorError {
 /// Progress of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobProgress {
-    /// Queued at the vendor, at this place from 1, if known.
+    /// Queued at the vendor, at this position from 1, if known.
     Queued { queue_position: Option<u32> },
     /// Running; done to this many thousandths, if known.
     Running { permille: Option<u16> },

@@ -1,6 +1,6 @@
-//! Webhook paths for vendors: unguessable and stateless.
+//! Tickets in the webhook paths that vendors call: unguessable and stateless.
 //!
-//! A webhook is not trusted: a client that knows the path can only cause one more poll.
+//! The content of a webhook is not trusted. A client that knows the path can only cause one more poll.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,14 +10,14 @@ use uuid::Uuid;
 
 use crate::domain::ids::TaskId;
 
-/// Purpose for deriving the key.
+/// Purpose from which the key is derived. Frozen, because a change would invalidate the webhooks of running jobs.
 pub const PURPOSE: &[u8] = b"mediary vendor hint 1\n";
 
 const TASK_BYTES: usize = 16;
 /// The MAC is truncated to 128 bits: it only protects against additional polls.
 const MAC_BYTES: usize = 16;
 
-/// Creates and verifies tickets.
+/// Key that issues and verifies tickets.
 #[derive(Clone)]
 pub struct WebhookTicketKey([u8; 32]);
 

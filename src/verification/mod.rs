@@ -1,5 +1,5 @@
 //! Verification of a data directory, and exports that can be verified elsewhere with the public key of the log alone.
-//! Nothing in this module changes the files it reads.
+//! This module never changes the files that it reads.
 
 pub mod directory;
 pub mod export;

@@ -1,4 +1,5 @@
-//! User keys, which are stored outside the log: every personal field of an existing user must open with the user's key.
+//! Check of the user keys, which are stored outside the log: the key of each existing user must decrypt all personal
+//! fields of that user.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,7 @@ pub(super) struct UserKeyCheck {
 }
 
 impl UserKeyCheck {
-    /// Opens every sealed field.
+    /// Decrypts every sealed field of every user.
     pub fn check(root: &Path, users: &Users) -> Self {
         let keyring = Keyring::open(root);
         let defective = users.profiles().filter_map(|profile| Some((profile.id, key_defect(&keyring, profile)?)));
@@ -31,8 +32,8 @@ impl UserKeyCheck {
         }
     }
 
-    /// Drops the defects of users whom a running service has erased after `after`. The event of an erasure is in the
-    /// journal before the key is destroyed.
+    /// Drops the defects of users whom a running service has erased after `after`. Their keys may be missing already:
+    /// the service destroys a key after it has recorded the erasure in the journal.
     ///
     /// # Errors
     /// If the rest of the journal cannot be read. The state of the keys is then unknown.

@@ -1,4 +1,4 @@
-//! Report of what the engine makes of a prompt.
+//! Report of the words that the engine understands in a prompt.
 
 use crate::prompt;
 use crate::relight;

@@ -216,7 +216,7 @@ async fn submit(service: &ServiceConnection, job: &Job, fields: Map<String, Valu
     Ok(task.context("the response has no task id")?.to_owned())
 }
 
-/// Makes music, and writes it while it is made.
+/// Requests music and writes it as it arrives.
 async fn make_music(
     service: &ServiceConnection,
     job: &Job,

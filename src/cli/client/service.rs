@@ -1,4 +1,4 @@
-//! Service that a command calls: its URL, the token, and the words for its errors.
+//! Connection to the service that a command calls: its URL, the token, and error messages.
 
 use std::io::Write;
 
@@ -34,13 +34,13 @@ pub(in crate::cli) struct ServiceArguments {
 }
 
 impl ServiceArguments {
-    /// Returns the URL of the flag or the environment.
+    /// Returns the URL given by the flag or the environment.
     pub(super) fn explicit_url(&self) -> Option<String> {
         self.url.clone().or_else(|| variable(URL_VARIABLE))
     }
 }
 
-/// Client of a service.
+/// Connection to a service.
 #[derive(Clone)]
 pub(super) struct ServiceConnection {
     pub(super) api: ApiClient,
@@ -50,23 +50,26 @@ pub(super) struct ServiceConnection {
 }
 
 impl ServiceConnection {
-    /// Opens the service of the arguments, of the environment or of the login. Without a token, only what is public can
-    /// be read.
+    /// Connects to the service that the arguments, the environment or the login name, in this order. Without a token,
+    /// only public resources can be read.
     ///
     /// # Errors
     /// If the URL or the token is unusable, or the login cannot be read.
     pub(super) fn open(arguments: &ServiceArguments) -> Result<Self, CliError> {
         let login = StoredLogin::read()?;
+
         let stored_url = || login.as_ref().map(|login| login.url.clone());
         let base = arguments.explicit_url().or_else(stored_url).unwrap_or_else(|| DEFAULT_URL.to_owned());
-        // The token of a login is for its service only.
+
+        // The token of a login is only sent to its own service.
         let stored_token =
             || login.as_ref().filter(|login| is_same_url(&login.url, &base)).map(|login| login.token.clone());
         let token = variable(TOKEN_VARIABLE).or_else(stored_token);
+
         Self::new(&base, token.as_deref(), arguments.json)
     }
 
-    /// Opens the service for a command that needs a token.
+    /// Connects to the service for a command that needs a token.
     ///
     /// # Errors
     /// As [`ServiceConnection::open`], and if there is no token.
@@ -81,7 +84,7 @@ impl ServiceConnection {
         )))
     }
 
-    /// Creates a client of the service at `base`.
+    /// Creates a connection to the service at `base`.
     ///
     /// # Errors
     /// If the URL or the token is unusable.
@@ -105,7 +108,7 @@ impl ServiceConnection {
         self.json_of(self.api.get(path).await)
     }
 
-    /// Reads a resource.
+    /// Reads a resource and parses it.
     ///
     /// # Errors
     /// As [`ServiceConnection::get`], and if the response is not of the expected form.
@@ -113,7 +116,7 @@ impl ServiceConnection {
         self.parse(self.get(path).await?)
     }
 
-    /// Interprets a response.
+    /// Parses a response.
     ///
     /// # Errors
     /// If it is not of the expected form.
@@ -132,8 +135,8 @@ impl ServiceConnection {
         if (200..300).contains(&reply.status) { Ok(reply.json()) } else { Err(self.refusal(&reply)) }
     }
 
-    /// Downloads a file to `out`, shows the progress, and compares the SHA-256 with the one that the service names.
-    /// Returns the number of bytes.
+    /// Downloads a file to `out` and shows the progress. Compares its SHA-256 with the one in the response, if there is
+    /// one. Returns the number of bytes.
     ///
     /// # Errors
     /// If the file cannot be downloaded or written, has more than `bytes_max` bytes, or is damaged.
@@ -157,6 +160,7 @@ impl ServiceConnection {
 
         out.flush().context("cannot write the file").map_err(CliError::CannotRun)?;
         progress.finish();
+
         let digest = Digest(hash.finalize().into()).to_string();
         match download.sha256() {
             Some(expected) if !expected.eq_ignore_ascii_case(&digest) => {
@@ -178,7 +182,7 @@ impl ServiceConnection {
         CliError::CannotRun(anyhow!("no service answers at {base}: {failure}{advice}"))
     }
 
-    /// Returns the error for a download that got no response, or not all of it. Its URL can be of another host.
+    /// Returns the error for a download without a complete response. Its URL may be on another host.
     fn unreachable_host(&self, url: &str, failure: &CallFailure) -> CliError {
         if is_same_origin(url, &self.base) {
             return self.unreachable(failure);
@@ -197,7 +201,7 @@ impl ServiceConnection {
         anyhow!("its host answered {}; ask the publisher, or install another version", reply.status).into()
     }
 
-    /// Returns the error for a response that is not a success: its reason, or one line for each bad field.
+    /// Returns the error for an unsuccessful response: its reason, or one line for each invalid field.
     pub(super) fn refusal(&self, reply: &ServiceResponse) -> CliError {
         let base = &self.base;
         let Ok(problem) = serde_json::from_slice::<ProblemDetails>(&reply.body) else {
@@ -251,7 +255,7 @@ impl ProblemDetails {
     }
 }
 
-/// Returns `true` if both texts are the URL of one service.
+/// Returns `true` if both texts are URLs of the same service.
 fn is_same_url(one: &str, other: &str) -> bool {
     let normalize = |text: &str| Url::parse(text).ok().map(|url| url.as_str().trim_end_matches('/').to_owned());
     normalize(one).is_some_and(|one| Some(one) == normalize(other))

@@ -117,7 +117,7 @@ impl ShownTask {
         }
     }
 
-    /// Returns what goes on, for a progress bar.
+    /// Returns the activity, for a progress bar.
     fn activity(&self) -> String {
         let note = self.note();
         let separator = if note.is_empty() { "" } else { ", " };
@@ -247,7 +247,7 @@ pub(super) async fn wait_for_end(service: &ServiceConnection, task: &str) -> Res
     Err(anyhow!("the task failed: {}", printable(&ended.note())).into())
 }
 
-/// Where a result goes.
+/// Destination of a result.
 pub(super) enum ResultOutput {
     Stdout,
     File(AtomicFile, PathBuf),

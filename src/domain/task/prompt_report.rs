@@ -1,4 +1,4 @@
-//! What the built-in engine makes of a prompt.
+//! Report of the words that the built-in engine understands in a prompt.
 
 use serde::Serialize;
 

@@ -1,5 +1,7 @@
-//! Schema version 2, frozen. It adds sealed personal fields, the erasure of users, and all image jobs. Other shapes are
-//! those of version 1, which is frozen too. New event types may be appended at the end of their enum here as well.
+//! Schema version 2. It adds sealed personal fields, the erasure of users, and all image jobs. The other shapes are
+//! those of version 1.
+//!
+//! Existing shapes of both versions are frozen. New event types are appended at the end of their enum.
 
 use serde::{Deserialize, Serialize};
 

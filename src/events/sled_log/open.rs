@@ -1,7 +1,7 @@
 //! Opening the log: the journal is checked, and repaired from the copies in sled; then sled is compared with its end.
 //!
-//! Nothing waits for sled. Places that it lacks are collected while the journal is read. If sled cannot be used, the
-//! whole journal is read, so that all places are in memory, and the follower replaces sled later.
+//! The start never waits for sled. Places that it lacks are collected while the journal is read. If sled cannot be
+//! used, the whole journal is read, so that all places are in memory, and the follower replaces sled later.
 
 use std::fs;
 use std::path::PathBuf;

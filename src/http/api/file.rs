@@ -65,7 +65,7 @@ pub async fn send(
 
     let length = file.metadata().await.map_err(Problem::internal)?.len();
     let download = OpenedDownload { file, length, tag: format!("\"{}\"", metadata.digest), metadata };
-    // HEAD requests and 304s send no bytes and release the place with the response.
+    // HEAD requests and 304s send no bytes and release the permit with the response.
     let permit = call.shared().downloads.try_acquire(call.account())?;
     download.respond(call.method(), call.headers(), permit).map(|response| Some(ApiResponse::from_response(response)))
 }

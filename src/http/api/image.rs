@@ -134,7 +134,7 @@ async fn submit<T: ImageBody>(
     }
 
     let body = call.body().await?;
-    // After the body has arrived, so that slow bodies hold no places. Held until the read models count the task.
+    // After the body has arrived, so that slow bodies reserve nothing. Held until the read models count the task.
     let reservation = if is_estimate { None } else { Some(call.reserve_task(Some(owner), task)?) };
     let decoder_permit = timeout(DECODER_WAIT_MAX, shared.decoders.acquire(Some(owner), 1)).await;
     let decoder_permit = decoder_permit.map_err(|_| Problem::overloaded())?;
@@ -145,7 +145,8 @@ async fn submit<T: ImageBody>(
     let seed = check::derive_seed(task);
     let files = InputFiles::new(&call, Some(owner));
     let budgets = EarlyBudgetCheck::new(&call, task);
-    // The thread continues if the client disconnects; it holds the place and the body's memory charge until it ends.
+    // The thread continues if the client disconnects; it holds the reservation and the body's memory charge until it
+    // ends.
     let work = move || {
         let body = body.parse()?;
         let submission = check::check::<T>(&body, store.decoders(), &files)?;
@@ -184,7 +185,7 @@ async fn submit<T: ImageBody>(
     wait.add_preference_applied(render(ImageTaskView { prompt_report, ..view })?)
 }
 
-/// Reads the body of a submission that is no request, and stores its pictures. Returns `None` if there is no such job.
+/// Reads the body of a job that a command submits, and stores its pictures. Returns `None` if there is no such job.
 /// Blocks.
 pub(in crate::http) fn read_work(job: &str, body: &Value, place: &JobPlace<'_>) -> Option<Result<ImageWork, Problem>> {
     let read = match job {

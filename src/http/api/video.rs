@@ -84,7 +84,7 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
     }
 
     let body = call.body().await?.json().await?;
-    // After the body has arrived, so that slow bodies hold no places. Held until the read models count the task.
+    // After the body has arrived, so that slow bodies reserve nothing. Held until the read models count the task.
     let reservation = if is_estimate { None } else { Some(call.reserve_task(owner, task)?) };
     if owner.is_none() && !is_estimate {
         call.charge_anonymous_task()?;
@@ -102,7 +102,8 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
     let files = InputFiles::new(&call, owner);
     let budgets = EarlyBudgetCheck::new(&call, task);
     let strict_report = services.options.prompt_reports.of_strict_video;
-    // The thread continues if the client disconnects; it holds the turn and the place until it ends.
+    // The thread continues if the client disconnects; it holds the reservation and the permit until
+    // it ends.
     let work = move || {
         let submission = check::check::<T>(&body, context, &video, &tariff, store.decoders(), (&files, strict_report))?;
         let Some(reservation) = reservation else { return Ok(CheckedSubmission::Estimate(submission.breakdown)) };
@@ -139,7 +140,7 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
     wait.add_preference_applied(ApiResponse::ok(&echo::submission_view(task, at, &work, &body, state, prompt_report))?)
 }
 
-/// Reads the body of a submission that is no request, and stores its pictures. Returns `None` if there is no such job.
+/// Reads the body of a job that a command submits, and stores its pictures. Returns `None` if there is no such job.
 /// Blocks.
 pub(in crate::http) fn read_work(job: &str, body: &Value, place: &JobPlace<'_>) -> Option<Result<VideoWork, Problem>> {
     let read = match job {

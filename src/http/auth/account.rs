@@ -14,7 +14,7 @@ use crate::quota::Account;
 #[must_use]
 pub fn account_of(identity: &Identity, request: &HttpRequest, proxies: &TrustedProxies) -> Account {
     match identity {
-        // Erasing an account and signing in again does not reset the quotas of its person.
+        // A person who erases an account and signs in again keeps the quotas of the first account.
         Identity::User { profile, .. } => {
             Account::User(FormerAccounts::from_request(request).first().copied().unwrap_or(profile.id))
         }

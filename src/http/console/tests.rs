@@ -116,7 +116,7 @@ fn exactly_the_scripts_of_every_page_are_preloaded() {
     assert_eq!(preloaded, needed, "left: {INDEX}, right: what app.js imports");
 }
 
-/// Scripts of each page, by what `start.js` calls it; the scripts that they import belong to them.
+/// Entry scripts of each page, by its name in `start.js`. The scripts that they import are preloaded as well.
 const PAGE_SCRIPTS: [(&str, &[&str]); 17] = [
     ("account", &["pages/account.js"]),
     ("audit", &["pages/audit.js"]),
@@ -157,7 +157,7 @@ fn exactly_the_scripts_of_a_page_are_preloaded_with_it() {
     }
 }
 
-/// Returns the scripts that scripts import, directly or through others.
+/// Returns the scripts that `roots` import, directly or through others.
 fn needed_by(roots: &[&str]) -> BTreeSet<String> {
     let scripts: BTreeMap<&str, &str> = own_files().filter(|(name, _)| is_script(name)).collect();
     let mut needed = BTreeSet::new();
@@ -170,15 +170,16 @@ fn needed_by(roots: &[&str]) -> BTreeSet<String> {
     needed
 }
 
-/// Returns the own files that a script imports, after a keyword.
+/// Returns the console files that a script imports after `keyword`; packages in `vendor/` are skipped.
 fn imports(name: &str, text: &str, keyword: &str) -> impl Iterator<Item = String> {
     let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
     let paths = text.split(keyword).skip(1).filter_map(|rest| rest.split('\'').next());
     paths.filter(|path| path.starts_with('.')).map(|path| resolve(folder, path))
 }
 
-/// Largest picture of a job, and largest sample.
+/// Maximum size of the picture of a job.
 const PICTURE_BYTES_MAX: usize = 6 * 1024;
+/// Maximum size of a sample.
 const SAMPLE_BYTES_MAX: usize = 24 * 1024;
 
 #[test]

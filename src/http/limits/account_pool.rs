@@ -1,4 +1,4 @@
-//! Bounded pools of places that accounts share: event streams, music streams, uploads, downloads.
+//! Bounded pools of places for long requests, shared by all accounts: event streams, music streams, uploads, downloads.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct AccountPool(Arc<AccountPoolState>);
 struct AccountPoolState {
     places: usize,
     per_account: usize,
-    /// Error code of a client that holds its whole share.
+    /// Error code for an account that holds its whole share.
     code: Code,
     /// Plural noun for error messages, such as "event streams".
     noun: &'static str,
@@ -31,7 +31,7 @@ struct HeldPermits {
     by_account: HashMap<Account, usize>,
 }
 
-/// Slot of a pool, released on drop.
+/// Place in a pool, released on drop.
 pub struct PoolPermit {
     pool: AccountPool,
     account: Account,
@@ -79,7 +79,7 @@ impl Drop for PoolPermit {
         held.total -= 1;
         if let Some(count) = held.by_account.get_mut(&self.account) {
             *count -= 1;
-            // Accounts without a place are removed, so that memory stays bounded by the number of places.
+            // Removes accounts without a place, so that the number of places bounds the memory.
             if *count == 0 {
                 held.by_account.remove(&self.account);
             }

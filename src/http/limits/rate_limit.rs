@@ -1,8 +1,7 @@
 //! Rate limits of one caller, by kind of request, and their headers (`RateLimit` and `RateLimit-Policy`,
 //! draft-ietf-httpapi-ratelimit-headers).
 //!
-//! The state is in memory and lost at a restart. Daily quotas (`submissions`) are not: they follow from the recorded
-//! tasks.
+//! The state is in memory and lost at a restart. Daily quotas are not lost: they are computed from the recorded tasks.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
@@ -102,6 +101,7 @@ impl RateLimiters {
         };
 
         let decision = store.check(rate, self.caller(identity, request), now.micros());
+
         let limit = rate.burst();
         let window = ceil_seconds(rate.window());
         report_rate_limit(
@@ -124,7 +124,7 @@ impl RateLimiters {
     /// Returns the caller that a request is counted for.
     pub fn caller(&self, identity: &Identity, request: &HttpRequest) -> Caller {
         match identity {
-            // Erasing an account does not reset the limits of its person.
+            // A person who erases an account and signs in again keeps the limits of the first account.
             Identity::User { profile, .. } => {
                 Caller::User(FormerAccounts::from_request(request).first().copied().unwrap_or(profile.id))
             }
@@ -153,11 +153,13 @@ impl RateLimiters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimitStatus {
     pub policy: &'static str,
-    /// Maximum in a window; `window` is the length of the window in seconds.
+    /// Maximum number of requests in a window.
     pub limit: i64,
+    /// Length of the window in seconds.
     pub window: i64,
+    /// Requests that are available now.
     pub remaining: i64,
-    /// Microseconds until the whole amount is available again.
+    /// Microseconds until `limit` requests are available again.
     pub reset_after: i64,
 }
 
@@ -173,7 +175,7 @@ pub fn report_rate_limit(request: &HttpRequest, status: RateLimitStatus) {
     }
 }
 
-/// Sets the headers from the limits noted with [`report_rate_limit`].
+/// Sets the headers from the limits added with [`report_rate_limit`].
 pub fn set_rate_limit_headers(request: &HttpRequest, response: &mut HttpResponse) {
     let Some(ReportedRateLimits(statuses)) = request.extensions_mut().remove::<ReportedRateLimits>() else { return };
 

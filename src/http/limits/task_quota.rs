@@ -108,7 +108,7 @@ impl RequestContext {
         Ok(())
     }
 
-    /// Reserves a place for a new task and sets the daily quota headers of the response.
+    /// Reserves quota for a new task and sets the daily quota headers of the response.
     ///
     /// # Errors
     /// 429 if a quota of the caller is used up.
@@ -153,7 +153,7 @@ impl RequestContext {
 }
 
 impl PendingSubmissions {
-    /// Reserves a place for a new task. A task that exists already, because its request was repeated, always gets one.
+    /// Reserves quota for a new task. A task that exists already, because its request was repeated, is always admitted.
     fn reserve(
         &self,
         accounts: QuotaAccounts,

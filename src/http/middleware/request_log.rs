@@ -202,8 +202,8 @@ pub fn caller_kind(request: &HttpRequest) -> &'static str {
     }
 }
 
-/// Returns a path that is safe to log. The segment after `/uploads/` is a credential, and whoever knows the one after
-/// `/files/` can read the file; both are hidden in every spelling, even those without a route.
+/// Returns a path that is safe to log. The segments after `/uploads/` and `/files/` are credentials; they are hidden in
+/// every spelling, even in paths without a route.
 #[must_use]
 pub fn redact_path(path: &str) -> &str {
     let is_empty_segment = |segment: &String| matches!(segment.trim_matches('/'), "" | "." | "..");

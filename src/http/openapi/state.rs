@@ -1,4 +1,4 @@
-//! State of the service.
+//! Operations and schemas of the state and the history of the service.
 
 use serde_json::{Value, json};
 
@@ -12,12 +12,12 @@ use crate::http::api::state::{STORAGE_STATES, VERIFICATION_STATES};
 use crate::telemetry::history::HISTORY_MINUTES;
 
 pub(super) fn state_operation() -> Operation {
-    let reach = |position: u64, lag: u64| json!({"position": position, "lag": lag});
+    let progress = |position: u64, lag: u64| json!({"position": position, "lag": lag});
     let example = json!({
         "log": {"head": 20_177, "signed": 20_177},
         "verification": {"state": "sound", "position": 20_102, "until": 20_102, "since": "2026-02-01T09:00:04.000000Z"},
-        "read_models": reach(20_177, 0),
-        "index": reach(20_140, 37),
+        "read_models": progress(20_177, 0),
+        "index": progress(20_140, 37),
         "queues": {"appends": 0, "tasks": 2, "deliveries": 1},
         "storage": {"state": "ok", "free_bytes": 81_604_378_624_u64, "reserve_bytes": 67_108_864},
         "vendors": [{"name": "remote-image", "profile": "mediary", "medium": "image", "circuit": "closed", "slots": {"used": 3, "total": 8}, "tasks": 3}],
@@ -32,17 +32,19 @@ pub(super) fn state_operation() -> Operation {
 }
 
 pub(super) fn schema() -> Value {
-    let reach = || {
+    let progress = || {
         response_object([
             field_with_schema("position", "Position of the last processed event.", position_schema()).required(),
             field::<u64>("lag", "Number of events not yet processed.").required(),
         ])
     };
+
     let queues = response_object([
         field::<u64>("appends", "Number of changes waiting to be written.").required(),
         field::<u64>("tasks", "Number of unfinished media tasks.").required(),
         field::<u64>("deliveries", "Number of pending webhook deliveries.").required(),
     ]);
+
     let storage = response_object([
         field_with_schema(
             "state",
@@ -54,6 +56,7 @@ pub(super) fn schema() -> Value {
         field::<u64>("free_bytes", "Free bytes on the fullest file system of the data directory, when last checked."),
         field::<u64>("reserve_bytes", "Reserve in bytes; changes are rejected while less is free.").required(),
     ]);
+
     let start = response_object([
         field::<Timestamp>("at", "Start time of the service.").required(),
         field_with_schema(
@@ -63,6 +66,7 @@ pub(super) fn schema() -> Value {
         )
         .required(),
     ]);
+
     let vendor = response_object([
         field::<String>("name", "Name of the vendor.").required(),
         field::<String>("profile", "Name of its profile; `builtin` for the built-in engine.").required(),
@@ -91,6 +95,7 @@ pub(super) fn schema() -> Value {
         .required(),
         field::<u64>("tasks", "Unfinished tasks that the vendor has, or may have.").required(),
     ]);
+
     response_object([
         field_with_schema(
             "log",
@@ -108,8 +113,8 @@ pub(super) fn schema() -> Value {
         .required(),
         field_with_schema("verification", "Verification of the log by the running service.", verification_schema())
             .required(),
-        field_with_schema("read_models", "Read models, which serve lists and reads.", reach()).required(),
-        field_with_schema("index", "Index of the log, which follows the journal.", reach()).required(),
+        field_with_schema("read_models", "Read models, which serve lists and reads.", progress()).required(),
+        field_with_schema("index", "Index of the log, which follows the journal.", progress()).required(),
         field_with_schema("queues", "Queue lengths.", queues).required(),
         field_with_schema("storage", "Disk storage.", storage).required(),
         field_with_schema("vendors", "Media vendors.", array(&vendor)).required(),

@@ -19,7 +19,7 @@ const LATEST: &str = "latest";
 
 pub const X_LOG_POSITION: HeaderName = HeaderName::from_static("x-log-position");
 
-/// What a request must see.
+/// Events that a request must see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WantedPosition {
     /// All events up to this one.

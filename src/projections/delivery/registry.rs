@@ -360,7 +360,7 @@ impl Deliveries {
         self.webhooks.get(&webhook).map(|feed| &feed.webhook.url)
     }
 
-    /// Returns what a delivery to a webhook reports; `None` if it is no longer known.
+    /// Returns the event that a delivery to a webhook reports; `None` if the delivery is no longer known.
     #[must_use]
     pub fn event_of(&self, webhook: WebhookId, delivery: DeliveryId) -> Option<&RegistryNotification> {
         let feed = self.webhooks.get(&webhook)?;

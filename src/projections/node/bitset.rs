@@ -1,4 +1,4 @@
-//! Bit sets of nodes by slot.
+//! Bit set of node slots.
 
 /// Index of a node, in the order of creation; never reused.
 pub type Slot = u32;
@@ -55,7 +55,7 @@ impl SlotSet {
     /// Returns the number of the given slots that are in the set.
     #[must_use]
     pub fn count_of(&self, slots: &[Slot]) -> usize {
-        // Adds bits without branches: thousands of slots are counted for a page.
+        // Branch-free, because a page counts thousands of slots.
         let bit = |slot: &Slot| self.words.get((*slot / 64) as usize).map_or(0, |word| word >> (*slot % 64) & 1);
         usize::try_from(slots.iter().map(bit).sum::<u64>()).unwrap_or(usize::MAX)
     }
@@ -110,7 +110,7 @@ impl FromIterator<Slot> for SlotSet {
     }
 }
 
-/// Compares the slots, regardless of trailing zeros.
+/// Compares the slots. Trailing zero words, which removed slots leave behind, do not matter.
 impl PartialEq for SlotSet {
     fn eq(&self, other: &Self) -> bool {
         let common = self.words.len().min(other.words.len());
@@ -152,6 +152,7 @@ mod tests {
             prop_assert!(bits.iter().eq(model.iter().copied()));
             prop_assert_eq!(bits.count(), model.len());
             prop_assert_eq!(&bits, &model.iter().copied().collect());
+
             let other_bits: SlotSet = other.iter().copied().collect();
             let mut intersection = bits.clone();
             let mut difference = bits.clone();
@@ -161,6 +162,7 @@ mod tests {
             intersection.intersect(&other_bits);
             difference.subtract(&other_bits);
             even.retain(|slot| slot % 2 == 0);
+
             prop_assert!(intersection.iter().eq(model.intersection(&other).copied()));
             prop_assert!(difference.iter().eq(model.difference(&other).copied()));
             prop_assert!(union.iter().eq(model.union(&other).copied()));

@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::value::Timestamp;
 
-/// Number of days whose downloads are kept.
+/// Maximum number of days that are kept.
 pub const DAYS_MAX: usize = 90;
 
-/// Downloads of the last days on which there were any, ascending. At most [`DAYS_MAX`] of them.
+/// Downloads of the last [`DAYS_MAX`] days with downloads, in ascending order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DailyDownloads(Vec<(NaiveDate, u64)>);
 
 impl DailyDownloads {
-    /// Adds downloads at a time. Only the last day can grow, because events are out of time order by
-    /// moments only.
+    /// Adds downloads at a time. Downloads of an earlier day count for the last day: the times of consecutive events go
+    /// back by moments at most, around midnight.
     pub fn add(&mut self, count: u64, at: Timestamp) {
         let day = at.utc_date();
         match self.0.last_mut() {

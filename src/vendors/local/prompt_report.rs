@@ -1,4 +1,4 @@
-//! Reports of what the built-in engines make of prompts. A report follows from the prompt alone.
+//! Reports of the words that the built-in engines understand in a prompt. A report depends only on the prompt.
 
 use mediary_engine::PromptReport as EngineReport;
 

@@ -76,7 +76,7 @@ pub(in crate::vendors) enum JobReport {
     Failed(TaskFailure),
     /// Unknown to the vendor.
     Lost,
-    /// Not known to this request; the next one may know it.
+    /// Not found by this request; the next request of the flow may find it.
     Absent,
 }
 
@@ -95,7 +95,7 @@ pub(in crate::vendors) struct ResultItem {
     pub vendor_id: Option<String>,
 }
 
-/// Where a file is.
+/// Location of a result file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vendors) enum ResultPlace {
     Url(String),
@@ -225,7 +225,7 @@ impl Profile {
         if self.is_lost(answer.status) {
             return Ok(if poll.next_if_absent { JobReport::Absent } else { JobReport::Lost });
         }
-        // With a request of its own for the results, an error of the status says nothing about the job.
+        // If the results have a separate request, an error of the status request does not mean that the job failed.
         if flow.results.request.is_none()
             && let Some(failure) = self.coded_failure(answer)
         {
@@ -246,7 +246,7 @@ impl Profile {
     ) -> Option<JobReport> {
         let task = content(flow, answer);
         let null = Json::Null;
-        // A file instead of JSON: only the status tells the state.
+        // The response is a file instead of JSON: only its status shows the state.
         let task = if flow.results.body { task.unwrap_or(&null) } else { task? };
 
         let echoed = poll.echo.as_ref().and_then(|echo| echo.find(task, scope));
@@ -259,7 +259,7 @@ impl Profile {
             return None;
         }
 
-        // An expression that does not fit the response says nothing about the job, in particular not that it is absent.
+        // An expression that does not fit the response does not mean that the job is absent.
         let state = match poll.state.try_find(task, scope).ok()? {
             Some(Json::String(state)) => state,
             Some(Json::Bool(state)) => state.to_string(),
@@ -310,7 +310,7 @@ impl Profile {
         Ok(self.done(answer, self.parse_items(&flow.results, answer, task, scope)))
     }
 
-    /// Returns the report of a finished job. One without a usable result is no outage of the vendor.
+    /// Returns the report of a finished job. A job without a usable result does not count as an outage of the vendor.
     fn done(&self, answer: &VendorAnswer, items: Option<Vec<ResultItem>>) -> JobReport {
         items.map_or_else(|| JobReport::DoneWithoutResult(no_result_failure(&self.describe(answer))), JobReport::Done)
     }
@@ -547,7 +547,7 @@ fn scope_with_status(scope: &TemplateScope, status: u16) -> TemplateScope {
     scope
 }
 
-/// Returns where a URL leads; that of a `data:` URI is in hand.
+/// Returns the location of a URL; a `data:` URI is decoded.
 fn place(url: String) -> Option<ResultPlace> {
     if url.starts_with("data:") {
         return decode_base64(&url).map(ResultPlace::InHand);

@@ -1,4 +1,5 @@
-//! Reads and checks profiles, so that a bad one is refused at the start with its file, its line and what is allowed.
+//! Loading and checking of profiles. The error for an invalid profile contains the file, the line and the allowed
+//! values.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ pub(super) fn gateway_of(job: &str) -> Gateway {
     }
 }
 
-/// Where a profile and the files that it names are.
+/// Location of a profile and of the files that it names.
 enum Place<'d> {
     Shipped,
     Directory(&'d Path),
@@ -52,7 +53,7 @@ impl Place<'_> {
     }
 }
 
-/// Loads a shipped profile or one of the operator's directory. The operator's one takes precedence.
+/// Loads the profile `name`, from the operator's directory if it exists there, otherwise from the shipped profiles.
 pub(super) fn load(name: &str, directory: Option<&Path>) -> Result<Profile, ProfileError> {
     let path = format!("{name}.toml");
     let is_plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
@@ -80,7 +81,7 @@ pub(super) fn load_file(path: &Path) -> Result<Profile, ProfileError> {
     loader.load(name, Some(directory))
 }
 
-/// One file being loaded.
+/// Loader of one file.
 struct Loader<'d> {
     place: Place<'d>,
     path: String,
@@ -112,7 +113,8 @@ impl<'d> Loader<'d> {
         Ok(Profile { name: name.to_owned(), digest: Digest(hasher.finalize().into()), file, documents, maps })
     }
 
-    /// Returns the file completed by the one that it extends, and its text.
+    /// Reads the file and merges it onto the profile that it extends, if any. Returns the merged profile and the text
+    /// of the file itself. Every file that is read is added to `hasher`.
     fn read_merged(
         &self,
         directory: Option<&Path>,
@@ -147,10 +149,12 @@ impl<'d> Loader<'d> {
         }
 
         let Some(base) = file.extends.clone() else { return Ok((file, text)) };
+
         let line = line_of(&text, "extends");
         if depth == 0 {
             return Err(error(line, format!("at most {EXTENDS_MAX} profiles may extend each other")));
         }
+
         let path = format!("{base}.toml");
         let own = directory.filter(|directory| path != self.path && directory.join(&path).is_file());
         let loader = match own {
@@ -161,19 +165,20 @@ impl<'d> Loader<'d> {
                 return Err(error(line, message));
             }
         };
+
         let (base, _) = loader.read_merged(directory, hasher, documents, depth - 1)?;
         Ok((file.merged_onto(base), text))
     }
 }
 
-/// Returns the line, from 1, of the first occurrence of this text.
+/// Returns the line number, from 1, of the first occurrence of `near`.
 fn line_of(text: &str, near: &str) -> Option<usize> {
     let offset = text.find(near).filter(|_| !near.is_empty())?;
     Some(text[..offset].matches('\n').count() + 1)
 }
 
-/// Returns the line, from 1, of the first occurrence of this word in the table of a place such as `jobs.music`, or else
-/// of that table.
+/// Returns the line number, from 1, of the first occurrence of the word `near` in the table `place`, such as
+/// `jobs.music`. Without such an occurrence, returns the line of the table.
 fn line_near(text: &str, place: &str, near: &str) -> Option<usize> {
     let table = table_offset(text, place);
     let start = table.unwrap_or(0);
@@ -189,7 +194,7 @@ fn line_near(text: &str, place: &str, near: &str) -> Option<usize> {
     Some(text[..offset].matches('\n').count() + 1)
 }
 
-/// Returns where the table of a place begins, or of the nearest one above it.
+/// Returns the offset of the table `place`, or of its nearest parent that exists.
 fn table_offset(text: &str, place: &str) -> Option<usize> {
     let mut place = place;
     loop {
@@ -202,10 +207,10 @@ fn table_offset(text: &str, place: &str) -> Option<usize> {
     }
 }
 
-/// A problem: a text near which it is in the file, and what is wrong.
+/// Problem in a profile: a text of the file near the problem, and the error message.
 type Finding = (String, String);
 
-/// Checks what single values cannot show.
+/// Checks of a parsed profile that involve several values.
 struct Checker<'f> {
     file: &'f ProfileFile,
     documents: &'f Documents,
@@ -231,6 +236,7 @@ impl Checker<'_> {
             let message = format!("a profile needs at least one job, such as [jobs.{}]", JOB_NAMES[0]);
             findings.push((String::new(), message));
         }
+
         if let Some(url) = &file.url {
             let parsed = url::Url::parse(url).ok().filter(|parsed| matches!(parsed.scheme(), "http" | "https"));
             if parsed.is_none() || url.ends_with('/') {
@@ -243,15 +249,18 @@ impl Checker<'_> {
             let message = "prefix: must begin with a slash and not end with one".to_owned();
             findings.push((prefix.clone(), message));
         }
+
         if let Some(auth) = &file.auth
             && auth.header.is_some() == auth.query.is_some()
         {
             findings.push(("[auth]".to_owned(), "auth: must have either `header` or `query`".to_owned()));
         }
+
         if file.recovery == Some(super::file::RecoveryFile::Key) && file.key_header.is_none() {
             let message = "recovery = \"key\": needs key_header, the header with the key".to_owned();
             findings.push(("recovery".to_owned(), message));
         }
+
         if let Some(upload) = &file.upload {
             if upload.json.is_some() == upload.form.is_some() {
                 findings.push(("[upload]".to_owned(), "upload: must have either `json` or `form`".to_owned()));
@@ -262,6 +271,7 @@ impl Checker<'_> {
             upload.form.iter().flat_map(IndexMap::values).for_each(|field| field.variables(&mut names));
             check_names("upload", names, &["picture", "key", "maps"], &[], findings);
         }
+
         for status in self.listed_statuses().filter(|status| !(300..=599).contains(status)) {
             let message = format!("statuses: {status} must be a status from 300 to 599");
             findings.push((status.to_string(), message));
@@ -324,6 +334,7 @@ impl Checker<'_> {
             }
             return;
         };
+
         let is_binary = stream.format == StreamFormat::Binary;
         if stream.sample_rate.is_none() || stream.channels.is_none() {
             findings.push((near.clone(), "stream: needs `sample_rate` and `channels`".to_owned()));

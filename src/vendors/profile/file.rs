@@ -35,7 +35,7 @@ pub(in crate::vendors) struct ProfileFile {
     pub stream: Option<StreamFile>,
 }
 
-/// Where the API key goes.
+/// Header or query parameter of the API key.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::vendors) struct AuthFile {
@@ -134,7 +134,7 @@ pub(in crate::vendors) struct UploadFile {
     pub path: TextTemplate,
     pub json: Option<BodyTemplate>,
     pub form: Option<IndexMap<String, BodyTemplate>>,
-    /// What stands for the picture in the submission.
+    /// In the response: the value that represents the picture in the submission.
     pub name: ResponseSources,
 }
 
@@ -175,11 +175,11 @@ impl JobFile {
     }
 }
 
-/// What follows a submission.
+/// Requests after a submission: poll, results, search and cancellation.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::vendors) struct FlowFile {
-    /// Where the content of a response begins: the first of these pointers that exists.
+    /// Root of the content of a response: the first of these pointers that exists.
     pub root: Option<ResponseSources>,
     /// The vendor's id; without it, the response to the submission is the result.
     pub id: Option<ResponseSources>,
@@ -204,7 +204,7 @@ pub(in crate::vendors) enum StateFile {
     Failed,
 }
 
-/// One request that tells the state of a job.
+/// Request that reads the state of a job.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::vendors) struct PollFile {
@@ -224,7 +224,7 @@ pub(in crate::vendors) struct PollFile {
     /// `true` if a response without a state means that the next request has to be made.
     #[serde(default)]
     pub next_if_absent: bool,
-    /// Where the response repeats the id.
+    /// In the response: the repeated id.
     pub echo: Option<ResponseSources>,
     pub progress: Option<ResponseSources>,
     /// Progress of a finished job: 1 or 100.
@@ -238,7 +238,7 @@ const fn running() -> StateFile {
     StateFile::Running
 }
 
-/// Where the results of a finished job are.
+/// Location of the results of a finished job.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(in crate::vendors) struct ResultsFile {
@@ -280,7 +280,7 @@ pub(in crate::vendors) struct SearchFile {
     pub requires: Option<VendorConditionFile>,
 }
 
-/// Request whose response says whether this vendor meets a condition, such as a version.
+/// Request whose response shows whether the vendor meets a condition, such as a version.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::vendors) struct VendorConditionFile {
@@ -305,7 +305,7 @@ pub(in crate::vendors) enum StreamFormat {
 #[serde(deny_unknown_fields)]
 pub(in crate::vendors) struct StreamFile {
     pub format: StreamFormat,
-    /// Where a message says its kind; of server-sent events, by default the event type.
+    /// In a message: its kind. For server-sent events, the event type by default.
     pub kind: Option<ResponseSources>,
     /// Kinds of messages.
     #[serde(default)]

@@ -1,7 +1,8 @@
 //! Vendor profiles: the protocol of a vendor as data. `docs/vendor-profiles.md` explains the format.
 //!
-//! A profile says how to call a vendor and where its responses say what. What an outcome means for a task stays in
-//! code (`answer`): a response that is neither clearly an acceptance nor clearly a refusal leaves the outcome unknown.
+//! A profile defines how to call a vendor and how to read its responses. Code (`answer`) defines the effect of an
+//! outcome on a task: a response that is neither clearly an acceptance nor clearly a refusal leaves the outcome
+//! unknown.
 
 use std::fmt;
 use std::path::Path;
@@ -44,7 +45,7 @@ pub struct Profile {
     maps: Value,
 }
 
-/// Name and hash of a profile. The log records by which protocol a task was made.
+/// Name and hash of a profile. The log records them with each task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileIdentity {
     pub name: String,
@@ -136,7 +137,7 @@ impl Profile {
         self.file.description.as_deref().unwrap_or_default()
     }
 
-    /// Returns where the facts are from, and when they were looked up.
+    /// Returns the source of the description of the protocol, and the date of its last check.
     #[must_use]
     pub fn source(&self) -> (&str, &str) {
         (self.file.source.as_deref().unwrap_or_default(), self.file.checked.as_deref().unwrap_or_default())
@@ -148,7 +149,7 @@ impl Profile {
         self.file.url.as_deref()
     }
 
-    /// Returns where the API key goes.
+    /// Returns the location of the API key in a request.
     #[must_use]
     pub fn auth(&self) -> ProfileAuth {
         match &self.file.auth {

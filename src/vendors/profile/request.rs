@@ -1,4 +1,4 @@
-//! Requests to a vendor, made from the templates of a profile. Pure but for the pictures that the templates read.
+//! Requests to a vendor, built from the templates of a profile. Only reading pictures has a side effect.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! Profiles inside the binary.
+//! Profiles that are compiled into the binary.
 
-/// A file inside the binary.
+/// File that is compiled into the binary.
 pub(super) struct ShippedFile {
     /// Path below `data/vendors`.
     pub path: &'static str,
@@ -14,7 +14,7 @@ macro_rules! shipped {
     };
 }
 
-/// Every profile and every document.
+/// All profiles and the documents that they name.
 const FILES: &[ShippedFile] = shipped![
     "a1111.toml",
     "comfyui.toml",

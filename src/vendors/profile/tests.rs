@@ -1,4 +1,4 @@
-//! Tests of the shipped profiles against recorded requests and responses, and of what a bad profile is told.
+//! Tests of the shipped profiles against recorded requests and responses, and of the errors for invalid profiles.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Remote vendors, driven by a [`Profile`]. This file contains the vendor of images and videos, `music` that of music.
 //!
-//! The vendors are stateless but for results that could not be stored: the log contains the reference of a job,
-//! `<family>:<id at the vendor>`, or the bare id if the profile gives no family.
+//! Apart from results that could not be stored yet, the vendors have no state. The log contains the reference of a job:
+//! `<family>:<id at the vendor>`, or only the id if the profile defines no family.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,8 +50,8 @@ use connection::VendorConnection;
 use in_hand::JobsInHand;
 use result_fetcher::ResultFetcher;
 
-/// Maximum number of picture bytes being sent to the vendor. Each is held three times while its request is built (file,
-/// base64, body). A larger picture is sent alone.
+/// Maximum number of picture bytes being sent to the vendor. While a request is built, memory holds its pictures three
+/// times (file, base64, body). A larger picture is sent alone.
 const IN_FLIGHT_BYTES_MAX: u64 = 128 << 20;
 /// Bytes per semaphore permit.
 const BYTES_PER_PERMIT: u64 = 64 << 10;
@@ -65,15 +65,15 @@ pub struct ProfileVendorOptions {
     pub name: String,
     /// Gateway whose jobs it does.
     pub gateway: Gateway,
-    /// Instead of the profile's.
+    /// Recovery of submissions with an unknown outcome, instead of the profile's.
     pub recovery: Option<SubmissionRecovery>,
     /// Header with the key of a submission, instead of the profile's.
     pub key_header: Option<String>,
     /// Path for searches below the base URL, instead of the profile's; `{key}` is replaced by the key.
     pub search_path: Option<String>,
-    /// Webhook URL of a task; without it, the vendor gets none.
+    /// Returns the webhook URL of a task. If `None`, the vendor is given no webhook.
     pub webhook_url: Option<Arc<dyn Fn(TaskId) -> String + Send + Sync>>,
-    /// Masked in all messages of the vendor.
+    /// API key, which is masked in all messages of the vendor.
     pub api_key: Option<String>,
     /// Returns `false` for a job whose task has ended.
     pub is_wanted: IsJobWanted,
@@ -89,8 +89,8 @@ pub struct ProfileVendor {
     result_fetcher: ResultFetcher,
     upload_budget: Arc<Semaphore>,
     in_hand: Arc<Mutex<JobsInHand>>,
-    /// `true` once the vendor accepted a job under another id than the one of the profile's search. Then a search finds
-    /// nothing out.
+    /// `true` once the vendor has accepted a job under an id other than the one that the profile searches for. From
+    /// then on, a search proves nothing.
     ignores_ids: Arc<AtomicBool>,
     progress_notify: Arc<Notify>,
 }
@@ -119,8 +119,8 @@ impl AsRef<[u8]> for PermittedBody {
 }
 
 impl ProfileVendor {
-    /// Returns the vendor that `caller` reaches. Inputs are read from `store`; results are fetched by `fetcher` and
-    /// stored there.
+    /// Creates a vendor whose requests `caller` sends. Inputs are read from `store`; `fetcher` fetches results, which
+    /// are stored in `store`.
     #[must_use]
     pub fn new(
         profile: Arc<Profile>,
@@ -166,6 +166,7 @@ impl ProfileVendor {
 
     async fn send(&self, submission: PreparedSubmission<'_>) -> Result<SubmissionReply, VendorError> {
         let PreparedSubmission { request, scope, flow, family, key } = submission;
+
         let response = self.connection.submit(request).await?;
         let answer = self.connection.to_answer(&response);
 
@@ -173,6 +174,7 @@ impl ProfileVendor {
             .profile
             .parse_submission(flow, &answer, &scope)
             .map_err(|error| self.connection.complete_error(&response, error))?;
+
         match meaning {
             SubmissionMeaning::Accepted(id) => {
                 self.note_ignored_id(flow, &scope, &id);
@@ -185,8 +187,8 @@ impl ProfileVendor {
         }
     }
 
-    /// Notices a vendor that gives jobs ids of its own where the profile says that ours counts. A search by our id would
-    /// find nothing there, and the job would be submitted and paid for again.
+    /// Detects a vendor that assigns its own job ids although its profile says that it uses ours. A search by our id
+    /// would not find the job, which would then be submitted and paid for again.
     fn note_ignored_id(&self, flow: &FlowFile, scope: &TemplateScope, id: &str) {
         let own_id = flow.search.as_ref().and_then(|search| search.by_id.as_ref()?.render(scope).ok());
         if own_id.is_some_and(|own_id| own_id != id) && !self.ignores_ids.swap(true, Ordering::Relaxed) {
@@ -203,17 +205,19 @@ impl ProfileVendor {
         })
     }
 
-    /// Uploads the pictures for which the templates of the submission want it, each once. An upload starts no job, so
-    /// its failure leaves nothing unknown.
+    /// Uploads each picture that the templates of the submission need uploaded, once. An upload starts no job, so a
+    /// failed upload never makes the outcome of the submission unknown.
     async fn upload_pictures(
         &self,
         job: &VendorJob,
         definition: &JobFile,
     ) -> Result<Vec<(Picture, Value)>, VendorError> {
+        // A trial run of the templates shows which pictures they need uploaded.
         let trial = PictureAccess::trial();
         let scope = self.scope(job, definition, &trial).ok_or_else(unreadable_picture)?;
         self.profile.build_submission(definition, &scope).map_err(|error| unbuildable(&error))?;
         let wanted = trial.wanted_uploads();
+
         let mut uploads = Vec::new();
 
         for picture in wanted {
@@ -304,7 +308,8 @@ impl ProfileVendor {
         }
     }
 
-    /// Stores the results of a job that finished at once. What cannot be stored is kept for the next polls.
+    /// Stores the results of a job that finished at once. Results that cannot be stored stay in memory for the next
+    /// polls.
     async fn store_in_hand(
         &self,
         reference: VendorReference,
@@ -333,7 +338,7 @@ impl ProfileVendor {
     }
 
     async fn poll_job(&self, reference: &VendorReference) -> Result<JobProgress, VendorError> {
-        // A reference of another vendor: this one never accepted the job.
+        // This vendor cannot have issued the reference, so it never accepted the job.
         let Some((family, id, job)) = self.parse_reference(reference) else { return Ok(JobProgress::Forgotten) };
 
         let items = {
@@ -362,7 +367,7 @@ impl ProfileVendor {
         }
     }
 
-    /// Makes the requests of the profile until one tells the state.
+    /// Sends the poll requests of the profile in order until one returns the state of the job.
     async fn poll_report(&self, family: &str, job: &JobFile, id: &str) -> Result<JobReport, VendorError> {
         let Some(flow) = self.profile.flow(job) else { return Ok(JobReport::Lost) };
         let scope = self.profile.job_scope(family, job, id);
@@ -391,7 +396,7 @@ impl ProfileVendor {
         Ok(JobReport::Lost)
     }
 
-    /// Returns family, id and job of a reference; `None` if this vendor cannot have given it.
+    /// Returns family, id and job of a reference; `None` if this vendor cannot have issued it.
     fn parse_reference<'r>(&self, reference: &'r VendorReference) -> Option<(&'r str, &'r str, &JobFile)> {
         let text = reference.as_str();
         let with_family = text.split_once(':').and_then(|(family, id)| {
@@ -473,6 +478,7 @@ impl ProfileVendor {
             );
             return Ok(());
         }
+
         for call in &flow.cancel {
             let request = PreparedRequest::call(self.profile.prefix(), call, &scope);
             let request = request.map_err(|error| unbuildable(&error))?;
@@ -485,7 +491,7 @@ impl ProfileVendor {
         Ok(())
     }
 
-    /// Makes the health check of the profile, or polls a job that does not exist.
+    /// Sends the health check of the profile, or polls a job that does not exist.
     async fn check_health(&self) -> Result<(), VendorError> {
         let gateway = self.options.gateway;
         let request = match &self.profile.file().health {
@@ -571,7 +577,7 @@ fn refused(message: &str) -> VendorError {
     VendorError::new(VendorErrorKind::Refused, message)
 }
 
-/// Returns the error of a job with an input that cannot be read. Nothing was sent, so it is tried again.
+/// Returns the error of a job with an input that cannot be read. Nothing was sent, so the job is submitted again later.
 fn unreadable_picture() -> VendorError {
     VendorError::new(VendorErrorKind::InputUnreadable, "cannot read an input picture; nothing was sent")
 }
@@ -593,7 +599,7 @@ fn started_nothing(mut error: VendorError) -> VendorError {
     error
 }
 
-/// Returns the number of permits for pictures of this size, at most all.
+/// Returns the number of permits for pictures of this size, at most the whole budget.
 fn permits(bytes: u64) -> u32 {
     u32::try_from(bytes.clamp(1, IN_FLIGHT_BYTES_MAX).div_ceil(BYTES_PER_PERMIT)).unwrap_or(u32::MAX)
 }

@@ -26,7 +26,7 @@ const SHOWN_BEGINNING: usize = 40;
 /// Reads the bytes of a picture.
 pub type ReadPictureBytes = Arc<dyn Fn(&Picture) -> Option<Vec<u8>> + Send + Sync>;
 
-/// Where the requests of a preview go, and with which credentials.
+/// Destination and credentials of the requests of a preview.
 pub struct PreviewTarget<'t> {
     pub client: &'t VendorClient,
     pub api_key: Option<&'t str>,

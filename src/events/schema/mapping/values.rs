@@ -135,7 +135,7 @@ stored_values! {
         |value| Cow::Owned(value.to_string()), |stored, _| check("aspect ratio", Self::parse(&stored));
 }
 
-/// The task that made a video, stored as the nil UUID if it was made elsewhere.
+/// Task that generated a video. `None`, for a video from elsewhere, is stored as the nil UUID.
 impl<'a> StoredForm<'a, StoredId> for Option<TaskId> {
     fn store(&'a self) -> StoredId {
         self.map_or(Uuid::nil(), |task| task.0).into()
@@ -177,7 +177,7 @@ impl<'a, const MAX: usize, const MULTILINE: bool> StoredForm<'a, Str<'a>> for Te
     }
 }
 
-/// Declares types that are stored by name, with the name of the type in messages.
+/// Declares types that are stored by name. The label names the type in error messages.
 macro_rules! stored_names {
     ($($domain:ty: $label:literal),+ $(,)?) => {
         stored_values! {

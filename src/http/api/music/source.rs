@@ -1,5 +1,5 @@
-//! Vendor stream and stream place of a music response. A reader that stops reading keeps the stream from noticing its
-//! end, so a background check watches for it and releases both.
+//! Vendor stream of a music response, and the permit for it. A reader that stops reading keeps the stream from noticing
+//! its end, so a background check watches for it and releases both.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::http::limits::account_pool::PoolPermit;
 /// Music stream of a vendor.
 pub type MusicSourceStream = BoxStream<'static, Result<MusicStreamItem, MusicInterruption>>;
 
-/// Vendor stream and place, until they are released. Cheap to clone.
+/// Vendor stream and permit, until they are released. Cheap to clone.
 #[derive(Clone)]
 pub struct MusicSource(Arc<Mutex<Option<(MusicSourceStream, PoolPermit)>>>);
 
@@ -40,7 +40,7 @@ impl MusicSource {
         drop(former);
     }
 
-    /// Stops the vendor and releases the place.
+    /// Stops the vendor and releases the permit.
     pub fn release(&self) {
         let released = self.0.lock().take();
         drop(released);
