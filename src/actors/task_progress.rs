@@ -257,8 +257,10 @@ mod tests {
             |number: usize| progress.record(task(number as u128), &JobProgress::Running { permille: Some(400) });
         (0..TRACKED_TASKS_MAX).for_each(record);
         record(0);
+
         // When one more task is reported
         record(TRACKED_TASKS_MAX);
+
         // Then only the second one, reported least recently, is evicted
         let is_known = |number: usize| progress.permille(task(number as u128)).is_some();
         let evicted: Vec<_> = (0..=TRACKED_TASKS_MAX).filter(|number| !is_known(*number)).collect();

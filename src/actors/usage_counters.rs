@@ -230,13 +230,16 @@ mod tests {
     fn an_account_counts_once_a_day_per_node() {
         let counters = UsageCounters::default();
         let installs_of = |node: &NodeKey| counters.0.installs.lock().get(node).copied();
+
         // Given two accounts that install the same node again and again
         for account in ["alice", "bob", "alice", "alice"] {
             counters.count_install(&node(1), account, AT);
         }
         counters.count_install(&node(2), "alice", AT);
+
         // Then each of them counts once for each node
         assert_eq!((installs_of(&node(1)), installs_of(&node(2))), (Some(2), Some(1)));
+
         // And again on the next day
         counters.count_install(&node(1), "alice", AT.saturating_add(Duration::from_hours(24)));
         assert_eq!(installs_of(&node(1)), Some(3));

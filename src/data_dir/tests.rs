@@ -27,6 +27,7 @@ fn a_check_for_a_running_service_does_not_block_a_start() {
     assert!(DataDir::is_in_use(folder.path()).unwrap());
 
     drop(service);
+
     // And a holder of the lock that does not release it keeps the service out
     let _shared = DataDir::open_shared(folder.path()).unwrap();
     assert!(matches!(DataDir::open_with_wait(folder.path(), || ()), Err(DataDirError::InUse(_))));

@@ -55,9 +55,11 @@ fn large_writes_must_leave_the_reserve() {
 fn claimed_space_is_reserved_and_the_unwritten_rest_is_released() {
     let free = Arc::new(AtomicU64::new(200 * MIB));
     let space = space(64 * MIB, &free);
+
     // Given two incoming archives of known size
     let mut first = space.claim(DataDirPart::Archives, "the archive", 100 * MIB).unwrap();
     let second = space.claim(DataDirPart::Archives, "the archive", 30 * MIB).unwrap();
+
     // Then a third is refused, even after the first was written but not yet measured
     let claim_error =
         || space.claim(DataDirPart::Archives, "the archive", 10 * MIB).err().map(|error| error.to_string());
@@ -78,10 +80,12 @@ fn claimed_space_is_reserved_and_the_unwritten_rest_is_released() {
 fn a_claim_can_be_used_until_the_reserve_is_reached() {
     let free = Arc::new(AtomicU64::new(200 * MIB));
     let space = space(64 * MIB, &free);
+
     // Given a claim that is larger than the free space, because the log has grown
     let mut claim = space.claim(DataDirPart::Archives, "the archive", 100 * MIB).unwrap();
     free.store(120 * MIB, Ordering::SeqCst);
     advance_clock(&space);
+
     // Then the archive continues, because another one may release its claim
     claim.consume(30 * MIB).unwrap();
     // An extension is refused with its size
@@ -105,11 +109,13 @@ fn space_is_measured_on_the_file_system_that_is_written() {
         })
     };
     let space = DiskSpace::with_measure(Path::new("a"), 64 * MIB, Arc::new(measure));
+
     // Then a larger archive is accepted, and its bytes do not count on the log's disk
     let mut claim = space.claim(DataDirPart::Archives, "the archive", 500 * MIB).unwrap();
     claim.consume(500 * MIB).unwrap();
     assert_eq!(space.check_available(DataDirPart::Log, "a segment", 64 * MIB), Ok(()));
     assert!(space.check_available(DataDirPart::Log, "a segment", 67 * MIB).is_err());
+
     // but they count on the disk of the archives
     let message = space.check_available(DataDirPart::Directory, "a snapshot", 500 * MIB).unwrap_err().to_string();
     assert!(message.contains("500 MiB free"), "{message}");
@@ -124,9 +130,11 @@ fn a_claim_counts_on_the_file_system_of_its_part() {
         Ok(FileSystemSpace { device, free: free * MIB })
     };
     let space = DiskSpace::with_measure(Path::new("a"), 64 * MIB, Arc::new(measure));
+
     // Then a file that would fit beside the archives is refused there
     let message = space.claim(DataDirPart::Media, "the file", 100 * MIB).err().unwrap().to_string();
     assert!(message.contains("130 MiB free, the file needs 100 MiB"), "{message}");
+
     // and the bytes of a smaller one count there
     space.claim(DataDirPart::Media, "the file", 60 * MIB).unwrap().consume(60 * MIB).unwrap();
     let message = space.claim(DataDirPart::Media, "the file", 10 * MIB).err().unwrap().to_string();

@@ -360,6 +360,7 @@ mod tests {
         // Given the document
         let document: Value = serde_json::from_str(&document_json().unwrap()).unwrap();
         let mut undescribed = Vec::new();
+
         // When every operation, parameter, header and field is checked
         for operation in operations(&document) {
             let description = operation["description"].as_str().unwrap_or_default();
@@ -379,6 +380,7 @@ mod tests {
         for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
             collect_undescribed(schema, name, &mut undescribed);
         }
+
         // Then each has a description
         assert!(undescribed.is_empty(), "{undescribed:#?}");
     }

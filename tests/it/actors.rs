@@ -94,10 +94,13 @@ async fn decide_and_append_are_atomic() {
         }
     }));
     let ActorFixture { log, actors, .. } = start_fixture(environment, OPTIONS).await;
+
     // When three of them are in the mailbox before the first is appended
     let results = join_all((0..3).map(|_| send_command(&actors.dispatch, "acme", create("acme")))).await;
+
     // Then no command is decided between another one's decision and its append
     assert_eq!(*order.lock(), [FailPoint::Decide, FailPoint::Append, FailPoint::Decide, FailPoint::Decide]);
+
     // And each sees the effect of the first: the rule rejects it, not a version conflict
     let already_exists = Err(CommandError::Rejected(PublisherRejection::AlreadyExists));
     assert_eq!(results, [Ok(CommandEffect { changed: true }), already_exists.clone(), already_exists]);
@@ -107,12 +110,14 @@ async fn decide_and_append_are_atomic() {
 #[actix_web::test]
 async fn concurrent_commands_share_a_sync() {
     let ActorFixture { log, actors, models } = start_fixture(Environment::system(), OPTIONS).await;
+
     // Given one append in progress
     log.hold();
     let dispatch = actors.dispatch.clone();
     let first = actix_web::rt::spawn(async move { send_command(&dispatch, "p0", create("p0")).await });
     let shared_log = log.clone();
     off_thread(move || shared_log.await_append()).await;
+
     // When forty more commands arrive
     let names: Vec<String> = (1..=40).map(|n| format!("p{n}")).collect();
     let remaining_commands = join_all(names.iter().map(|name| send_command(&actors.dispatch, name, create(name))));
@@ -121,6 +126,7 @@ async fn concurrent_commands_share_a_sync() {
         log.release();
     })
     .await;
+
     // Then all succeed, in far fewer groups than commands
     assert!(first.await.unwrap().is_ok() && remaining_commands.iter().all(Result::is_ok));
     assert!(log.groups().len() < 10, "{:?}", log.groups());
@@ -131,8 +137,10 @@ async fn concurrent_commands_share_a_sync() {
 async fn a_full_mailbox_rejects_commands_without_effect() {
     let ActorFixture { log, actors, models } = start_fixture(Environment::system(), OPTIONS).await;
     send_command(&actors.dispatch, "acme", create("acme")).await.unwrap();
+
     // Given a blocked log
     log.hold();
+
     // When one publisher receives more commands than its mailbox holds
     let names: Vec<String> = (0..100).map(|n| format!("name {n}")).collect();
     let results = join_all(names.iter().map(|name| send_command(&actors.dispatch, "acme", rename(name))));
@@ -142,6 +150,7 @@ async fn a_full_mailbox_rejects_commands_without_effect() {
         log.release();
     })
     .await;
+
     // Then some are rejected as overload, and exactly the others are in the log
     let accepted = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
     let overloaded = outcomes.iter().filter(|outcome| **outcome == Err(CommandError::Overloaded)).count();
@@ -208,8 +217,10 @@ async fn an_actor_is_rebuilt_from_the_log_after_a_panic() {
     for point in [FailPoint::Decide, FailPoint::Append] {
         let ActorFixture { log, actors, .. } = start_fixture(panics_once_at(point), OPTIONS).await;
         send_command(&actors.dispatch, "other", create("other")).await.unwrap();
+
         // When the actor panics before an event is recorded
         assert_eq!(send_command(&actors.dispatch, "acme", create("acme")).await, Err(CommandError::Interrupted));
+
         // Then the log is unchanged, other streams are not affected, and the next command starts a new actor
         assert_eq!(log.head(), Position(1));
         send_command(&actors.dispatch, "other", rename("Other")).await.unwrap();
@@ -276,9 +287,11 @@ async fn a_claimed_command_is_not_executed_again() {
     }
     assert_eq!(log.head(), Position(6));
     assert_eq!(rebuild(&*log).unwrap(), *models.read());
+
     // And a run that began without knowing of the claim, on another node, is refused
     let later = start.saturating_add(Duration::from_secs(1));
     assert_eq!(send(0, later, create("acme")).await, Err(CommandError::Claimed));
+
     // And after a day they count as new; their rejections leave no claim
     let outcome = send(0, start.saturating_add(RETENTION), create("acme")).await;
     assert_eq!(outcome, Err(CommandError::Rejected(PublisherRejection::AlreadyExists)));
@@ -308,10 +321,12 @@ async fn a_publisher_is_not_deleted_while_a_node_is_created() {
         } else {
             swapped(join(creation_future, delete).await)
         };
+
         // Then one succeeds and the other has to retry
         let overtaken = [deleted == Err(CommandError::Overloaded), created == Err(CommandError::Overloaded)];
         assert!(overtaken == [true, false] && created.is_ok() || overtaken == [false, true] && deleted.is_ok());
         assert_eq!((log.head(), models.read().publishers.get(&id("acme")).is_some()), (Position(2), created.is_ok()));
+
         // And a retry gives the same result
         if created.is_ok() {
             assert_eq!(

@@ -41,14 +41,17 @@ async fn users_are_looked_up_by_their_ids() {
         let (app, token) = (&app, app.admin_token());
         async move { app.get_as(token, &format!("/admin/users?{ids}")).await.expect(200).json() }
     };
+
     // When an administrator requests some of them, and an unknown id
     let unknown = uuid::Uuid::nil();
     let found = users_with_ids(format!("user_id={}&user_id={}&user_id={unknown}", carol.id, alice.id)).await;
+
     // Then the answer lists exactly the known ones, oldest first
     let ids: Vec<_> = found["users"].as_array().unwrap().iter().map(|user| user["id"].as_str().unwrap()).collect();
     assert_eq!((ids, &found["total"]), (vec![alice.id.as_str(), carol.id.as_str()], &json!(2)));
     assert_eq!(users_with_ids(format!("user_id={}", bob.id)).await["users"][0]["erased"], true);
     assert_eq!(users_with_ids(format!("user_id={unknown}")).await["total"], 0);
+
     // And a malformed id is rejected
     let problem = app.get_as(app.admin_token(), "/admin/users?user_id=ada").await.expect(400).json();
     assert_eq!(problem["errors"][0]["pointer"], "/user_id");

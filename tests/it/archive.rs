@@ -141,9 +141,11 @@ async fn an_activated_version_accepts_no_archive_under_moderation() {
     app.post_as(&alice.token, "/publishers/acme/nodes", node).await.expect(201);
     let upload_path = format!("{VERSIONS}/1.0.0/upload");
     let link = path_of(&app.post_as(&alice.token, &upload_path, json!({})).await.expect(200).json());
+
     // When moderation of uploads is switched on
     let moderated = |settings: &mut Settings| settings.registry.moderation = true;
     let app = TestApp::start_in(app.stop().await, moderated, Environment::system()).await;
+
     // Then the version gets neither an archive nor another link
     for response in
         [upload(&app, &link, valid_archive()).await, app.post_as(&alice.token, &upload_path, json!({})).await]
@@ -331,10 +333,12 @@ async fn a_ban_during_an_upload_rejects_it() {
     let mut connection = begin_upload(&app, &link, archive.len() as u64).await;
     connection.write_all(&archive[..archive.len() / 2]).await.expect("sent");
     wait_until_stored(&app, 1).await;
+
     // When its publisher is banned before the rest arrives
     let body = json!({"reason": "malware"});
     app.post_as(app.admin_token(), "/admin/publishers/acme/ban", body).await.expect(204);
     connection.write_all(&archive[archive.len() / 2..]).await.expect("sent");
+
     // Then the upload is rejected
     let mut response = [0; 12];
     connection.read_exact(&mut response).await.expect("an answer");

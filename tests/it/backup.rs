@@ -98,6 +98,7 @@ async fn a_backup_under_load_restores_the_state_at_its_position() {
     let writers: Vec<_> =
         (0..16).map(|writer| actix_web::rt::spawn(write_until(service.url(""), writer, Arc::clone(&stop)))).collect();
     tokio::time::sleep(Duration::from_millis(300)).await;
+
     // When two backups run under this load
     let backup = other_dir.path().join("backup");
     let name = backup.to_str().unwrap().to_owned();
@@ -114,9 +115,11 @@ async fn a_backup_under_load_restores_the_state_at_its_position() {
     assert!(0 < first && first < second, "{first} {second}");
     service.terminate();
     run(data.path(), &["backup", "--verify", &name]).expect(0).assert_contains(&["clean: a backup at position "]);
+
     // And the last one is restored to an empty directory
     let restored = other_dir.path().join("restored");
     run(&restored, &["restore", &name]).expect(0).assert_contains(&[&format!("at position {second}")]);
+
     // Then it verifies as clean and equals the log at that position
     run(&restored, &["audit", "verify"])
         .expect(0)
@@ -259,15 +262,18 @@ async fn a_decayed_file_is_rewritten_by_the_next_backup() {
     let actual =
         run(data.path(), &["backup", "--verify", name]).expect(1).assert_contains(&["this backup cannot be restored"]);
     assert!(!actual.out.contains("put back"), "nothing was to be put back: {}", actual.out);
+
     // When the next backup runs, then it names them
     let anew = "its copy in the backup was damaged and has been rewritten";
     let actual =
         run(data.path(), &["backup", name]).expect(0).assert_contains(&["00000000000000000001.seg", "archives/"]);
     assert_eq!(actual.out.matches(anew).count(), files_below(&backup.join("files")).len(), "{}", actual.out);
+
     // And it is complete, and the one after it copies nothing
     run(data.path(), &["backup", "--verify", name]).expect(0);
     let actual = run(data.path(), &["backup", name]).expect(0).assert_contains(&["; copied: 0 files, 0.0 MiB;"]);
     assert!(!actual.out.contains(anew), "{}", actual.out);
+
     // But a file that is corrupt on both sides is not reported as backed up
     let archive = file_below(&data.path().join("archives"));
     let bytes = fs::read(&archive).unwrap();
@@ -353,15 +359,18 @@ fn a_journal_that_contradicts_head_is_not_backed_up() {
     let name = backup.to_str().unwrap();
     run(data.path(), &["backup", name]).expect(0).assert_contains(&["position 40"]);
     let before = files_below(&backup);
+
     // When its segments are replaced by those of a fork that its HEAD did not sign
     exchange_segments(other.path(), data.path());
     run(data.path(), &["audit", "verify"]).expect(1).assert_contains(&["HEAD was signed for another history"]);
+
     // Then no backup of it is taken, neither here nor elsewhere
     let actual = run(data.path(), &["backup", name]).expect(1).err;
     assert!(actual.contains("HEAD was signed for another history up to position 40"), "{actual}");
     let new_backup = other_dir.path().join("fresh");
     run(data.path(), &["backup", new_backup.to_str().unwrap()]).expect(1);
     assert!(!new_backup.join("manifest.json").exists());
+
     // And the previous backup is unchanged, file by file
     assert_eq!(files_below(&backup), before);
     run(data.path(), &["backup", "--verify", name]).expect(0).assert_contains(&["at position 40"]);
@@ -393,12 +402,14 @@ fn a_lost_url_key_stays_in_the_backup() {
     take_backup();
     let key = fs::read(data.path().join("url-key")).unwrap();
     fs::remove_file(data.path().join("url-key")).unwrap();
+
     // When further backups run, then each reports it, and a restore brings the file back
     (0..2).for_each(|_| drop(take_backup().assert_contains(&["url-key is missing in the data directory"])));
     drop(service);
     let restored = other_dir.path().join("restored");
     run(&restored, &["restore", backup.to_str().unwrap()]).expect(0);
     assert_eq!(fs::read(restored.join("url-key")).unwrap(), key);
+
     // And if that copy is damaged too, this is a finding once, and a note afterwards
     let copy = files_below(&backup.join("files")).into_iter().find(|path| fs::read(path).unwrap() == key);
     fs::write(copy.expect("a copy of the key"), b"rotten").unwrap();

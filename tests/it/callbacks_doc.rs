@@ -103,6 +103,7 @@ async fn the_sample_code_verifies_webhooks() {
     let task = submit(&app, &ada, PRECISION, body).await;
     wait_until_settled(&app, &ada.token, &task).await;
     let callback = receiver.received().remove(0);
+
     // When it is checked with each key, and altered variants are checked too
     let other = format!("whsec_{}", STANDARD.encode([1; 32]));
     let foreign_key =
@@ -121,6 +122,7 @@ async fn the_sample_code_verifies_webhooks() {
         question(&callback, &changed, public.trim()),
         question(&outdated, &callback.body, &secrets[1]),
     ]);
+
     // Then the first three pass, in every installed language
     let expected = json!([true, true, true, false, false, false, false, false]);
     assert_in_all_languages(&questions, &expected);
@@ -182,6 +184,7 @@ async fn the_sample_code_rejects_malformed_webhooks_without_failing() {
     let task = submit(&app, &ada, PRECISION, body).await;
     wait_until_settled(&app, &ada.token, &task).await;
     let callback = receiver.received().remove(0);
+
     // When its headers are missing or malformed
     let (mut questions, mut expected) = (Vec::new(), Vec::new());
     for key in [secret.as_str().unwrap(), public.trim()] {
@@ -191,6 +194,7 @@ async fn the_sample_code_rejects_malformed_webhooks_without_failing() {
             expected.push(is_true);
         }
     }
+
     // Then it is rejected, unless a valid signature accompanies the malformed one
     assert_in_all_languages(&json!(questions), &json!(expected));
     app.stop().await;

@@ -209,11 +209,13 @@ async fn the_studio_loads_only_the_jobs_of_the_document() {
         let app = TestApp::start_with(|settings| settings.video.max_images = max_images, Environment::system()).await;
         let whole = app.get("/openapi.json").await.expect(200);
         let document = whole.json();
+
         // When their list and the jobs are loaded
         let list = app.get("/console/job-list.json").await.expect(200).json();
         let file = app.get("/console/jobs.json").await.expect(200);
         assert_eq!(file.header("content-type"), Some("application/json"));
         assert!(file.body.len() * 5 < whole.body.len(), "{} of {} bytes", file.body.len(), whole.body.len());
+
         // Then they are the submissions of the document, with the same bodies, callers and types of response
         let jobs = file.json();
         let paths = jobs["paths"].as_object().expect("paths");
@@ -262,10 +264,12 @@ async fn the_reference_loads_a_list_and_single_operations_of_the_document() {
     let whole = app.get("/openapi.json").await.expect(200);
     let document = whole.json();
     let expected = operations(&document);
+
     // When the list is loaded
     let file = app.get("/console/reference.json").await.expect(200);
     assert_eq!(file.header("content-type"), Some("application/json"));
     assert!(file.body.len() * 20 < whole.body.len(), "{} of {} bytes", file.body.len(), whole.body.len());
+
     // Then it has every operation of the document
     let list = file.json();
     assert_eq!(list["info"], document["info"]);
@@ -276,6 +280,7 @@ async fn the_reference_loads_a_list_and_single_operations_of_the_document() {
         for field in ["operationId", "summary", "tags"] {
             assert_eq!(entry[field], operation[field], "{field} of {path}");
         }
+
         // And each is a document of its own, with everything that it refers to and that the reference shows
         let id = entry["operationId"].as_str().expect("an id");
         let part = app.get(&format!("/console/reference/{id}.json")).await.expect(200).json();

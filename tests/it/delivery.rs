@@ -43,6 +43,7 @@ async fn webhooks_report_every_status_change_in_order() {
     assert_eq!(first, json!({"generated": [], "status": "IN_PROGRESS", "task_id": task}));
     assert_eq!(last["generated"].as_array().unwrap().len(), 1);
     assert!(received.iter().all(|callback| callback.path == "/hook?x=1"));
+
     // And the callback has the same content as a status read
     let task_body = app.get_as(app.admin_token(), &format!("{UPSCALER}/{task}")).await.expect(200).json();
     assert_eq!(task_body["data"], last);
@@ -90,6 +91,7 @@ async fn a_failed_delivery_is_retried_with_its_id_before_later_ones() {
     let environment = manual_clock();
     let app = TestApp::start_with(|_| {}, environment.clone()).await;
     let task = submit(&app, &receiver.url("/hook")).await;
+
     // When time passes by the schedule of contract 8: 5 s, then 5 min, each at most a tenth longer
     receiver.wait_until(|received| received.len() == 1).await;
     wait_for_completion(&app, &task).await;
@@ -99,6 +101,7 @@ async fn a_failed_delivery_is_retried_with_its_id_before_later_ones() {
     wait_for_attempts(&app, &task, 2).await;
     environment.advance(Duration::from_secs(330));
     let received = receiver.wait_until(|received| received.len() == 4).await;
+
     // Then the first message arrived three times under one id, and the second only afterwards
     assert_eq!(statuses(&received), ["IN_PROGRESS", "IN_PROGRESS", "IN_PROGRESS", "COMPLETED"]);
     assert!(received[..3].iter().all(|callback| callback.header("webhook-id") == received[0].header("webhook-id")));
@@ -133,8 +136,10 @@ async fn a_dead_receiver_does_not_delay_others() {
     for _ in 0..20 {
         submit(&app, &dead_url).await;
     }
+
     // When another receiver has a callback due
     submit(&app, &receiver.url("/hook")).await;
+
     // Then it gets the callback before the timeout of the first receiver
     let received = receiver.wait_until(|received| received.len() == 2).await;
     assert_eq!(statuses(&received), ["IN_PROGRESS", "COMPLETED"]);
@@ -150,11 +155,13 @@ async fn pending_deliveries_continue_after_a_restart() {
     let task = submit(&app, &format!("http://{address}/hook")).await;
     wait_for_completion(&app, &task).await;
     let dir = app.stop().await;
+
     // When the receiver is back and the service restarts
     let receiver = Receiver::start_on(address).await;
     let later_clock = manual_clock();
     later_clock.advance(Duration::from_hours(24 * 365));
     let app = TestApp::start_in(dir, |_| {}, later_clock).await;
+
     // Then it gets the missed callbacks, in order
     let received = receiver.wait_until(|received| received.len() == 2).await;
     assert_eq!(statuses(&received), ["IN_PROGRESS", "COMPLETED"]);

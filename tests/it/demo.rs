@@ -46,8 +46,10 @@ async fn a_second_demo_run_changes_nothing() {
     let app = TestApp::start().await;
     let folder = tempfile::tempdir().unwrap();
     let music = folder.path().join("waltz.opus");
+
     // When the demo runs
     let printed = demo_of(&app, &music).await;
+
     // Then the sample is there with its dates, downloads, versions and archives
     assert!(printed.contains("nodes       8 new") && printed.contains("versions    22 new"), "{printed}");
     let node = app.get("/nodes/yarrowgate-watermark").await.expect(200).json();
@@ -56,6 +58,7 @@ async fn a_second_demo_run_changes_nothing() {
     assert!(node["created_at"].as_str().unwrap() < "2026" && node["downloads"].as_u64().unwrap() > 0, "{node}");
     let archive = app.get("/nodes/yarrowgate-watermark/versions/1.1.1/download").await.expect(200);
     assert!(archive.body.starts_with(b"PK\x03\x04"));
+
     // And a picture, a film and a piece of music were made
     let media_urls: Vec<_> = printed.split_whitespace().filter(|word| word.contains("/media/")).collect();
     for (url, signature) in media_urls.iter().zip([&b"\x89PNG"[..], b"\0\0\0"]) {
@@ -70,11 +73,13 @@ async fn a_second_demo_run_changes_nothing() {
         assert!(printed.contains(&format!("/#/tasks/{}", task["task_id"].as_str().unwrap())), "{task}");
     }
     assert_eq!(tasks["tasks"].as_array().unwrap().len(), 3);
+
     // And every printed command works; one of them installs a node, which is counted
     let pristine = state(&app).await;
     for line in printed.lines().filter_map(|line| line.trim().strip_prefix("curl -s ")) {
         app.get(line.trim_matches('\'').strip_prefix(&app.url("")).unwrap()).await.expect(200);
     }
+
     // When it runs again, then it reports that everything exists, and changes nothing
     let before = eventually("the installation is counted", async || {
         let state_after = state(&app).await;
@@ -85,6 +90,7 @@ async fn a_second_demo_run_changes_nothing() {
     let printed = demo_of(&app, &music).await;
     assert!(printed.contains("nodes       8 existing") && !printed.contains(" new"), "{printed}");
     assert_eq!(state(&app).await, before);
+
     // And picture and film are those of the first run; music is not stored and was made again, identically
     assert!(media_urls.iter().all(|url| printed.contains(url)), "{printed}");
     assert_eq!(std::fs::read(&music).unwrap(), waltz);

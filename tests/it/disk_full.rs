@@ -46,18 +46,21 @@ fn a_full_log_rejects_writes_serves_reads_and_recovers() {
     let log = log_fixture.open().0;
     write_group(&log, 0);
     let before = all(&log);
+
     // When there is less than the reserve
     free_bytes.store(1000, Ordering::SeqCst);
     let started = Instant::now();
     let failure = eventually_blocking("an append is refused", || {
         log.append(vec![append(7, started.elapsed().as_secs(), 9, 1), append(1, 9, 9, 1)]).err()
     });
+
     // Then appends are rejected with the reason, and reads continue
     let expected = "disk full: 0 MiB free, 1 MiB reserved (storage.reserve_mib)";
     assert!(matches!(&failure, LogFailure::Full { reason } if reason == expected), "{failure}");
     let events = all(&log);
     assert_eq!(events[..before.len()], before);
     assert_eq!((log.storage().state, log.storage().free_bytes), (StorageStatus::Full, Some(1000)));
+
     // and once there is space, appends continue with the next versions
     free_bytes.store(u64::MAX, Ordering::SeqCst);
     eventually_blocking("an append is taken", || {
@@ -78,6 +81,7 @@ fn a_failed_segment_creation_leaves_the_log_unchanged() {
     let log = log_fixture.open().0;
     write_group(&log, 0);
     free_bytes.store(100, Ordering::SeqCst);
+
     // When the current segment is full
     let mut index = 1;
     let failure = eventually_blocking("a full segment refuses", || {
@@ -85,10 +89,12 @@ fn a_failed_segment_creation_leaves_the_log_unchanged() {
         index += if outcome.is_ok() { 2 } else { 0 };
         outcome.err()
     });
+
     // Then appends are rejected, and nothing of the group nor a partial segment remains
     assert!(failure.to_string().contains("a new journal segment needs"), "{failure}");
     assert_eq!(log.head(), Position(index + 1));
     assert!(!log_fixture.path("journal/next.tmp").exists());
+
     // and the same group is accepted once there is space
     free_bytes.store(u64::MAX, Ordering::SeqCst);
     eventually_blocking("the group is taken", || {
@@ -105,11 +111,14 @@ async fn a_file_size_limit_counts_as_a_full_disk() {
     let data = tempfile::tempdir().unwrap();
     let service = LimitedService::start(data.path(), 0);
     service.fill_registry().await;
+
     // When no file may grow beyond the current size of the journal and sled
     service.limit_files(Some(600_000));
     let written = service.write_until_refused().await;
+
     // Then reads continue
     service.check_reads(written).await;
+
     // and without the limit the same process accepts changes again
     service.limit_files(None);
     service.write_until_taken().await;
@@ -122,12 +131,14 @@ async fn a_result_waits_for_disk_space() {
     let data = tempfile::tempdir().unwrap();
     let service = LimitedService::start(data.path(), 0);
     service.limit_files(Some(700_000));
+
     // When a job produces a larger file
     let job = json!({"image": picture::base64_png(300, 300), "scale_factor": "4x"});
     let (status, _, submitted) = service.send(service.request(Method::POST, UPSCALER).json(&job)).await;
     assert_eq!(status, 200, "{submitted}");
     let log_text = || service.process.log_text();
     eventually_blocking("it waits", || log_text().contains("engine job waits for memory"));
+
     // Then the task has not failed, and completes once there is space
     let path = format!("/tasks/{}", submitted["data"]["task_id"].as_str().expect("an id"));
     let task = async || service.send(service.request(Method::GET, &path)).await.2;
@@ -142,14 +153,17 @@ async fn writes_are_rejected_while_no_file_descriptor_is_free() {
     let data = tempfile::tempdir().unwrap();
     let service = LimitedService::start(data.path(), 0);
     service.fill_registry().await;
+
     // When no file can be opened any more, not even the next segment of the journal
     let maximum = rustix::process::getrlimit(Resource::Nofile).maximum;
     let no_files = Rlimit { current: Some(0), maximum };
     let before = rustix::process::prlimit(Some(service.process.pid()), Resource::Nofile, no_files).unwrap();
     assert_eq!(before, Rlimit { current: maximum, maximum }, "a service may open as many files as it is allowed to");
     let written = service.write_until_refused().await;
+
     // Then reads continue
     service.check_reads(written).await;
+
     // and once files can be opened, the same process accepts changes again
     rustix::process::prlimit(Some(service.process.pid()), Resource::Nofile, before).unwrap();
     service.write_until_taken().await;
@@ -165,9 +179,11 @@ async fn a_full_file_system_rejects_writes_until_it_has_space() {
     let data = disk.path("data");
     let service = LimitedService::start(&data, 4);
     let stored = service.fill_registry().await;
+
     // When another program fills the disk
     disk.fill();
     service.write_until_refused().await;
+
     // Then every kind of change is rejected, with the same code and `Retry-After`
     for (method, path, body) in [
         (Method::POST, "/publishers", json!({"id": "late"})),
@@ -197,6 +213,7 @@ async fn a_full_file_system_rejects_writes_until_it_has_space() {
     let service = LimitedService::start(&data, 4);
     service.check_reads(0).await;
     service.check_refusal(&service.write(0).await, "after the start");
+
     // And once there is space, changes are accepted without another restart
     disk.empty();
     service.write_until_taken().await;
@@ -209,6 +226,7 @@ async fn a_disk_that_is_full_to_the_last_byte_loses_nothing() {
         eprintln!("SKIPPED: no small file system can be mounted here; the limit of file sizes is tested instead");
         return;
     };
+
     // Given no reserve, so that the journal and sled themselves hit the full disk
     let data = disk.path("data");
     let service = LimitedService::start(&data, 0);

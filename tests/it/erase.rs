@@ -88,8 +88,10 @@ async fn an_erased_user_is_shown_as_an_id_only() {
     }
     let tokens = app.get_as(&bob.token, "/publishers/acme/tokens").await.expect(200).json();
     assert_eq!(tokens, json!([]), "what opens nothing is not listed");
+
     // And the user's actions stay
     assert_eq!(app.get("/nodes/face-tools").await.expect(200).json(), reviewed);
+
     // And the account cannot be changed any more
     let reason = json!({"reason": "spam"});
     let rejections = [
@@ -182,6 +184,7 @@ async fn no_file_contains_personal_data_in_plain_text() {
     app.put_as(&bob.token, &membership, json!({"role": "owner"})).await.expect(200);
     let acme = app.get_as(&bob.token, "/publishers/acme").await.expect(200).text();
     assert!(acme.contains(EMAIL) && acme.contains(NAME), "{acme}");
+
     // When the service restarts
     let dir = app.stop().await;
     for text in [EMAIL, NAME, "first-called-otherwise"] {
@@ -190,6 +193,7 @@ async fn no_file_contains_personal_data_in_plain_text() {
     let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     assert_eq!(listed(&app, &ada).await["name"], NAME, "the key survives");
     assert_eq!(listed(&app, &twin_user).await["email"], EMAIL);
+
     // And the user and the twin are erased
     for user in [&ada, &twin_user] {
         assert!(key_of(&app.dir, user).exists());
@@ -197,6 +201,7 @@ async fn no_file_contains_personal_data_in_plain_text() {
         assert!(!key_of(&app.dir, user).exists());
     }
     let dir = app.stop().await;
+
     // Then no file contains their data, and the log verifies
     for text in [EMAIL, NAME, "first-called-otherwise"] {
         assert_eq!(holding(dir.path(), text), Vec::<PathBuf>::new(), "{text}, after");
@@ -241,11 +246,13 @@ async fn an_interrupted_erasure_is_finished_by_the_next_start() {
         assert_eq!(listed(&app, user).await, tombstone(user), "the event counts at once");
         app.get_as(&user.token, "/users").await.expect(401);
     }
+
     // When one erasure is requested again, and the service restarts
     app.delete_as(app.admin_token(), &account(&ada)).await.expect(204);
     app.delete_as(app.admin_token(), &account(&ada)).await.expect(404);
     assert!(!key_of(&app.dir, &ada).exists() && key_of(&app.dir, &bob).exists());
     let dir = app.stop().await;
+
     // Then the audit of the stopped service's directory does not show who the user was
     let subject = format!("user/{}", bob.id);
     for arguments in [&["as-of", &before, &subject][..], &["show", &subject], &["diff", "0", &before]] {
@@ -256,6 +263,7 @@ async fn an_interrupted_erasure_is_finished_by_the_next_start() {
         );
     }
     let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
+
     // And no key is left
     assert!(!key_of(&app.dir, &bob).exists());
     assert_eq!(listed(&app, &bob).await, tombstone(&bob));
@@ -288,11 +296,13 @@ async fn a_pending_response_is_not_stored_after_an_erasure() {
     let repeated_request = change.try_clone().unwrap();
     let changed = actix_web::rt::spawn(change.send());
     reached_receiver.recv().await.unwrap();
+
     // When the user is erased at this moment
     let erased = client().delete(&url).bearer_auth(&token).send().await.unwrap();
     assert_eq!(erased.status(), 204);
     drop(go_sender);
     assert_eq!(changed.await.unwrap().unwrap().status(), 200);
+
     // Then that response is neither stored nor replayed
     assert_eq!(files(&app.dir.path().join("answers")), Vec::<PathBuf>::new());
     let repeated_request = repeated_request.send().await.unwrap();
@@ -308,12 +318,14 @@ async fn an_undeletable_response_leaves_the_erasure_incomplete() {
     let ada = distinctive(&app).await;
     let stuck = app.dir.path().join("answers/ab").join("ab".repeat(32));
     fs::create_dir_all(stuck.join("x")).unwrap();
+
     // When the user is erased, then the request fails, and so does a start
     app.delete_as(app.admin_token(), &account(&ada)).await.expect(500);
     assert!(key_of(&app.dir, &ada).exists());
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     assert_eq!(listed(&app, &ada).await, tombstone(&ada));
     assert!(key_of(&app.dir, &ada).exists(), "it tells that something is left to be done");
+
     // And once it can be removed, repeating the request succeeds
     fs::remove_dir_all(&stuck).unwrap();
     app.delete_as(app.admin_token(), &account(&ada)).await.expect(204);
@@ -346,12 +358,15 @@ async fn a_lost_key_is_not_replaced_by_a_change() {
     let stored = other_dir.path().join("key");
     fs::rename(&key_path, &stored).unwrap();
     let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
+
     // When the name is changed, then the change is rejected, with instructions for the operator
     let problem = app.put_as(app.admin_token(), &account(&ada), json!({"name": "Grace"})).await.expect(503).json();
     assert!(problem["detail"].as_str().unwrap().contains("restore it from a backup"), "{problem}");
     assert!(!key_path.exists(), "no other key is made");
+
     // And fields that are not encrypted can be changed
     app.put_as(app.admin_token(), &account(&ada), json!({"isApproved": true})).await.expect(200);
+
     // And with the key restored both the old and the new data are readable, after a restart too
     fs::copy(&stored, &key_path).unwrap();
     let grace = app.put_as(app.admin_token(), &account(&ada), json!({"name": "Grace"})).await.expect(200).json();

@@ -252,10 +252,12 @@ async fn overload_is_a_503_with_retry_after_and_no_effect() {
     let slow = at_decision(2, || std::thread::sleep(std::time::Duration::from_secs(1)));
     let app = TestApp::start_with(|settings| settings.actors.mailbox = 1, slow).await;
     let names: Vec<String> = (0..40).map(|n| format!("name {n}")).collect();
+
     // When many commands arrive at once
     app.post_as(app.admin_token(), "/publishers", json!({"id": "acme"})).await.expect(201);
     let change = |name: &String| app.put_as(app.admin_token(), "/publishers/acme", json!({"name": name}));
     let responses = futures_util::future::join_all(names.iter().map(change)).await;
+
     // Then some are rejected with `Retry-After`, in the standard shape of errors, and the others succeed
     let (accepted, rejected): (Vec<_>, Vec<_>) = responses.into_iter().partition(|response| response.status == 200);
     assert!(!accepted.is_empty() && !rejected.is_empty(), "{} done, {} refused", accepted.len(), rejected.len());

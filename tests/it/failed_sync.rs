@@ -60,6 +60,7 @@ fn after_a_failed_sync_complete_commands_before_the_first_gap_are_kept() {
     let (_, longer) = log_fixture.end();
     let record = (longer - end) / 3;
     overwrite(&segment, end + record, &vec![0; usize::try_from(record).unwrap()]);
+
     // When the log opens, then the first command is there in full, as after any lost answer, and nothing behind the gap
     // is
     is_broken.store(false, Ordering::SeqCst);
@@ -76,6 +77,7 @@ fn an_unsigned_group_is_rewritten_once_by_the_next_start() {
     let (segment, end) = log_fixture.end();
     log_fixture.without_head(|| write_group(&log_fixture.open().0, 1));
     let written = fs::metadata(&segment).unwrap().modified().unwrap();
+
     // When the log opens, then the group is written again before it is served, and only once
     log_fixture.open().0.close().unwrap();
     let rewritten_at = fs::metadata(&segment).unwrap().modified().unwrap();

@@ -85,6 +85,7 @@ async fn an_unlisted_origin_cannot_write() {
         // Given a service and its history
         let fixture = OriginFixture::with_origins(allowed).await;
         let before = fixture.app.app.models().read().position.0;
+
         // When pages of other origins try to change something, also with a user's credentials
         for origin in [FOREIGN, "null", "https://app.example.evil.example", "http://127.0.0.1:1", "file://"] {
             for (response, _) in fixture.change_all(origin, &[("sec-fetch-site", "cross-site")]).await {
@@ -135,6 +136,7 @@ async fn a_listed_origin_can_write() {
 #[actix_web::test]
 async fn same_origin_pages_can_write() {
     let post = |app: &TestApp| app.request(Method::POST, START_END).json(&of_prompt("p"));
+
     // Given a service without a public URL: reached by its address, by another name, and behind an unknown proxy
     let fixture = OriginFixture::with_origins(AllowedOrigins::Listed(Vec::new())).await;
     let (base, port) = (fixture.app.url(""), fixture.app.app.address().port());
@@ -149,6 +151,7 @@ async fn same_origin_pages_can_write() {
     let unproven = post(app).header("origin", "https://media.example");
     app.send(unproven).await.expect_refusal("https://media.example");
     fixture.app.stop().await;
+
     // Given a service with a public URL, behind a proxy that sends another host
     let change = |settings: &mut mediary::config::Settings| {
         settings.public_url = Some("https://media.example/base".to_owned());
@@ -223,12 +226,14 @@ async fn every_write_operation_rejects_cross_origin_requests_and_documents_it() 
             else {
                 continue;
             };
+
             // Given a page of another origin, or one whose `Origin` was removed on the way
             let path = path.replace(['{', '}'], "");
             for (name, value) in [("origin", FOREIGN), ("sec-fetch-site", "cross-site")] {
                 let response = app.send(app.request(method.clone(), &path).header(name, value)).await;
                 assert_eq!((response.status, &response.json()["error"]), (403, &json!("forbidden")), "{method} {path}");
             }
+
             // Then the OpenAPI document lists the error
             let component = operation["responses"]["403"]["$ref"].as_str().unwrap_or_else(|| panic!("{method} {path}"));
             let codes = &document.pointer(component.trim_start_matches('#')).unwrap()["x-error-codes"];

@@ -36,8 +36,10 @@ async fn an_oversized_limit_is_clamped_and_reported() {
     let owner = app.user("owner").await;
     app.publisher("acme", &owner).await;
     fill(&app, &owner, &ids(1_005)).await;
+
     // When a tool requests an absurd number of them
     let page = app.get("/nodes?limit=99999999").await.expect(200).json();
+
     // Then it gets a full page, and the answer states the limit and the next page
     assert_eq!((ids_in(&page).len(), &page["limit"]), (1_000, &json!(1_000)));
     assert_eq!((&page["total"], &page["totalPages"]), (&json!(1_005), &json!(2)));
@@ -66,6 +68,7 @@ async fn paging_by_creation_time_misses_no_node_during_writes() {
         }
         published
     };
+
     // When tools page through, one by id, one by creation
     let tools = async {
         let pages = (page_through(&app, "id"), page_through(&app, "created_at"));
@@ -75,6 +78,7 @@ async fn paging_by_creation_time_misses_no_node_during_writes() {
     };
     let (published, (by_id, by_age)) = futures_util::future::join(author, tools).await;
     assert!(published > 0, "nothing was added meanwhile: the test shows nothing");
+
     // Then neither misses a node that existed before; by creation none appears twice either
     for counts in [&by_id, &by_age] {
         let missed: Vec<_> = before.iter().filter(|id| !counts.contains_key(*id)).collect();
@@ -112,10 +116,12 @@ async fn a_bulk_lookup_of_1000_packages_is_complete_and_ordered() {
         nth => json!({"node_id": format!("NODE-{nth:05}"), "version": "1.0.0"}),
     };
     let packages: Vec<Value> = (0..1_000).map(package).collect();
+
     // When it starts ten times
     for _ in 0..10 {
         let request = app.request(Method::POST, "/bulk/nodes/versions").json(&json!({"node_versions": packages}));
         let response = app.send(request).await.expect(200).json();
+
         // Then each time every package has its answer, in the order of the request
         let results = response["node_versions"].as_array().unwrap();
         assert_eq!(results.len(), 1_000);
@@ -130,6 +136,7 @@ async fn a_bulk_lookup_of_1000_packages_is_complete_and_ordered() {
             assert_eq!((&result["status"], &result["identifier"]), (&json!(expected), queried), "package {index}");
         }
     }
+
     // And one package more than the limit is rejected, with the limit
     let too_many: Vec<Value> = (0..1_001).map(package).collect();
     let problem = app.post("/bulk/nodes/versions", json!({"node_versions": too_many})).await.expect(400);

@@ -38,14 +38,17 @@ async fn a_hanging_disk_is_reported() {
     };
     app.get("/ready").await.expect(200);
     *hung.0.lock() = true;
+
     // When a change is made
     let token = app.admin_token().to_owned();
     let change = app.request(Method::POST, "/publishers").bearer_auth(token).json(&json!({"id": "acme"}));
     let change = actix_web::rt::spawn(change.send());
+
     // Then the duration of the sync is reported, and after some seconds the service is not ready; reads continue
     eventually("the service is not ready", async || app.get("/ready").await.status != 200).await;
     assert!(pending().await >= 5.0);
     app.get("/nodes").await.expect(200);
+
     // And when the disk works again, so does the service
     *hung.0.lock() = false;
     hung.1.notify_all();

@@ -72,12 +72,14 @@ async fn an_announced_file_is_uploaded_by_its_link_and_used_without_egress() {
     let expected = json!({"id": announced["id"], "url": announced["url"], "content_type": "image/png",
         "bytes": picture.len(), "expires_at": announced["expires_at"]});
     assert_eq!(stored, expected);
+
     // And the content can be read, and uploaded again, but not replaced
     let path = text(&stored["url"]).replace(&app.url(""), "");
     let download = app.get(&path).await.expect(200);
     assert_eq!((download.header("content-type"), &download.body), (Some("image/png"), &picture));
     put(&app, &upload_url, &picture).await.expect(200);
     assert_eq!(put(&app, &upload_url, &png(3, 3)).await.expect(400).json()["error"], "invalid_input");
+
     // And a task takes the URL for the picture
     let task = submit(&app, &alice, UPSCALER, json!({"image": stored["url"]})).await;
     assert_eq!(wait_for_end(&app, &alice, UPSCALER, &task).await["status"], "COMPLETED");

@@ -132,12 +132,14 @@ async fn an_account_counts_once_a_day_whichever_token_it_installs_with() {
     let clock = Environment::manual(noon, 7);
     let (app, alice) = app_in(TestApp::start_with(|_| {}, clock.clone()).await, &["1.0.0"]).await;
     let token = app.access_token("acme", &alice).await;
+
     // When the user and an anonymous client install it several times
     for _ in 0..3 {
         app.get_as(&alice.token, INSTALL).await.expect(200);
         app.get_as(&token, INSTALL).await.expect(200);
         app.get(INSTALL).await.expect(200);
     }
+
     // Then both count once, and once more on the next day
     until_downloads(&app, 2).await;
     clock.advance(Duration::from_hours(24));
@@ -265,8 +267,10 @@ async fn deleted_versions_have_no_download_link() {
     let link = app.post_as(&alice.token, &format!("{version}/upload"), json!({})).await.expect(200).json();
     let link = link["signedUrl"].as_str().and_then(|url| url.find("/uploads/").map(|at| url[at..].to_owned())).unwrap();
     app.send(app.request(Method::PUT, &link).body(valid_archive())).await.expect(200);
+
     // When it is deleted
     app.delete_as(&alice.token, version).await.expect(204);
+
     // Then no link leads to an inaccessible archive
     let [node_versions, all_versions] = [
         app.get("/nodes/face-tools/versions?statuses=NodeVersionStatusDeleted").await.expect(200).json(),

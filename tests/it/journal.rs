@@ -119,11 +119,13 @@ fn a_torn_tail_is_cut_and_reported() {
     fs::remove_dir_all(log_fixture.path("sled")).unwrap();
     let (segment, end) = log_fixture.end();
     overwrite(&segment, end - 10, &[0; 10]);
+
     // When the log opens, then the record is removed and reported
     let (log, report) = log_fixture.open();
     let torn = report.torn_tail.unwrap();
     assert_eq!((log.head(), torn.position, torn.file), (Position(6), Position(7), segment.clone()));
     assert_eq!(all(&log).len(), 6);
+
     // and its place is used again
     log.append(vec![append(1, 3, 10, 1)]).unwrap();
     drop(log);

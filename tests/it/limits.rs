@@ -250,6 +250,7 @@ async fn anonymous_tasks_are_limited_together_and_one_address_has_half() {
     let submit_from = async |address: &str| {
         app.send(app.request(Method::POST, VIDEO).header("x-forwarded-for", address).json(&film)).await
     };
+
     // When one address exceeds half of that, then it is rejected
     submit_from("203.0.113.1").await.expect(200);
     let problem = submit_from("203.0.113.1").await.expect(429);
@@ -259,6 +260,7 @@ async fn anonymous_tasks_are_limited_together_and_one_address_has_half() {
         "{}",
         rate_headers(&problem)[0]
     );
+
     // And when all addresses together reach the limit, the next is rejected; a user has the limit of accounts
     submit_from("203.0.113.2").await.expect(200);
     let problem = submit_from("203.0.113.3").await.expect(429);
@@ -278,6 +280,7 @@ async fn bytes_of_a_day_are_limited_per_account() {
     let environment = idle_noon();
     let app = TestApp::start_with(change, environment.clone()).await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+
     // When one account sends three of them
     let first = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(200);
     assert!(
@@ -287,6 +290,7 @@ async fn bytes_of_a_day_are_limited_per_account() {
     );
     app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(200);
     let problem = app.post_as(&alice.token, UPSCALER, submission.clone()).await.expect(429);
+
     // Then the third is rejected until midnight, and other accounts are not affected
     assert_eq!(problem.json()["error"], "quota_exceeded");
     assert_eq!(rate_headers(&problem)[2], "43201");
@@ -315,9 +319,11 @@ async fn archives_count_towards_the_daily_bytes_of_the_token_owner() {
         url[url.find("/uploads/").expect("a path")..].to_owned()
     };
     let (first, second) = (link("1.0.0", &alice.token).await, link("1.1.0", &token).await);
+
     // When the user uploads one, and the same user's publisher token another
     app.send(app.request(Method::PUT, &first).body(archive.clone())).await.expect(200);
     let problem = app.send(app.request(Method::PUT, &second).body(archive)).await.expect(429);
+
     // Then both count against one account
     assert_eq!(problem.json()["error"], "quota_exceeded");
     app.stop().await;
@@ -337,6 +343,7 @@ async fn daily_node_and_version_limits_survive_a_restart() {
     let create = async |app: &TestApp, token: &str, publisher: &str, body: Value| {
         app.post_as(token, &format!("/publishers/{publisher}/nodes"), body).await
     };
+
     // Given a publisher with one node and two versions; requests rejected for other reasons do not count
     create(&app, &alice.token, "acme", node("one")).await.expect(201);
     create(&app, &alice.token, "acme", node("one")).await.expect(409);
@@ -344,6 +351,7 @@ async fn daily_node_and_version_limits_survive_a_restart() {
         let body = json!({"node_version": {"version": version}});
         app.post_as(&alice.token, "/publishers/acme/nodes/one/versions", body).await.expect(201);
     }
+
     // When the service restarts, the remaining quota is unchanged
     let app = TestApp::start_in(app.stop().await, change, environment.clone()).await;
     let body = json!({"node_version": {"version": "1.2.0"}});
@@ -356,6 +364,7 @@ async fn daily_node_and_version_limits_survive_a_restart() {
     let second = create(&app, &alice.token, "acme", node("two")).await.expect(201);
     assert_eq!(rate_headers(&second)[0], "\"nodes-a-day\";r=0;t=43200");
     create(&app, &alice.token, "acme", node("three")).await.expect(429);
+
     // Then other publishers and administrators are not affected, and midnight renews the quota
     create(&app, &bob.token, "other", node("four")).await.expect(201);
     create(&app, app.admin_token(), "acme", node("five")).await.expect(201);

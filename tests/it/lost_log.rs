@@ -64,9 +64,11 @@ async fn a_used_directory_without_a_log_fails_the_start() {
             fs::remove_dir_all(dir.path().join(part)).unwrap();
         }
         let before = archives(dir.path());
+
         // When the service starts, or a rebuild is requested
         let start = command(dir.path()).output().unwrap();
         let rebuild = run(dir.path(), &["projections", "rebuild"]).expect(1);
+
         // Then it stops, names the missing files and the remedy, and changes nothing
         let stderr = String::from_utf8_lossy(&start.stderr);
         assert_eq!(start.status.code(), Some(1), "{stderr}");
@@ -77,6 +79,7 @@ async fn a_used_directory_without_a_log_fails_the_start() {
             }
         }
         assert_eq!((archives(dir.path()), log.join("journal").exists()), (before, false));
+
         // And with the log restored everything works again
         let _ = fs::remove_dir_all(&log);
         copy(&moved_log, &log);
@@ -93,6 +96,7 @@ async fn an_interrupted_first_start_continues() {
     fs::create_dir_all(dir.path().join("media/inputs/ab")).unwrap();
     fs::create_dir_all(dir.path().join("log")).unwrap();
     fs::write(dir.path().join("admin-token"), "chosen-by-hand\n").unwrap();
+
     // When it is started again, then it serves
     let app = start_again(dir).await;
     app.get_as(app.admin_token(), "/users").await.expect(200);
@@ -112,10 +116,12 @@ async fn an_older_log_deletes_no_archive() {
     let later_archive = zip(&[ZipTestEntry::stored("later.py", b"print(2)\n")]);
     publish(&app, &alice, "2.0.0", later_archive.clone()).await;
     let dir = app.stop().await;
+
     // When the service starts with it
     fs::rename(&log, &newer_log).unwrap();
     copy(&older_log, &log);
     let app = start_again(dir).await;
+
     // Then that archive is set aside and reported
     let [report] = app.app.reports() else { panic!("one report: {:?}", app.app.reports()) };
     assert!(report.starts_with("1 archive without a version, moved to "), "{report}");
@@ -124,11 +130,13 @@ async fn an_older_log_deletes_no_archive() {
     assert_eq!(archives(&orphans).len(), 1);
     assert!(download(&app, "1.0.0").await == valid_archive());
     let dir = app.stop().await;
+
     // And no backup contains it
     let to = other_dir.path().join("backup");
     run(dir.path(), &["backup", to.to_str().unwrap()]).expect(0);
     let listed = fs::read_to_string(to.join("manifest.json")).unwrap();
     assert!(listed.contains("archives/") && !listed.contains("orphans"), "{listed}");
+
     // And once the right log is restored, the archive is back at its place
     fs::remove_dir_all(&log).unwrap();
     copy(&newer_log, &log);

@@ -33,12 +33,14 @@ async fn metrics_count_requests_and_report_positions() {
     // Given a service
     let app = TestApp::start().await;
     let before = samples(&app).await;
+
     // When a publisher is created, lists are read, and an unknown path is requested
     let owner = app.user("owner").await;
     app.publisher("acme", &owner).await;
     app.get("/nodes?limit=5").await.expect(200);
     app.get("/nodes?limit=0").await.expect(400);
     app.get("/secret-of-a-caller").await.expect(404);
+
     // Then each is counted, by route and not by the raw path
     let after = samples(&app).await;
     let increase = |name: &str| after.get(name).unwrap_or(&0.0) - before.get(name).unwrap_or(&0.0);
@@ -54,6 +56,7 @@ async fn metrics_count_requests_and_report_positions() {
     assert!(is_equal(requests("any", "unmatched", 404), 1.0), "{after:#?}");
     assert!(!after.keys().any(|name| name.contains("secret-of-a-caller")));
     assert!(is_equal(increase("mediary_events_total{event=\"PublisherCreated\"}"), 1.0), "{after:#?}");
+
     // And every event is durable: synced, at its position, and read
     let events: f64 =
         after.keys().filter(|name| name.starts_with("mediary_events_total")).map(|name| increase(name)).sum();
@@ -92,6 +95,7 @@ async fn counters_are_registered_at_zero() {
     // Given a service without any request
     let app = TestApp::start().await;
     let samples_by_name = samples(&app).await;
+
     // Then alerts see the first increment of each counter
     for name in [
         "mediary_http_requests_total{method=\"POST\",route=\"/publishers\",status=\"500\"}",
@@ -139,6 +143,7 @@ async fn exactly_the_existing_metrics_are_documented() {
     let family_names = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     let families: BTreeSet<_> = family_names.map(str::to_owned).collect();
     assert!(families.len() > 20, "{families:?}");
+
     // Then all metrics of the documents, the alerts and the dashboard exist, and all are documented
     let (page, rules) = (document("docs/metrics.md"), document("contrib/alerts.yml"));
     let dashboard = document("contrib/grafana.json");

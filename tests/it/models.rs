@@ -147,6 +147,7 @@ async fn an_estimate_uses_no_idempotency_key() {
     let response = send(UPSCALER, "k").await.expect(200);
     assert_eq!(response.header("idempotent-replayed"), None);
     assert!(response.json()["data"]["task_id"].is_string());
+
     // But an invalid key is an error all the same
     send(&estimate, "two words").await.expect(400);
     app.stop().await;

@@ -57,19 +57,23 @@ async fn all_files_are_private() {
     let (data, backup, restored) = (path_of("data"), path_of("backup"), path_of("restored"));
     fs::create_dir(&data).unwrap();
     fs::set_permissions(&data, Permissions::from_mode(0o755)).unwrap();
+
     // When a service fills it
     let service = Process::from_command(&mut unmasked(&command(&data)));
     fill(&service).await;
+
     // Then other users have no access to any of it
     assert_eq!(open_below(&data), Vec::<String>::new());
     let (_, log) = service.terminate();
     assert!(data.join("log/sled/db").is_file() && !log.contains("readable by other users"), "{log}");
+
     // and the same holds for files derived from it
     let run = |data: &Path, arguments: &[&str]| {
         let output = unmasked(&command_on(data, arguments)).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
     run(&data, &["projections", "rebuild"]);
+
     // and for a file that an older release made readable
     fs::set_permissions(data.join("webhook-key"), Permissions::from_mode(0o644)).unwrap();
     run(&data, &["backup", backup.to_str().unwrap()]);
@@ -77,6 +81,7 @@ async fn all_files_are_private() {
     run(&restored, &["restore", backup.to_str().unwrap()]);
     assert_eq!([&data, &backup, &restored].map(|folder| open_below(folder)).concat(), Vec::<String>::new());
     assert_eq!([&backup, &restored].map(|folder| mode(folder)), [0o700, 0o700]);
+
     // but exports, which are meant to be shared, follow the umask
     run(&data, &["audit", "export", path_of("log.jsonl").to_str().unwrap()]);
     assert_eq!(mode(&path_of("log.jsonl")), 0o644);

@@ -262,9 +262,11 @@ async fn erasing_an_account_does_not_reset_daily_quotas() {
         assert!(actual.header("ratelimit").is_some_and(|told| told.contains(left)), "{:?}", actual.header("ratelimit"));
         fixture.app.delete_as(&token, "/users").await.expect(204);
     }
+
     // When the next account submits, then the quota is used up; other users have their own
     assert_eq!(submit(&token).await.expect(429).json()["error"], "quota_exceeded");
     submit(&fixture.token(&fixture.claims_with("sub", json!("u-2")))).await.expect(200);
+
     // And the next day has two again
     fixture.environment.advance(Duration::from_hours(24));
     let tomorrow = fixture.token(&fixture.claims_with("exp", json!(NOON + 25 * 3600)));
@@ -383,6 +385,7 @@ async fn a_missing_url_key_fails_the_start_if_oidc_accounts_exist() {
     let (token, settings) = (fixture.token(&fixture.claims()), fixture.settings());
     let OidcFixture { environment, app, .. } = fixture;
     let dir = app.stop().await;
+
     // When the key is lost, then the service does not start, and names the key, the affected accounts and the remedy
     let key = dir.path().join("url-key");
     let key_bytes = fs::read(&key).unwrap();
@@ -396,6 +399,7 @@ async fn a_missing_url_key_fails_the_start_if_oidc_accounts_exist() {
         assert!(message.contains(expected_text), "{expected_text} is not in: {message}");
     }
     assert!(!key.exists());
+
     // When it is restored, then so are the accounts, still banned
     fs::write(&key, &key_bytes).unwrap();
     let app = TestApp::start_in(dir, |settings_ref| settings_ref.auth.oidc = Some(settings), environment).await;
@@ -414,6 +418,7 @@ async fn a_missing_url_key_is_recreated_without_oidc_accounts() {
     fs::remove_file(&key).unwrap();
     let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     let dir = app.stop().await;
+
     // And the instructions of the error message work
     let command_line =
         format!("(umask 077; printf 'mduk_%s\\n' \"$(head -c 32 /dev/urandom | base64)\" > {})", key.display());

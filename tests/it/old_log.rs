@@ -100,11 +100,13 @@ async fn an_old_log_continues_in_the_newest_schema() {
     app.put_as(app.admin_token(), &user("ada"), revised).await.expect(200);
     app.put_as(app.admin_token(), &user("bob"), json!({"name": "bob"})).await.expect(200);
     let dora = app.user("dora-the-second").await;
+
     // When the service restarts
     let dir = app.stop().await;
     assert!(journal_holds(dir.path(), "ada@example.org"), "what is old is never rewritten");
     assert!(!journal_holds(dir.path(), "Grace Hopper") && !journal_holds(dir.path(), "dora-the-second"));
     let app = start(dir).await;
+
     // Then old and new records form one history
     let ada = old_answers()["users"]["ada"]["token"].as_str().unwrap().to_owned();
     let body = app.get_as(&ada, "/users").await.expect(200).json();
@@ -112,6 +114,7 @@ async fn an_old_log_continues_in_the_newest_schema() {
     assert_eq!(app.get_as(&dora.token, "/users").await.expect(200).json()["name"], "dora-the-second");
     let bob = old_answers()["users"]["bob"]["token"].as_str().unwrap().to_owned();
     assert_eq!(app.get_as(&bob, "/users").await.expect(200).json()["name"], "bob");
+
     // And a user of old records can be erased: hidden, though the old bytes stay
     app.delete_as(app.admin_token(), &user("carol")).await.expect(204);
     let page = app.get_as(app.admin_token(), "/admin/users?limit=100").await.expect(200).text();
@@ -148,8 +151,10 @@ async fn plain_text_of_an_erased_user_in_an_old_log_is_never_shown() {
         let actual = app.get_as(app.admin_token(), question).await.expect(200).text();
         assert!(actual.contains(email), "{question}: {actual}");
     }
+
     // When a user in it is erased
     app.delete_as(app.admin_token(), &format!("/admin/users/{carol}")).await.expect(204);
+
     // Then no response contains that user's data, and the data of others is still there
     assert!(!holds(&snapshots, email));
     for question in &questions {
@@ -158,6 +163,7 @@ async fn plain_text_of_an_erased_user_in_an_old_log_is_never_shown() {
     }
     let all_events = app.get_as(app.admin_token(), &questions[0]).await.expect(200).text();
     assert!(all_events.contains("ada@example.org"), "{all_events}");
+
     // And the same holds for the data directory after a stop
     let dir = app.stop().await;
     assert!(!holds(&snapshots, email));

@@ -51,6 +51,7 @@ async fn the_document_that_is_served_has_the_limits_of_the_service() {
         // Given a service with a limit of images per video
         let app = TestApp::start_with(|settings| settings.video.max_images = set, Environment::system()).await;
         let schemas = app.get("/openapi.json").await.expect(200).json()["components"]["schemas"].take();
+
         // Then its document states the limit for each endpoint
         let image_limits = ["StartEndVideoBody", "ReferenceVideoBody"]
             .map(|body| schemas[body]["properties"]["images"]["maxItems"].as_u64().expect("a limit"));

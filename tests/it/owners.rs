@@ -48,6 +48,7 @@ fn an_inaccessible_directory_is_reported_with_its_owner() {
         // When another user looks into the directory, which only its owner may enter
         let Some(result) = as_other(&mut command_on(data.path(), &arguments)) else { return };
         let stderr = result.expect(code).err;
+
         // Then the error names the path, its owner, and the user to run as
         let path = data.path().display();
         let owner_text = format!("{path} belongs to user 0 (root)");
@@ -64,6 +65,7 @@ fn a_start_by_the_wrong_user_prints_the_right_command() {
     let data = tempfile::tempdir().unwrap();
     Process::start(data.path()).terminate();
     open_to_all(data.path());
+
     // When another user starts a service there, then the error names both remedies
     let Some(result) = as_other(&mut command(data.path())) else { return };
     let (stderr, path) = (result.expect(1).err, data.path().display());
@@ -71,6 +73,7 @@ fn a_start_by_the_wrong_user_prints_the_right_command() {
     for expected in [&owner_text, &format!("chown -R {OTHER} {path}"), "sudo -u root mediary"] {
         assert!(stderr.contains(expected), "{expected:?} is not in: {stderr}");
     }
+
     // Given that the user owns everything but a key, then the error names that file
     give_away(data.path());
     for key in ["url-key", "webhook-key", "idempotency-key", "log/signing.key"] {
@@ -83,6 +86,7 @@ fn a_start_by_the_wrong_user_prints_the_right_command() {
         }
         give_away(data.path());
     }
+
     // and with that key too, everything works
     as_other(&mut command_on(data.path(), &["audit", "verify"])).unwrap().expect(0);
 }
@@ -94,6 +98,7 @@ fn a_restore_without_write_permission_names_the_directory() {
     let backup = other_dir.path().join("backup");
     run(data.path(), &["backup", backup.to_str().unwrap()]).expect(0);
     give_away(&backup);
+
     // When a user restores below a directory without write permission
     for relative_path in ["data", "a/b/data"] {
         let to = other_dir.path().join(relative_path);

@@ -20,13 +20,16 @@ async fn the_death_of_the_writer_is_reported_and_a_restart_recovers() {
     let app = TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(Arc::new(handler))).await;
     app.get("/ready").await.expect(200);
     armed.store(true, Ordering::SeqCst);
+
     // When a command is sent, then the client learns that the outcome is unknown
     let token = app.admin_token().to_owned();
     app.post_as(&token, "/publishers", json!({"id": "acme"})).await.expect(500);
+
     // And the service reports that it accepts no changes, while reads continue
     eventually("the service is not ready", async || app.get("/ready").await.status == 503).await;
     app.post_as(&token, "/publishers", json!({"id": "beta"})).await.expect(503);
     app.get("/nodes").await.expect(200);
+
     // And the next start has exactly the durable data
     let dir = app.stop().await;
     let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;

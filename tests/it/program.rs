@@ -75,8 +75,10 @@ async fn the_first_start_creates_a_token_and_prints_a_working_request() {
     let dir = tempfile::tempdir().unwrap();
     let mut command = command(&dir.path().join("data"));
     command.env_remove("MEDIARY_ADMIN_TOKEN");
+
     // When the service starts
     let service = Process::from_command(&mut command);
+
     // Then it prints a request that makes a picture, and works repeatedly
     let printed = service.printed();
     let line = printed.lines().find(|line| line.contains("curl ")).expect("a request to paste");
@@ -89,11 +91,13 @@ async fn the_first_start_creates_a_token_and_prints_a_working_request() {
         let picture = image::load_from_memory(&picture.bytes().await.unwrap()).unwrap();
         assert_eq!((picture.width(), picture.height()), (128, 96));
     }
+
     // And the token is in a file only for its owner, and never in captured output
     let file = dir.path().join("data/admin-token");
     let token = std::fs::read_to_string(&file).unwrap();
     assert!(token.starts_with("mdu_") && !printed.contains(token.trim()), "{printed}");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+
     // And it exits with 0 on SIGTERM; the next start keeps the token
     let (status, errors) = service.terminate();
     assert_eq!(status.code(), Some(0), "{errors}");
@@ -111,8 +115,10 @@ async fn a_configured_token_overrides_the_stored_one_and_the_start_reports_it() 
     let first = Process::from_command(command(dir.path()).env_remove("MEDIARY_ADMIN_TOKEN"));
     first.terminate();
     let stored_token = std::fs::read_to_string(dir.path().join("admin-token")).unwrap();
+
     // When the service starts with another token
     let service = Process::start(dir.path());
+
     // Then the start reports that the file is not used, and it is not
     assert!(service.printed().contains("admin-token is not used"), "{}", service.printed());
     for (token, status) in [(TOKEN, 200), (stored_token.trim(), 401)] {
@@ -140,6 +146,7 @@ fn a_recreated_secret_is_logged() {
     let logged = || Process::from_command(command(dir.path()).env_remove("MEDIARY_ADMIN_TOKEN")).terminate().1;
     let expected = "secret was missing";
     assert!(!logged().contains(expected));
+
     // When they are moved away, then the next start reports the ones that it has created, and the one after that
     // nothing
     let secrets = ["admin-token", "webhook-key", "url-key"];
@@ -169,6 +176,7 @@ async fn a_second_service_on_the_same_directory_fails_with_a_clear_message() {
     let second = command(dir.path()).output().unwrap();
     assert_eq!(second.status.code(), Some(1));
     assert!(text(&second.stderr).contains("in use by a running service"), "{}", text(&second.stderr));
+
     // And the first service is not affected
     let user = client().get(first.url("/users")).bearer_auth(TOKEN).send().await.unwrap();
     assert_eq!(user.status(), 200);
@@ -192,8 +200,10 @@ fn a_first_start_on_a_port_in_use_leaves_nothing() {
     let (data, address) = (dir.path().join("data"), other.local_addr().unwrap().to_string());
     let result = run(&["serve", "--listen", &address, "--data-dir", "data"], &[], dir.path());
     assert_eq!(result.status.code(), Some(1), "{}", text(&result.stderr));
+
     // Then nothing was created, not even the directory
     assert!(!data.exists());
+
     // And the next start counts as the first one: it reports the token that it creates
     let service = Process::from_command(command(&data).env_remove("MEDIARY_ADMIN_TOKEN"));
     assert!(service.printed().contains("administrator token was generated"), "{}", service.printed());
@@ -284,11 +294,13 @@ async fn a_rebuild_recreates_derived_data_of_a_stopped_service() {
     let body = serde_json::json!({"id": "acme"});
     let created = client().post(service.url("/publishers")).bearer_auth(TOKEN).json(&body).send().await.unwrap();
     assert_eq!(created.status(), 201);
+
     // When a rebuild is requested, then it is rejected with the reason
     let rebuild = || run(&["projections", "rebuild", "--data-dir", data.to_str().unwrap()], &[], dir.path());
     let rejected = rebuild();
     assert_eq!(rejected.status.code(), Some(1));
     assert!(text(&rejected.stderr).contains("in use by a running service"), "{}", text(&rejected.stderr));
+
     // When the service has stopped, then the rebuild succeeds, and all data is there
     service.terminate();
     let result = rebuild();
@@ -316,6 +328,7 @@ fn a_rebuild_of_a_missing_directory_is_rejected() {
 #[test]
 fn a_low_file_limit_fails_the_start_with_the_required_number() {
     let data = tempfile::tempdir().unwrap();
+
     // Given a limit of open files too low to serve any request
     let mut service = command(data.path());
     service.env("MEDIARY_WORKERS", "16");

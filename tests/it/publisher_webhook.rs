@@ -69,6 +69,7 @@ fn all_delivered(deliveries: &[Value]) -> bool {
 async fn a_webhook_is_created_changed_and_deleted_by_owners() {
     let app = TestApp::start().await;
     let alice = acme(&app).await;
+
     // Given a webhook without a selection of events
     let created = app.post_as(&alice.token, WEBHOOKS, json!({"url": "https://a.example/hook"})).await.expect(201);
     let path = created.header("location").unwrap().to_owned();
@@ -78,14 +79,17 @@ async fn a_webhook_is_created_changed_and_deleted_by_owners() {
     assert_eq!(webhook["events"].as_array().unwrap().len(), 8);
     let path = format!("{WEBHOOKS}/{}", webhook["id"].as_str().unwrap());
     assert_eq!(app.get_as(&alice.token, &path).await.expect(200).json(), webhook);
+
     // When fields change, then the others stay
     let change = json!({"events": ["node.banned", "version.published", "node.banned"], "enabled": false});
     let changed = app.put_as(&alice.token, &path, change).await.expect(200).json();
     let expected = json!(["version.published", "node.banned"]);
     assert_eq!((&changed["events"], &changed["enabled"], &changed["url"]), (&expected, &json!(false), &webhook["url"]));
     assert_eq!(app.get_as(&alice.token, WEBHOOKS).await.expect(200).json(), json!([changed]));
+
     // And a disabled one sends no test
     app.post_as(&alice.token, &format!("{path}/test"), json!({})).await.expect(409);
+
     // And a deleted one is not found
     app.delete_as(&alice.token, &path).await.expect(204);
     app.get_as(&alice.token, &path).await.expect(404);
@@ -149,6 +153,7 @@ async fn events_of_nodes_and_versions_are_sent_in_order() {
     let (app, receiver) = (TestApp::start().await, Receiver::start().await);
     let alice = acme(&app).await;
     let webhook = create(&app, &alice, json!({"url": receiver.url("/hook")})).await;
+
     // When a version passes through all states, and then its node
     publish(&app, &alice, "1.0.0").await;
     for status in ["Active", "Flagged", "Banned", "Deleted"] {
@@ -158,6 +163,7 @@ async fn events_of_nodes_and_versions_are_sent_in_order() {
     app.post_as(app.admin_token(), "/admin/nodes/face-tools/ban", reason.clone()).await.expect(204);
     app.post_as(app.admin_token(), "/admin/nodes/face-tools/unban", reason).await.expect(204);
     app.delete_as(&alice.token, &format!("{NODES}/face-tools")).await.expect(204);
+
     // Then each change arrives
     let received = receiver.wait_until(|received| received.len() == 8).await;
     let expected = [
@@ -182,9 +188,11 @@ async fn events_of_nodes_and_versions_are_sent_in_order() {
         let id = body["delivery_id"].as_str().unwrap();
         assert_eq!(callback.header("webhook-id"), format!("msg_{id}"));
         assert!(callback.header("webhook-signature").starts_with("v1a,"));
+
         // And no body names a person
         assert!(!callback.body.windows(5).any(|part| part == b"alice"), "{body}");
     }
+
     // And the deliveries are listed, newest first
     let listed = wait_for_deliveries(&app, &alice, &webhook, all_delivered).await;
     assert_eq!(listed.len(), 8);
@@ -209,6 +217,7 @@ async fn a_webhook_gets_only_the_events_that_it_selects_while_enabled() {
     found.sort();
     assert_eq!(found, ["version.flagged", "webhook.test"]);
     assert_eq!(deliveries(&app, &alice, &other).await, Vec::<Value>::new());
+
     // And a new reason for the same status is no event
     moderate(&app, "1.0.0", "Active").await;
     assert_eq!(deliveries(&app, &alice, &webhook).await.len(), 2);
@@ -224,10 +233,12 @@ async fn a_test_event_is_sent_and_can_be_redelivered() {
     let received = receiver.wait_until(|received| received.len() == 1).await;
     assert_eq!(received[0].json()["data"], json!({"publisher_id": "acme"}));
     wait_for_deliveries(&app, &alice, &webhook, all_delivered).await;
+
     // When a stranger redelivers it, then it is not found
     let redeliver = format!("/deliveries/{}/redeliver", delivery["id"].as_str().unwrap());
     let bob = app.user("bob").await;
     app.post_as(&bob.token, &redeliver, json!({})).await.expect(404);
+
     // When the owner does, then it arrives under the same id
     let again = app.post_as(&alice.token, &redeliver, json!({})).await.expect(200).json();
     assert_eq!(again["id"], delivery["id"]);
@@ -251,12 +262,14 @@ async fn events_since_a_time_or_position_are_redelivered() {
     }
     receiver.wait_until(|received| received.len() == 3).await;
     let listed = wait_for_deliveries(&app, &alice, &webhook, all_delivered).await;
+
     // When the events since a time are redelivered
     let redeliver = format!("{webhook}/redeliver");
     let answer = app.post_as(&alice.token, &redeliver, json!({"since": since})).await.expect(200).json();
     assert_eq!(answer, json!({"redelivered": 2, "pending": 0}));
     receiver.wait_until(|received| received.len() == 5).await;
     wait_for_deliveries(&app, &alice, &webhook, all_delivered).await;
+
     // And then those after the position of the first
     let after = &listed[2]["position"];
     let answer = app.post_as(&alice.token, &redeliver, json!({"after": after})).await.expect(200).json();
@@ -309,13 +322,16 @@ async fn pending_events_survive_a_restart_and_follow_a_new_url() {
     publish(&app, &alice, "1.0.0").await;
     let has_failed = |list: &[Value]| list.first().is_some_and(|item| item["attempts"] != json!([]));
     wait_for_deliveries(&app, &alice, &webhook, has_failed).await;
+
     // And the webhook is disabled, so that no attempt is made at the old URL after the restart
     app.put_as(&alice.token, &webhook, json!({"enabled": false})).await.expect(200);
+
     // When the service restarts, and the webhook gets the URL of another receiver
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     let receiver = Receiver::start().await;
     let moved = json!({"url": receiver.url("/new"), "enabled": true});
     app.put_as(&alice.token, &webhook, moved).await.expect(200);
+
     // Then it arrives there
     let received = receiver.wait_until(|received| received.len() == 1).await;
     assert_eq!((received[0].path.as_str(), &types(&received)[..]), ("/new", &["version.published".to_owned()][..]));

@@ -261,11 +261,13 @@ fn unprovable_damage_fails_the_start_with_instructions() {
     const REST: &str = "and no copy in the index is proven by the chain; keep a copy of the data directory, list all \
                         damage with `mediary audit verify`, then restore a backup into a new data directory with \
                         `mediary restore`";
+
     // Given a damaged record, and no sled
     let case = RepairCase::with_groups(3);
     let (segment, offset, _) = case.records(&case.segments()[0])[2].clone();
     fs::remove_dir_all(case.fixture.path("sled")).unwrap();
     flip(&segment, offset as u64 + 60);
+
     // Then the start fails with this error, twice
     for _ in 0..2 {
         let message = case.fixture.open_error().to_string();
@@ -273,6 +275,7 @@ fn unprovable_damage_fails_the_start_with_instructions() {
                     acknowledged";
         assert_eq!(message, format!("damage in {} at offset {offset}, {expected}, {REST}", segment.display()));
     }
+
     // and the same with the sled of another log, whose copies are no evidence
     flip(&segment, offset as u64 + 60);
     let other = RepairCase::with_groups(3);
@@ -320,17 +323,21 @@ fn only_durable_copies_repair_records() {
     let dir = tempfile::tempdir().unwrap();
     start_and_kill(dir.path());
     assert_eq!(fs::metadata(dir.path().join("log/sled/db")).unwrap().len(), 0);
+
     // When a record is damaged, then the start names it and the remedy
     let message = started_with_damage(dir.path()).err().expect("no start");
     assert!(message.contains("no copy in the index is proven") && message.contains("mediary restore"), "{message}");
+
     // Given another one, with a kill and a clean stop since
     let dir = tempfile::tempdir().unwrap();
     start_and_kill(dir.path());
     let (status, errors) = Process::start(dir.path()).terminate();
     assert_eq!(status.code(), Some(0), "{errors}");
+
     // When a record is damaged, then it is repaired
     let healed = started_with_damage(dir.path()).expect("it starts");
     assert!(healed.printed().contains("repaired from its copy in sled"), "{}", healed.printed());
+
     // And a rebuild repairs it too, and reports it
     healed.terminate();
     damage(dir.path());
@@ -344,6 +351,7 @@ fn a_lost_tail_beyond_head_fails_the_start() {
     let case = RepairCase::with_groups(2);
     let segment = case.segments().pop().unwrap();
     write_more_and_forget(&case.fixture, &segment);
+
     // Then there is no evidence of the lost records
     let message = case.fixture.open_error().to_string();
     assert!(
@@ -371,6 +379,7 @@ fn damage_in_any_byte_is_repaired_or_reported_and_never_served() {
     for (path, bytes) in &case.files {
         for at in (0..bytes.len()).step_by(911) {
             flip(path, at as u64);
+
             // When the log opens, then the content is unchanged or the damage is named
             match case.fixture.try_open() {
                 Ok((log, report)) => {

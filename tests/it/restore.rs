@@ -44,6 +44,7 @@ async fn a_restore_follows_a_symbolic_link_and_stays_private() {
     for _ in 0..2 {
         // When a backup is restored to it
         run(&link, &["restore", &backup]).expect(0);
+
         // Then the data is at the link's target, for its owner alone
         assert!(link.is_symlink());
         assert_eq!(names(&other_dir.path().join("private")), ["data"]);
@@ -69,6 +70,7 @@ fn a_restore_by_root_keeps_the_owner_of_the_directory() {
     for found in all_below(&to) {
         assert_eq!((found.uid(), found.gid()), (61_184, 61_185));
     }
+
     // And commands of root are refused and change nothing
     let before = names(&to);
     let serve = command(&to).output().unwrap();
@@ -87,6 +89,7 @@ fn a_mount_point_is_rejected_and_a_subdirectory_accepted() {
     };
     let data = with_log(5);
     let (other_dir, backup) = backed_up(data.path());
+
     // Given a damaged backup; a restore that fails earlier does not notice the damage
     let damaged = other_dir.path().join("damaged");
     fs::create_dir(&damaged).unwrap();
@@ -106,11 +109,13 @@ fn a_mount_point_is_rejected_and_a_subdirectory_accepted() {
 fn a_blocked_temporary_directory_is_reported_by_name() {
     let data = with_log(5);
     let (other_dir, backup) = backed_up(data.path());
+
     // Given a file in place of the temporary directory
     fs::write(other_dir.path().join(".data.restoring"), "").unwrap();
     let actual = run(&other_dir.path().join("data"), &["restore", &backup]).expect(1).err;
     assert!(actual.contains(".data.restoring") && actual.contains("beside its target"), "{actual}");
     assert!(!actual.contains("another restore"), "{actual}");
+
     // Given missing parent directories, and a directory that is no backup
     let deep = other_dir.path().join("a/b/data");
     run(&deep, &["restore", data.path().to_str().unwrap()]).expect(1);

@@ -65,6 +65,7 @@ async fn users_see_only_their_own_review() {
     for (user, star) in [(&alice, 2), (&bob, 5), (&alice, 4)] {
         app.post_as(&user.token, &format!("/nodes/face-tools/reviews?star={star}"), json!({})).await.expect(200);
     }
+
     // When each user requests its own review, then it is the last one, or none
     for (user, own_review) in [(&alice, json!({"star": 4})), (&bob, json!({"star": 5})), (&carol, json!({}))] {
         assert_eq!(app.get_as(&user.token, "/nodes/Face-Tools/reviews/mine").await.expect(200).json(), own_review);

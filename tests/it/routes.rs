@@ -43,6 +43,7 @@ async fn a_misspelled_path_is_404_with_suggestions() {
     }
     let response = app.send(app.request(Method::GET, "/elsewhere")).await.expect(404);
     assert_eq!(response.json()["detail"], "path not found");
+
     // But methods that a status path lacks are a different case
     app.send(app.request(Method::DELETE, &format!("{IMAGES}/skin-enhancer/x"))).await.expect(405);
     app.send(app.request(Method::POST, &format!("{IMAGES}/image-upscaler/x"))).await.expect(405);

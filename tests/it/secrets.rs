@@ -31,12 +31,14 @@ async fn no_secret_is_in_the_data_directory_or_the_logs() {
     let (receiver, collector, key) = (Receiver::start().await, Receiver::start().await, SigningKey::p256());
     let issuer = TestIssuer::start(&[key.public("1")]).await;
     let service = talkative(data.path(), &issuer, &collector);
+
     // When secrets of every kind pass through it
     let mut secrets = use_secrets(&service, data.path(), &receiver).await;
     secrets.extend(token_of(&issuer, &key, &service).await);
     collector.wait_until(|batches| !batches.is_empty()).await;
     let (status, log) = service.terminate();
     assert!(status.success(), "{status}");
+
     // Then none is in its files or logs
     assert!(log.contains("TRACE"), "the log is not at its most talkative level");
     let sources = [stored_files(data.path()), vec![(PathBuf::from("the log"), log.into_bytes())]];
@@ -51,6 +53,7 @@ async fn no_secret_is_in_the_data_directory_or_the_logs() {
         }
     }
     assert!(found.is_empty(), "{found:#?}");
+
     // And public text is found, which proves the search
     let public_count = all_sources.iter().filter(|(_, bytes)| contains(bytes, PUBLIC.as_bytes())).count();
     assert!(public_count >= 2, "the search finds nothing at all");

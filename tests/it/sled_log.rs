@@ -80,6 +80,7 @@ fn an_older_copy_of_sled_is_completed() {
     log.close().unwrap();
     let before = all(&log);
     drop(log);
+
     // When the copy replaces sled, then nothing is missing
     fs::remove_dir_all(log_fixture.path("sled")).unwrap();
     copy(older.path(), &log_fixture.path("sled"));

@@ -169,6 +169,7 @@ async fn a_slow_but_reading_client_is_served() {
         sleep(Duration::from_millis(100)).await;
         bytes_read += within("more", connection.read(&mut piece)).await.unwrap();
     }
+
     // Then it gets the complete response
     while bytes_read < length * 30 {
         let count = within("more", connection.read(&mut piece)).await.unwrap();

@@ -124,9 +124,11 @@ async fn a_snapshot_ahead_of_the_log_fails_the_start() {
         app.publisher(node, &user).await;
     }
     let dir = app.stop().await;
+
     // When the copy replaces the log
     fs::remove_dir_all(&log).unwrap();
     copy(older_log.path(), &log);
+
     // Then the service refuses to start, because data is missing
     let mut settings = settings(&dir);
     snapshot_always(&mut settings);
@@ -134,9 +136,11 @@ async fn a_snapshot_ahead_of_the_log_fails_the_start() {
     for expected in ["events are lost", "snapshots/models", "mediary restore", "move that file away"] {
         assert!(message.contains(expected), "{message}");
     }
+
     // And a rebuild does not remove the evidence
     let result = run(dir.path(), &["projections", "rebuild"]).expect(1).err;
     assert!(result.contains("events are lost") && snapshot(dir.path()).exists(), "{result}");
+
     // And when the operator removes it, the service starts with the content of the log
     fs::remove_file(snapshot(dir.path())).unwrap();
     let app = start(dir).await;
@@ -161,9 +165,11 @@ async fn damage_before_the_snapshot_is_found_in_the_background_and_stops_writes(
     let mut bytes = fs::read(&segment).unwrap();
     bytes[600] ^= 1;
     fs::write(&segment, bytes).unwrap();
+
     // When the service starts and checks the older part
     let app = start(dir).await;
     let ScrubState::Damaged { reason } = scrubbed(&app).await else { panic!("damage is found") };
+
     // Then it names the location, serves reads, and accepts no changes
     for part in [segment.display().to_string().as_str(), "offset 512", "position 1"] {
         assert!(reason.contains(part), "{reason}");
@@ -185,6 +191,7 @@ async fn damage_before_the_snapshot_is_found_in_the_background_and_stops_writes(
     let problem = app.post_as(app.admin_token(), "/admin/users", body).await;
     assert!((500..=599).contains(&problem.status), "{}", problem.text());
     assert_eq!(problem.header("content-type"), Some("application/problem+json"));
+
     // And the next start checks everything, and repairs the record
     let app = start(app.stop().await).await;
     assert_eq!(app.app.log().verification().state, ScrubState::Intact);
@@ -203,6 +210,7 @@ async fn unverified_events_are_not_reported_as_sound() {
     let handler = move |point, _: &str| assert!(point != FailPoint::Scrub || release_signal.lock().recv().is_err());
     let environment = Environment::system().with_fail_point_handler(Arc::new(handler));
     let app = TestApp::start_in(lived_in().await, snapshot_always, environment).await;
+
     // When the state is requested, then nothing is reported as verified, in the metrics neither
     let verification_body = verification(&app).await;
     let metrics = app.get("/metrics").await.expect(200).text();
@@ -214,6 +222,7 @@ async fn unverified_events_are_not_reported_as_sound() {
     );
     assert!(metrics.contains("mediary_verification_state{state=\"checking\"} 1"), "{metrics}");
     assert!(metrics.contains("mediary_verified_position 0"), "{metrics}");
+
     // And after the check everything from before the start is
     assert_eq!(scrubbed(&app).await, ScrubState::Intact);
     let verification_body = verification(&app).await;
@@ -231,11 +240,13 @@ async fn the_verification_compares_a_snapshot_with_the_log() {
     // Given a valid snapshot
     let dir = lived_in().await;
     run(dir.path(), &["audit", "verify"]).expect(0).assert_contains(&["clean: "]);
+
     // When it is damaged, then it is named
     let bytes = fs::read(snapshot(dir.path())).unwrap();
     fs::write(snapshot(dir.path()), &bytes[..bytes.len() - 40]).unwrap();
     run(dir.path(), &["audit", "verify"]).expect(1).assert_contains(&["damaged: 1 finding", "snapshots/models: "]);
     fs::write(snapshot(dir.path()), &bytes).unwrap();
+
     // When it is valid but lacks the users and a node, then these are named
     let snapshots = snapshot_dir(dir.path());
     let found = OpenedSnapshot::open(&snapshots).unwrap().unwrap();
@@ -246,6 +257,7 @@ async fn the_verification_compares_a_snapshot_with_the_log() {
     models.nodes.apply("mask", &deletion, Timestamp::from_micros(1));
     save(&models, &anchor, &snapshots, &FailPoints::default()).unwrap();
     run(dir.path(), &["audit", "verify"]).expect(1).assert_contains(&["snapshots/models: ", "(users, node mask)"]);
+
     // When it belongs to another log, or to a later position, then that is reported
     let other = lived_in().await;
     fs::copy(snapshot(other.path()), snapshot(dir.path())).unwrap();

@@ -70,6 +70,7 @@ impl Drop for WaitingStart {
 async fn a_start_reports_liveness_before_readiness() {
     // Given a start in progress
     let start = WaitingStart::start();
+
     // Then it is healthy, and answers other requests that it is starting
     assert_eq!(start.wait_for_status("/health", 200).await, "OK");
     for path in ["/ready", "/nodes"] {
@@ -79,12 +80,14 @@ async fn a_start_reports_liveness_before_readiness() {
     assert!(start.wait_for_status("/metrics", 200).await.contains("mediary_ready 0"));
     let (code, actual) = start.health();
     assert!(code == Some(1) && actual.contains("is not ready") && actual.contains("starting"), "{code:?} {actual}");
+
     // When it can continue, then it becomes ready at the same address
     fs::write(&start.pipe, &start.key).unwrap();
     start.wait_for_status("/ready", 200).await;
     start.wait_for_status("/nodes", 200).await;
     let (code, actual) = start.health();
     assert!(code == Some(0) && actual.contains("is ready"), "{code:?} {actual}");
+
     // And the health command finds the address by the directory too
     let here = run(start.data(), &["health"]).expect(0);
     assert!(here.out.contains(&start.base), "{}", here.out);
@@ -96,9 +99,11 @@ async fn sigterm_during_startup_exits_with_0_and_the_next_start_continues() {
         // Given a start in progress
         let mut start = WaitingStart::start();
         start.wait_for_status("/health", 200).await;
+
         // When it gets a signal, then it stops
         kill_process(Pid::from_child(&start.child), signal).unwrap();
         assert_eq!(start.child.wait().unwrap().code(), Some(0));
+
         // And the next start is not affected
         fs::remove_file(&start.pipe).unwrap();
         fs::write(&start.pipe, &start.key).unwrap();
@@ -124,6 +129,7 @@ fn health_does_not_trust_the_address_of_a_dead_service() {
     let listen = service.url("").strip_prefix("http://").unwrap().to_owned();
     service.kill();
     let _other_service = Process::from_command(&mut command_on(other.path(), &["serve", "--listen", &listen]));
+
     // When the health of the first is requested, by its directory or with settings that name its address, then it is
     // down
     for settings in [None, Some(("MEDIARY_LISTEN", &listen))] {
@@ -144,6 +150,7 @@ fn an_immediate_sigterm_exits_with_0() {
     let mut start =
         command_on(&data, &["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&settings).spawn().unwrap();
     let writer = fs::OpenOptions::new().write(true).open(&settings).unwrap();
+
     // When it gets a signal, then it stops as soon as it can
     kill_process(Pid::from_child(&start), Signal::TERM).unwrap();
     drop(writer);

@@ -69,11 +69,13 @@ async fn the_history_survives_a_restart_and_keeps_the_gap() {
     assert!(values(&before, "requests", None)[1].as_u64() > Some(0), "{before}");
     let circuits = before["circuits"].as_array().unwrap();
     assert!(circuits.len() == 3 && circuits.iter().all(|vendor| vendor["values"] == json!([null, "closed", "closed"])));
+
     // When it is stopped for three minutes and started again
     let dir = app.stop().await;
     clock.advance(Duration::from_mins(3));
     let app = TestApp::start_in(dir, |_| {}, clock.clone()).await;
     next_minute(&app, &clock).await;
+
     // Then the old minutes are as they were, and those of the stop are a gap
     let after = history(&app, 6).await;
     assert_eq!(*values(&after, "tasks_completed", None), json!([1, 0, null, null, null, 0]));
@@ -99,12 +101,14 @@ async fn an_unusable_file_is_ignored() {
     for bytes in [damaged, text.replacen(" 1 ", " 9 ", 1).into_bytes(), Vec::new(), vec![0xff; 100]] {
         // When the file is damaged or of another release
         std::fs::write(path(dir.path()), bytes).unwrap();
+
         // Then the service starts with an empty history and samples again
         let app = TestApp::start_in(dir, |_| {}, clock.clone()).await;
         assert_eq!(*values(&history(&app, 2).await, "log_position", None), json!([null, null]));
         next_minute(&app, &clock).await;
         dir = app.stop().await;
     }
+
     // And the next start has that sample
     let app = TestApp::start_in(dir, |_| {}, clock.clone()).await;
     assert!(values(&history(&app, 1).await, "log_position", None)[0].is_number());

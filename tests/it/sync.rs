@@ -109,6 +109,7 @@ async fn a_synchronized_copy_equals_the_catalogue() {
         app.post_as(&owner.token, "/publishers/acme/nodes", body).await.expect(201);
     }
     clock.advance(2 * MARGIN);
+
     // When a client copies it page by page, and then polls for changes, while another client changes it
     let (mut copy, is_finished) = (CatalogueCopy::default(), AtomicBool::new(false));
     let changes = async {
@@ -126,8 +127,10 @@ async fn a_synchronized_copy_equals_the_catalogue() {
         copy.pull(&app, &clock).await
     };
     let ((), pages_read) = tokio::join!(changes, copying);
+
     // Then the last poll returned only recent changes, and at least one
     assert!((1..=20).contains(&pages_read), "{pages_read} nodes were read");
+
     // And its copy equals the whole list, and the nodes in it that are not banned equal the public list
     let mut fresh_copy = CatalogueCopy::default();
     let full_pages = fresh_copy.pull(&app, &clock).await;

@@ -167,9 +167,11 @@ async fn users_create_list_and_revoke_their_own_tokens() {
     // Given a user with the token of an administrator
     let app = TestApp::start().await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
+
     // When the user creates another
     let created = issue_own(&app, &alice.token, json!({"name": "laptop", "description": "at home"})).await;
     let secret = created["token"].as_str().unwrap();
+
     // Then it authenticates as the user, and is listed without its secret
     assert_eq!((&created["scope"], created.get("expiresAt")), (&json!("all"), None));
     assert_eq!(app.get_as(secret, "/users").await.expect(200).json()["id"], alice.id.as_str());
@@ -177,9 +179,11 @@ async fn users_create_list_and_revoke_their_own_tokens() {
     assert!(!listed.text().contains(&secret[4..]));
     let names: Vec<_> = listed.json().as_array().unwrap().iter().map(|token| token["name"].clone()).collect();
     assert_eq!(names, ["test", "laptop"]);
+
     // And says which token it was created with
     let list = listed.json();
     assert_eq!((list[0].get("issuedWith"), &list[1]["issuedWith"]), (None, &list[0]["id"]));
+
     // And others do not see or revoke it
     let path = format!("{OWN_TOKENS}/{}", created["id"].as_str().unwrap());
     assert_eq!(app.get_as(&bob.token, OWN_TOKENS).await.expect(200).json().as_array().unwrap().len(), 1);

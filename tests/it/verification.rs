@@ -64,6 +64,7 @@ fn a_journal_that_contradicts_head_rejects_audit_queries() {
             result.out
         );
     }
+
     // And with their own HEAD the same segments are valid
     run(other.path(), &["audit", "log", "--json", "--from", "39"]).expect(0).assert_contains(&["\"position\":40"]);
     // The same for records behind HEAD that were never signed
@@ -126,6 +127,7 @@ async fn user_keys_that_do_not_decrypt_are_reported() {
         ]);
         assert!(!result.out.contains(&bob.id), "{}", result.out);
     };
+
     // When a key is damaged, of another user, too short, or missing, then it is named
     flip(&key, 7);
     found("the key does not decrypt the data of its user");
@@ -135,6 +137,7 @@ async fn user_keys_that_do_not_decrypt_are_reported() {
     found("the key does not decrypt the data of its user");
     fs::remove_file(&key).unwrap();
     found("the key of a user is missing");
+
     // And with the right key the log is clean; the key of an erased user is reported
     fs::write(&key, sound).unwrap();
     fs::write(key_of(data, &carol), old).unwrap();
@@ -190,6 +193,7 @@ fn a_sled_of_random_bytes_is_reported() {
         "the next start rebuilds ",
     ]);
     assert!(result.out.contains("cannot open sled"), "{}", result.out);
+
     // And the next start does the announced rebuild
     add(data.path(), 20..21);
     verify(data.path()).expect(0).assert_contains(&["clean: 42 events"]);

@@ -122,6 +122,7 @@ async fn verifying_an_intact_directory_reports_clean_and_changes_nothing() {
     // Given the data directory of a stopped service
     let data = inhabited().await;
     let before = directory_state(data.path());
+
     // When it is verified, then it passes
     let actual = run(data.path(), &["audit", "verify"]).expect(0).assert_contains(&[
         "clean: ",
@@ -129,10 +130,12 @@ async fn verifying_an_intact_directory_reports_clean_and_changes_nothing() {
         "signed with key ",
     ]);
     assert_eq!(actual.out.lines().count(), 1, "{}", actual.out);
+
     // And the JSON output has the same result
     let actual: Value = serde_json::from_str(&run(data.path(), &["audit", "verify", "--json"]).expect(0).out).unwrap();
     assert_eq!((&actual["result"], &actual["findings"], &actual["archives"]), (&json!("clean"), &json!([]), &json!(1)));
     assert!(actual["position"].as_u64().unwrap() >= 6 && actual["events"] == actual["position"], "{actual}");
+
     // And no file was changed or created
     assert_eq!(directory_state(data.path()), before);
 }
@@ -301,6 +304,7 @@ fn positions_that_no_signature_covers_are_reported() {
     add(data.path(), 20..22);
     run(data.path(), &["audit", "verify"]).expect(0).assert_contains(&["clean: 44"]);
     fs::write(&head, signed_before).unwrap();
+
     // Then it passes, and the report names the part that is chained but not signed
     run(data.path(), &["audit", "verify"]).expect(0).assert_contains(&["positions 41 to 44 are unsigned", "clean: 44"]);
     let json = run(data.path(), &["audit", "verify", "--json"]).expect(0).out;
@@ -331,10 +335,12 @@ fn a_checkpoint_detects_rewritten_truncated_and_foreign_histories() {
     copy(data.path(), earlier.path());
     add(data.path(), 10..20);
     run(data.path(), &["audit", "checkpoint", "--out", file]).expect(0);
+
     // Then the history of that checkpoint contains it, also when it has grown
     since(data.path()).expect(0);
     add(data.path(), 20..30);
     since(data.path()).expect(0).assert_contains(&["clean: 60"]);
+
     // And a shorter history does not, nor does a fork, nor another log
     since(earlier.path())
         .expect(1)
@@ -342,11 +348,13 @@ fn a_checkpoint_detects_rewritten_truncated_and_foreign_histories() {
     add_marked(earlier.path(), 10..40, 700);
     since(earlier.path()).expect(1).assert_contains(&["the history was rewritten"]);
     since(with_log(50).path()).expect(1).assert_contains(&["but the checkpoint is of log "]);
+
     // And a checkpoint with a foreign signature is rejected
     let taken = SignedCheckpoint::parse(&fs::read_to_string(file).unwrap()).unwrap();
     let forged = taken.checkpoint().sign(&SigningKey::from_bytes(&[5; 32]));
     fs::write(file, forged.to_json().to_string()).unwrap();
     since(data.path()).expect(1).assert_contains(&["the checkpoint was signed with "]);
+
     // And a changed one is invalid
     fs::write(file, taken.to_json().to_string().replace("\"position\":40", "\"position\":38")).unwrap();
     assert!(since(data.path()).expect(2).err.contains("its signature is invalid"));
@@ -360,6 +368,7 @@ async fn a_running_service_is_verified_up_to_its_head_and_gives_checkpoints() {
     let body = json!({"id": "acme"});
     let created = client().post(service.url("/publishers")).bearer_auth(TOKEN).json(&body).send().await.unwrap();
     assert_eq!(created.status(), 201);
+
     // When one checkpoint is requested from it, and another is taken from its directory
     let requested =
         run(data.path(), &["audit", "checkpoint", "--url", &service.url(""), "--token", TOKEN]).expect(0).out;
@@ -367,6 +376,7 @@ async fn a_running_service_is_verified_up_to_its_head_and_gives_checkpoints() {
     fs::write(&file, &requested).unwrap();
     let verified = run(data.path(), &["audit", "verify", "--since", file.to_str().unwrap()]);
     fs::remove_file(&file).unwrap();
+
     // Then the directory contains it, and the report names the parts that were not checked
     verified.expect(0).assert_contains(&["a service is running on it", "sled was not compared", "clean: 2 events"]);
     let read = run(data.path(), &["audit", "checkpoint"]).expect(0).out;

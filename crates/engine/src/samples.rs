@@ -165,13 +165,16 @@ mod tests {
         drop(Samples::zeros(PIECE_MAX + 1));
         drop(Samples::zeros(PIECE_MIN - 1));
         assert_eq!(spare_samples(), 0);
+
         // Given a thread full of small buffers
         let is_full = || (*KEPT_MAX - PIECE_MAX..=*KEPT_MAX).contains(&spare_samples());
         drop((0..=*KEPT_MAX / PIECE_MIN).map(|_| Samples::zeros(PIECE_MIN)).collect::<Vec<_>>());
         assert!(is_full());
+
         // When larger ones are freed, they replace the small ones
         drop((0..20).map(|_| Samples::zeros(PIECE_MAX)).collect::<Vec<_>>());
         assert!(is_full() && Samples::reuse(PIECE_MAX).is_some());
+
         // And small requests do not take the large ones
         assert!(Samples::reuse(PIECE_MIN).is_none());
     }

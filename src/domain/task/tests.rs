@@ -593,6 +593,7 @@ fn another_vendor_follows_only_one_that_certainly_has_no_job() {
 fn a_repeated_submission_that_does_not_arrive_leaves_the_first_one_in_doubt() {
     // Given a submission of unknown outcome whose repetition does not arrive
     let history = [submitted(), started_at("first", 1), unknown(), started_at("first", 2), undelivered()];
+
     // Then only the same vendor gets the job, however often it does not arrive
     let again = [history.to_vec(), vec![started_at("first", 3), undelivered()]].concat();
     for history in [&history[..], &again] {
@@ -600,6 +601,7 @@ fn a_repeated_submission_that_does_not_arrive_leaves_the_first_one_in_doubt() {
         given::<Task>(history).when(start_at("second", true)).rejection();
     }
     given::<Task>(&again).when(start_at("first", true)).then([started_at("first", 4)]);
+
     // And not even this one without a key that it honours: the outcome is unknown
     given::<Task>(&again).when(start_at("first", false)).rejection();
     let give_up = TaskCommand::RecordUnknownOutcome { reason: text("no answer"), repeatable: false };

@@ -105,12 +105,15 @@ mod tests {
     fn an_account_holds_at_most_half_of_the_pool() {
         // Given a pool of five places
         let pool = AccountPool::new(5, Code::TooManyStreams, "streams");
+
         // When one account takes all it can get
         let first: Vec<_> = (0..2).map(|_| pool.try_acquire(account(1)).ok().unwrap()).collect();
+
         // Then it gets half, and others get the rest
         assert_eq!(refusal(&pool, 1), Some(Code::TooManyStreams));
         let others: Vec<_> = (2..5).map(|number| pool.try_acquire(account(number)).ok().unwrap()).collect();
         assert_eq!(refusal(&pool, 9), Some(Code::Overloaded));
+
         // And places come back
         drop(first);
         assert_eq!(refusal(&pool, 1), None);

@@ -327,12 +327,15 @@ mod tests {
         let submissions = PendingSubmissions::default();
         let tasks = Tasks::default();
         let quotas = TaskQuotas { unfinished: 2, ..TaskQuotas::default() };
+
         // Given an erased account with one submission still being validated
         let _first = submissions.reserve(accounts(1), task(1), quotas, NOON, &tasks).ok().unwrap();
+
         // When the same person submits with another account
         let next = QuotaAccounts { owner: Some(user(2)), former: vec![user(1)] };
         let _second = submissions.reserve(next.clone(), task(2), quotas, NOON, &tasks).ok().unwrap();
         let refusal = submissions.reserve(next, task(3), quotas, NOON, &tasks).err().unwrap();
+
         // Then both count, and the refusal names both accounts
         assert_eq!(refusal.code(), Code::TooManySubmissions);
         assert!(refusal.to_string().contains("its erased predecessors"), "{refusal}");

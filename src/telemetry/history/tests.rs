@@ -32,13 +32,16 @@ fn a_window_has_the_last_minutes_and_gaps() {
     for (minute, value) in [(NOW - 3, 1), (NOW - 2, 2), (NOW, 4)] {
         record(&history, minute, value);
     }
+
     // Then windows end with the last sample, and minutes without a sample have no value
     assert_eq!(column(&history, "requests", NOW, 4), [Some(1.0), Some(2.0), None, Some(4.0)]);
     assert_eq!(column(&history, "requests", NOW, 2), [None, Some(4.0)]);
     assert_eq!(history.window(NOW, 4).first_minute, NOW - 3);
+
     // And a minute whose sample is about to be taken is not shown as a gap
     assert_eq!(column(&history, "requests", NOW + 1, 2), [None, Some(4.0)]);
     assert_eq!(history.window(NOW + 1, 2).first_minute, NOW - 1);
+
     // And a service that has not sampled for some time has a gap at the end
     assert_eq!(column(&history, "requests", NOW + 3, 3), [Some(4.0), None, None]);
 }
@@ -69,6 +72,7 @@ fn a_clock_that_is_set_back_replaces_the_later_samples() {
 #[test]
 fn a_sample_has_the_increase_of_counters_and_the_values_of_gauges() {
     const STATES: &[&str] = &["closed", "open"];
+
     // Given a service with some work before the first sample
     let metrics = Metrics::default();
     let history = history(&["remote-image"]);
@@ -83,6 +87,7 @@ fn a_sample_has_the_increase_of_counters_and_the_values_of_gauges() {
     metrics.count_event("TaskSubmitted");
     metrics.observe_task("upscale", Duration::from_millis(50));
     sampler.sample(NOW, &gauges);
+
     // When more is done in the next minute
     for _ in 0..2 {
         metrics.count_event("TaskSubmitted");
@@ -94,6 +99,7 @@ fn a_sample_has_the_increase_of_counters_and_the_values_of_gauges() {
     metrics.count_event("StreamCompleted");
     metrics.start_request("GET", "/nodes").finish(200);
     sampler.sample(NOW + 1, &gauges);
+
     // Then each minute has its own counts and percentiles, and the gauges as they were
     let values = |key: &str| column(&history, key, NOW + 1, 2);
     assert_eq!(values("tasks_submitted"), [Some(1.0), Some(2.0)]);
@@ -119,9 +125,11 @@ fn a_file_restores_the_samples_and_keeps_gaps() {
     record(&old, NOW - 2, 7);
     let values = vec![HistoryValue::new(0.012_345_6); old.columns().len()];
     old.record(NOW, values.into());
+
     // When a service with other vendors loads its file
     let restored = history(&["new", "stays"]);
     assert_eq!(restored.restore(&old.encode()), Ok(2));
+
     // Then the values are those of the columns that both have
     assert_eq!(column(&restored, "requests", NOW, 3), [Some(7.0), None, Some(0.012_346)]);
     assert_eq!(column(&restored, "vendor_tasks/stays", NOW, 3), [Some(7.0), None, Some(0.012_346)]);
@@ -147,6 +155,7 @@ fn a_damaged_or_foreign_file_changes_nothing() {
     }
     let other = history.restore(text.replacen(" 1 ", " 2 ", 1).as_bytes());
     assert_eq!(other, Err(HistoryFileError::OtherFormat("2".to_owned())));
+
     // And so are samples that only a defect of this program writes
     for body in [
         r#"{"columns": ["requests"], "samples": [[1]]}"#,

@@ -84,6 +84,7 @@ async fn a_running_service_and_its_directory_return_the_same_results() {
         vec!["diff", "1", &last],
         vec!["diff", "1", &last, "--json", "--stream", "node/"],
     ];
+
     // When both the running service and its directory are queried
     let mut running = Vec::new();
     for question in &questions {
@@ -96,6 +97,7 @@ async fn a_running_service_and_its_directory_return_the_same_results() {
     for question in &questions {
         offline.push(run_ok(dir.path(), question).await);
     }
+
     // Then both give the same output, except for the address in `served`; the directory is unchanged
     for ((question, running), offline) in questions.iter().zip(&running).zip(&offline) {
         assert_eq!(running, offline, "{question:?}");
@@ -107,6 +109,7 @@ async fn a_running_service_and_its_directory_return_the_same_results() {
     assert!(offline[7].contains("name: \"Acme\" → \"Acme & Sons\""), "{}", offline[7]);
     assert!(!offline.iter().flat_map(|text| text.chars()).any(|c| c == '\u{1b}'));
     assert!(!offline[0].contains('\u{202e}') && offline[0].contains("\\u202e"), "{}", offline[0]);
+
     // And without a terminal nothing is truncated
     assert!(offline[0].contains(&"x".repeat(900)) && offline[8].contains(&"x".repeat(900)));
     assert_eq!(offline[0], offline[2]);
@@ -135,6 +138,7 @@ async fn a_limit_returns_the_newest_events_first() {
         (vec!["--limit", "5", "--from", "5", "--to", "6"], newest(2, &|event| event["position"].as_u64() <= Some(6))),
         (vec!["--limit", "2", "--to", "2020-01-01"], Vec::new()),
     ];
+
     // When they are asked for with a limit, of the running service and of its directory
     let dir = fixture.app.dir.path().to_owned();
     let mut running = Vec::new();
@@ -144,6 +148,7 @@ async fn a_limit_returns_the_newest_events_first() {
     let dir = fixture.app.stop().await;
     for ((arguments, expected), running) in cases.iter().zip(&running) {
         let offline = run_ok(dir.path(), &[&["log", "--json"], &arguments[..]].concat()).await;
+
         // Then both return the newest ones, newest first
         assert_eq!(lines(running), *expected, "{arguments:?}");
         assert_eq!(*running, offline, "{arguments:?}");
@@ -215,6 +220,7 @@ async fn the_stored_token_is_sent_only_to_its_own_service() {
             assert!(exit == 1 && errors.contains("give --token or MEDIARY_TOKEN"), "{arguments:?}: {errors}");
         }
     }
+
     // And a token given explicitly is sent, and only that one
     let mut audit_command = command(&data_dir, &["log", "--url", &url]);
     audit_command.env("MEDIARY_ADMIN_TOKEN", "operator-chosen-token");
@@ -240,10 +246,12 @@ async fn audit_show_prints_a_task_with_its_request_and_progress() {
     let is_processing = async || app.get_as(token, &format!("/tasks/{video}")).await.json()["state"] == "processing";
     eventually("the video is in progress", is_processing).await;
     app.post_as(token, &format!("/proxy/videovendor/tasks/{video}/cancel"), json!({})).await.expect(200);
+
     // When they are shown
     let running = app.dir.path();
     let output = run_ok(running, &["show", &format!("task/{picture}")]).await;
     let history = lines(&run_ok(running, &["show", "--json", &format!("task/{video}")]).await);
+
     // Then the request and its files by format, size and hash are listed
     for line in [
         "+ kind: \"image-upscaler\"",
@@ -254,6 +262,7 @@ async fn audit_show_prints_a_task_with_its_request_and_progress() {
         assert!(output.contains(line), "{line} is not in: {output}");
     }
     assert!(!output.contains("base64") && !output.contains("iVBOR"), "{output}");
+
     // And progress only increases
     let steps = history.iter().flat_map(|entry| entry["changes"].as_array().unwrap());
     let steps: Vec<_> = steps.filter(|step| step["path"] == "/progress").collect();
@@ -329,6 +338,7 @@ async fn follow_continues_over_a_restart_without_gaps_or_duplicates() {
     let (sender, mut line_receiver) = tokio::sync::mpsc::unbounded_channel();
     let reader_thread =
         std::thread::spawn(move || BufReader::new(out).lines().map_while(Result::ok).all(|l| sender.send(l).is_ok()));
+
     // When the service restarts during the stream
     let mut collected = line_receiver.recv().await.unwrap();
     for id in ["a", "b"] {
@@ -339,6 +349,7 @@ async fn follow_continues_over_a_restart_without_gaps_or_duplicates() {
     for id in ["c", "d", "e"] {
         app.post_as(app.admin_token(), "/publishers", json!({"id": id})).await.expect(201);
     }
+
     // Then every event arrives exactly once, and the stream ends
     let status = actix_web::rt::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
     while let Some(line) = line_receiver.recv().await {

@@ -57,13 +57,16 @@ async fn publisher(app: &TestApp, id: &str) {
 #[actix_web::test]
 async fn events_arrive_live_and_a_reader_resumes() {
     let app = TestApp::start().await;
+
     // Given a reader from the beginning
     let mut reader = AuditStreamReader::open(&app, app.admin_token(), "after=0", None).await;
     assert_eq!(reader.next().await.expect("the first event").0, 1);
+
     // When events are recorded
     for index in 0..5 {
         publisher(&app, &format!("first-{index}")).await;
     }
+
     // Then they arrive in order as they are recorded
     for expected in 2..=6 {
         let (position, event) = reader.next().await.expect("an event");
@@ -72,16 +75,19 @@ async fn events_arrive_live_and_a_reader_resumes() {
             (expected, Some(expected), &json!("PublisherCreated"))
         );
     }
+
     // When the reader disconnects and reconnects with its last event id
     drop(reader);
     for index in 0..400 {
         publisher(&app, &format!("away-{index}")).await;
     }
     let mut reader = AuditStreamReader::open(&app, app.admin_token(), "after=0", Some(6)).await;
+
     // Then no event is missing or repeated
     for expected in 7..=406 {
         assert_eq!(reader.next().await.expect("an event").0, expected);
     }
+
     // And the stream ends at once when the service stops
     let (_dir, remaining) =
         within("the stop does not wait for the stream", async { tokio::join!(app.stop(), reader.next()) }).await;
@@ -145,9 +151,11 @@ async fn heartbeats_report_the_scanned_position() {
     let short = |settings: &mut Settings| settings.streams.heartbeat = Duration::from_millis(100);
     let app = TestApp::start_with(short, Environment::system()).await;
     let mut reader = AuditStreamReader::open(&app, app.admin_token(), "after=0&type=UserBanned", None).await;
+
     // When other events are recorded
     publisher(&app, "first").await;
     let last = head(&app).await;
+
     // Then it receives only heartbeats, the later ones with the position of the last event
     let expected = format!(": heartbeat\nid: {last}\n\n");
     eventually("a heartbeat has the position", async || {

@@ -199,6 +199,7 @@ async fn every_receiver_behaviour_has_its_documented_outcome() {
         let task = app.post_as(app.admin_token(), PRECISION, body).await.expect(200).json();
         tasks.push(task["data"]["task_id"].as_str().unwrap().to_owned());
     }
+
     // When the whole schedule passes, with a restart in the middle; after 72 h the receiver that was down is back
     let (mut elapsed, mut revived, mut found) = (Duration::ZERO, None, Vec::new());
     for (step, pause) in std::iter::once(Duration::ZERO).chain(RETRY_SCHEDULE).enumerate() {
@@ -216,6 +217,7 @@ async fn every_receiver_behaviour_has_its_documented_outcome() {
             found.push(at_rest(&app, task, &environment.now().to_string()).await);
         }
     }
+
     // Then every callback has the outcome of its row
     for (row, delivery) in receivers.rows.iter().zip(&found) {
         compare(row, delivery);

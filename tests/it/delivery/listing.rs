@@ -30,6 +30,7 @@ async fn every_attempt_of_every_delivery_is_listed() {
     let task = submit(&app, &receiver.url("/hook")).await;
     wait_for_completion(&app, &task).await;
     wait_for_attempts(&app, &task, 1).await;
+
     // Then the first waits for its retry, and the second for the first
     let found = listed(&app, app.admin_token(), &task).await;
     assert_eq!(states(&found), ["pending", "pending"]);
@@ -38,11 +39,13 @@ async fn every_attempt_of_every_delivery_is_listed() {
     assert!(found[0]["next_attempt_at"].as_str().unwrap().starts_with("2027-01-15T08:00:05"), "{found:#?}");
     assert_eq!((&found[1]["waits_for"], found[1].get("next_attempt_at")), (&found[0]["id"], None));
     assert_eq!(found[1]["attempts"], json!([]));
+
     // And a pending delivery cannot be redelivered
     for delivery in &found {
         let redeliver_path = format!("/deliveries/{}/redeliver", delivery["id"].as_str().unwrap());
         app.post_as(app.admin_token(), &redeliver_path, json!({})).await.expect(409);
     }
+
     // And after the next attempt both are delivered, also when listed after a restart
     environment.advance(Duration::from_millis(5500));
     let found = wait_until_settled(&app, app.admin_token(), &task).await;
@@ -66,11 +69,13 @@ async fn a_redelivery_keeps_its_id() {
     let task = submit(&app, &receiver.url("/hook")).await;
     let found = wait_until_settled(&app, app.admin_token(), &task).await;
     assert_eq!(states(&found), ["stopped", "stopped"]);
+
     // When the first is redelivered
     let path = format!("/deliveries/{}/redeliver", found[0]["id"].as_str().unwrap());
     let body = app.post_as(app.admin_token(), &path, json!({})).await.expect(200).json();
     assert_eq!(body["id"], found[0]["id"]);
     let found = wait_for_deliveries(&app, app.admin_token(), &task, |found| found[0]["state"] == "delivered").await;
+
     // Then it arrives under the same id, and its attempts continue
     let received = receiver.received();
     assert_eq!(statuses(&received), ["IN_PROGRESS", "COMPLETED", "IN_PROGRESS"]);
@@ -78,6 +83,7 @@ async fn a_redelivery_keeps_its_id() {
     assert_eq!(received[0].body, received[2].body);
     let numbers: Vec<_> = found[0]["attempts"].as_array().unwrap().iter().map(|item| item["number"].clone()).collect();
     assert_eq!((states(&found), numbers), (vec!["delivered", "stopped"], vec![json!(1), json!(2)]));
+
     // And a successful delivery can be redelivered, too
     app.post_as(app.admin_token(), &path, json!({})).await.expect(200);
     receiver.wait_until(|received| received.len() == 4).await;
@@ -99,6 +105,7 @@ async fn redeliveries_keep_the_order_of_changes() {
     let task = submit(&app, &receiver.url("/hook")).await;
     let found = wait_until_settled(&app, app.admin_token(), &task).await;
     let redeliver_path = |index: usize| format!("/deliveries/{}/redeliver", found[index]["id"].as_str().unwrap());
+
     // When the later one is redelivered and fails, and then the earlier one is redelivered
     app.post_as(app.admin_token(), &redeliver_path(1), json!({})).await.expect(200);
     wait_for_deliveries(&app, app.admin_token(), &task, |found| found[1]["attempts"].as_array().unwrap().len() == 2)
@@ -107,6 +114,7 @@ async fn redeliveries_keep_the_order_of_changes() {
     wait_for_deliveries(&app, app.admin_token(), &task, |found| found[0]["state"] == "delivered").await;
     environment.advance(Duration::from_millis(5500));
     wait_until_settled(&app, app.admin_token(), &task).await;
+
     // Then the earlier one arrives first
     let last: Vec<_> = statuses(&receiver.received())[2..].to_vec();
     assert_eq!(last, ["COMPLETED", "IN_PROGRESS", "COMPLETED"]);
@@ -149,9 +157,11 @@ async fn delivery_contents_are_reread_from_the_log() {
         wait_for_attempts(&app, task, 1).await;
     }
     assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
+
     // When it is back
     let receiver = Receiver::start_on(address).await;
     environment.advance(Duration::from_millis(5500));
+
     // Then it gets the same callbacks as if it had been up
     for task in &tasks {
         wait_until_settled(&app, app.admin_token(), task).await;

@@ -41,19 +41,23 @@ async fn a_rotated_secret_signs_for_another_day() {
     assert_eq!(first.get("previous_until"), None);
     let callback = receive_callback(&app, &ada, &receiver).await;
     assert_eq!(signatures(&callback), [callback.signature_with(&first)]);
+
     // When it is rotated, and the service restarts
     environment.advance(Duration::from_mins(1));
     let second = rotate(&app, &ada).await;
     assert_eq!(second["previous_until"], "2027-01-16T08:01:00.000000Z");
     let app = TestApp::start_in(app.stop().await, |_| {}, environment.clone()).await;
+
     // Then both secrets sign, the new one first, and only for this user
     let callback = receive_callback(&app, &ada, &receiver).await;
     assert_eq!(signatures(&callback), [callback.signature_with(&second), callback.signature_with(&first)]);
     assert!(signatures(&receive_callback(&app, &bob, &receiver).await).is_empty());
+
     // And after a day only the new one signs
     environment.advance(Duration::from_hours(24));
     let callback = receive_callback(&app, &ada, &receiver).await;
     assert_eq!(signatures(&callback), [callback.signature_with(&second)]);
+
     // And none signs once they are ended
     for _ in 0..2 {
         app.delete_as(&ada.token, SECRET).await.expect(204);
@@ -87,6 +91,7 @@ async fn an_idempotent_rotation_returns_the_same_secret() {
 #[actix_web::test]
 async fn a_webhook_secret_ends_with_the_erasure_of_its_user() {
     let (app, receiver) = (TestApp::start().await, Receiver::start().await);
+
     // Given a user without other encrypted data
     let id =
         app.post_as(app.admin_token(), "/admin/users", json!({"name": "Ada"})).await.expect(201).json()["id"].clone();
@@ -98,8 +103,10 @@ async fn a_webhook_secret_ends_with_the_erasure_of_its_user() {
     assert_eq!(signatures(&callback), [callback.signature_with(&secret)]);
     let key = app.dir.path().join("personal").join(&ada.id[ada.id.len() - 2..]).join(&ada.id);
     assert!(key.is_file(), "the secret is sealed with the user's key");
+
     // When the user is erased
     app.delete_as(&ada.token, "/users").await.expect(204);
+
     // Then the key of the secret is gone
     assert!(!key.exists());
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;

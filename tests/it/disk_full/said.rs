@@ -18,14 +18,17 @@ async fn a_full_disk_is_logged_once() {
     let service = LimitedService::start(&disk.path("data"), 4);
     let ready = async || service.send(service.request(Method::GET, "/ready")).await.0;
     assert_eq!(ready().await, 200);
+
     // When the disk is full, then the log reports it without any request
     disk.fill();
     eventually_blocking("it is said", || count(&service.process.log_text(), FULL) == 1);
+
     // and probes add no further lines, over several checks
     let started = Instant::now();
     while started.elapsed() < Duration::from_millis(2500) {
         assert_eq!(ready().await, 503);
     }
+
     // When there is space again, then the log reports that too
     disk.empty();
     eventually_blocking("its end is said", || count(&service.process.log_text(), OVER) == 1);
@@ -49,8 +52,10 @@ async fn a_start_on_a_full_disk_reports_only_that() {
     assert!(!service.process.printed().contains("warning"), "{}", service.process.printed());
     service.process.terminate();
     disk.fill();
+
     // When it is started on the full disk, whose reserve it must not use
     let service = LimitedService::start(&data, 30);
+
     // Then greeting and log report a full disk, and no damage
     let greeting = service.process.printed().to_owned();
     assert!(greeting.contains("warning changes are rejected: disk full"), "{greeting}");

@@ -62,10 +62,12 @@ async fn an_archive_larger_than_the_free_space_is_rejected() {
     let service = LimitedService::start(&data, RESERVE);
     let link = service.fill_registry().await["upload"].as_str().unwrap().to_owned();
     let incoming = || fs::read_dir(data.join("archives/incoming")).unwrap().count();
+
     // When it declares its length, then it is rejected before any of the body is sent
     let (from, _writer) = begin_upload(&service, &link, &format!("Content-Length: {}", DISK * MIB)).await;
     check_refused(&read_response(from).await);
     assert_eq!(incoming(), 0);
+
     // When it does not, then it is rejected at the reserve, however fast it arrives
     let (over, minimum) = (Arc::new(AtomicBool::new(false)), free_bytes(&disk));
     let watching = {
@@ -86,6 +88,7 @@ async fn an_archive_larger_than_the_free_space_is_rejected() {
     check_refused(&response);
     let minimum = watching.join().unwrap();
     assert!((RESERVE - 1) * MIB < minimum && minimum < 2 * RESERVE * MIB, "at the worst {minimum} bytes were free");
+
     // and the partial file is removed, so that a smaller one fits
     eventually_blocking("the file is removed", || incoming() == 0);
     let request = service.request(Method::PUT, &link).body(crate::support::zip::valid_archive());

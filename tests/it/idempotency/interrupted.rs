@@ -86,6 +86,7 @@ async fn a_key_in_use_returns_409() {
     let first = app.post_once("k", &ada.token, "/publishers", &body);
     let meanwhile = async {
         door.until_reached().await;
+
         // When it is repeated, or another request uses its key
         let other = json!({"id": "other"});
         let other_requests = join_all([&body, &other].map(|body| app.post_once("k", &ada.token, "/publishers", body)));
@@ -94,6 +95,7 @@ async fn a_key_in_use_returns_409() {
         conflicts
     };
     let (first, other_requests) = tokio::join!(first, meanwhile);
+
     // Then the first succeeds, and the others get the reason for their rejection
     first.expect(201);
     assert_problem(&other_requests[0], 409, "idempotency_key_in_use");
@@ -117,6 +119,7 @@ async fn a_disconnected_client_can_fetch_the_response_later() {
     );
     caller.write_all(request.as_bytes()).await.unwrap();
     door.until_reached().await;
+
     // When the connection is reset, then the request is executed all the same
     caller.set_zero_linger().unwrap();
     drop(caller);
@@ -126,6 +129,7 @@ async fn a_disconnected_client_can_fetch_the_response_later() {
         assert_problem(&response, 409, "idempotency_key_in_use");
     }
     door.open();
+
     // And the client gets the response when it repeats the request
     let response = eventually("the key is free", async || {
         let response = app.post_once("k", admin, "/admin/users", &body).await;
@@ -179,10 +183,12 @@ async fn a_crash_between_commit_and_response_does_not_repeat_the_command() {
         dies.store(true, Ordering::SeqCst);
         app.post_once(key, app.admin_token(), &path, &body).await.expect(500);
         assert_eq!(app.recorded(event), before + 1, "{path}");
+
         // When the request is repeated, then it succeeds as if nothing had happened
         let second = app.post_once(key, app.admin_token(), &path, &body).await;
         assert!((200..300).contains(&second.status) && replayed(&second), "{}: {}", second.status, second.text());
         assert_eq!(app.recorded(event), before + 1, "{path}");
+
         // And the resource that it names exists
         let third = app.post_once(key, app.admin_token(), &path, &body).await;
         assert_eq!((second.status, second.text()), (third.status, third.text()));
@@ -235,6 +241,7 @@ async fn a_lost_response_is_rebuilt_with_the_same_ids() {
         assert!(replayed(&repeated), "{path}");
         assert_eq!(lasting(first), lasting(&repeated), "{path}");
     }
+
     // And a later change stays, even one that a request without effect would undo
     for key in ["rename", "same"] {
         let response = app.put_once(key, &ada.token, "/publishers/fickle", &renamed).await.expect(200);
@@ -258,6 +265,7 @@ async fn a_repeated_submission_is_one_task() {
     app.post_once("k-2", &ada.token, UPSCALER, &body).await.expect(429);
     let metrics = app.get("/metrics").await.expect(200).text();
     assert!(metrics.contains("mediary_limit_refusals_total{code=\"too_many_submissions\"} 1\n"), "{metrics}");
+
     // When the response is lost, then the task is found although the caller's limit is reached
     let dir = app.stop().await;
     fs::remove_dir_all(dir.path().join("answers")).unwrap();

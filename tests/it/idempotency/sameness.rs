@@ -62,11 +62,13 @@ async fn a_rejection_is_replayed_after_its_cause_is_gone() {
         let repeated = app.post_once(key, &ada.token, "/publishers", &body).await;
         assert_replay(&first, &repeated);
     }
+
     // When the rejected requests would now succeed
     let (unban, reason) = (format!("/admin/users/{}/unban", ada.id), json!({"reason": "sorry"}));
     let early_conflict = app.post_once("early", app.admin_token(), &unban, &reason).await.expect(409);
     let ban = format!("/admin/users/{}/ban", ada.id);
     app.post_as(app.admin_token(), &ban, json!({"reason": "spam"})).await.expect(204);
+
     // Then the old key still has the old response, and a new key is a new request
     assert_replay(&early_conflict, &app.post_once("early", app.admin_token(), &unban, &reason).await);
     assert_eq!(app.recorded("KeyClaimed"), 0, "nothing was carried out");
@@ -83,9 +85,11 @@ async fn a_response_without_a_body_is_replayed() {
     let first = app.post_once("k", app.admin_token(), &ban, &reason).await.expect(204);
     let unban = format!("/admin/users/{}/unban", ada.id);
     app.post_as(app.admin_token(), &unban, json!({"reason": "sorry"})).await.expect(204);
+
     // When it is repeated, then the response is the same and the ban stays lifted
     assert_replay(&first, &app.post_once("k", app.admin_token(), &ban, &reason).await);
     app.post_as(&ada.token, "/publishers", json!({"id": "acme"})).await.expect(201);
+
     // And with another key it is another ban
     app.post_once("k-2", app.admin_token(), &ban, &reason).await.expect(204);
     app.post_once("k-3", &ada.token, "/publishers", &json!({"id": "more"})).await.expect(403);
@@ -117,6 +121,7 @@ async fn temporary_rejections_are_not_stored() {
     app.put_once("k", &bob.token, "/publishers/acme", &body).await.expect(403);
     app.put_once("k", "mdu_nonsense", "/publishers/acme", &body).await.expect(401);
     app.put_once("k", &bob.token, "/publishers/none", &body).await.expect(404);
+
     // When the key is used for a permitted request, then it is free
     let text = app.request(Method::POST, "/publishers").bearer_auth(&bob.token).header(KEY, "k");
     app.send(text.header("content-type", "text/plain").body("{}")).await.expect(415);
@@ -131,6 +136,7 @@ async fn a_reused_key_with_another_request_is_rejected() {
     let ada = app.user("ada").await;
     let body = json!({"id": "acme"});
     app.post_once("k", &ada.token, "/publishers", &body).await.expect(201);
+
     // When any part of the request differs, then it is rejected, also after a restart and with the response lost
     let mut app = app;
     for is_lost in [false, true] {
@@ -166,12 +172,14 @@ async fn keys_belong_to_their_caller() {
     let nodes = "/publishers/acme/nodes";
     app.post_once("k", &first_token, nodes, &json!({"id": "one"})).await.expect(201);
     app.post_once("k", &second_token, nodes, &json!({"id": "two"})).await.expect(201);
+
     // Then another token of the same user is the same caller
     let path = format!("/admin/users/{}/tokens", ada.id);
     let second = app.post_as(app.admin_token(), &path, json!({"name": "second"})).await.expect(201).json();
     let body = json!({"id": "acme"});
     let repeated = app.post_once("k", second["token"].as_str().unwrap(), "/publishers", &body).await.expect(201);
     assert!(replayed(&repeated));
+
     // And a token in the body identifies a caller like one in the header
     let publish = json!({"personal_access_token": first_token, "node_version": {"version": "1.0.0"}});
     let versions = "/publishers/acme/nodes/one/versions";
@@ -224,14 +232,17 @@ async fn a_key_expires_after_a_day() {
     let app = TestApp::start_with(|_| {}, environment.clone()).await;
     let (admin, body) = (app.admin_token().to_owned(), user_body("ada"));
     let first = app.post_once("k", &admin, "/admin/users", &body).await.expect(201);
+
     // When the request is repeated within the day, then it is a replay
     environment.advance(Duration::from_hours(24) - Duration::from_micros(1));
     assert_replay(&first, &app.post_once("k", &admin, "/admin/users", &body).await);
+
     // When it is repeated after the day, then it is a new request and creates another user
     environment.advance(Duration::from_micros(1));
     let second = app.post_once("k", &admin, "/admin/users", &body).await.expect(201);
     assert!(!replayed(&second));
     assert_ne!(second.json()["id"], first.json()["id"]);
+
     // And a key that was used for something else is free again
     environment.advance(Duration::from_hours(24));
     let third = app.post_once("k", &admin, "/admin/users", &user_body("bob")).await.expect(201);
@@ -290,9 +301,11 @@ async fn a_streamed_response_is_replayed() {
     };
     let first = app.send(look_up(1000)).await.expect(200);
     assert!(first.text().len() > 500_000);
+
     // When its content has changed and it is repeated
     let change = json!({"changelog": "y"});
     app.put_as(&ada.token, "/publishers/acme/nodes/n/versions/1.0.0", change).await.expect(200);
+
     // Then it is the first response, and the key works for no other request
     assert_replay(&first, &app.send(look_up(1000)).await);
     app.send(look_up(999)).await.expect(422);

@@ -37,13 +37,16 @@ fn failure_of(finished: &Value) -> (String, String) {
 async fn a_picture_url_is_fetched_after_the_response() {
     let (app, server) = (TestApp::start().await, pictures().await);
     let alice = app.user("alice").await;
+
     // Given a server that does not answer yet
     server.release(false);
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/image.png?size=1")})).await;
     let task_body = app.get_as(&alice.token, &format!("{UPSCALER}/{task}")).await.expect(200).json();
     assert_eq!(task_body["data"]["status"], "CREATED");
+
     // When it answers
     server.release(true);
+
     // Then the picture is enlarged
     let result = result_of(&app, &wait_for_end(&app, &alice, UPSCALER, &task).await).await;
     let picture = image::load_from_memory(&result).expect("a picture");
@@ -80,8 +83,10 @@ async fn fetched_files_count_towards_the_bytes_of_the_day() {
     let change = move |settings: &mut Settings| settings.limits.bytes_per_day = limit;
     let app = TestApp::start_with(change, Environment::system()).await;
     let alice = app.user("alice").await;
+
     // When the worker has fetched it
     let (code, message) = failure(&app, &alice, &server.url("/image.png")).await;
+
     // Then the task reports the exceeded quota
     assert_eq!(code, "quota_exceeded");
     assert!(message.contains("only 10 of the account's daily"), "{message}");
@@ -212,6 +217,7 @@ async fn permanent_server_errors_fail_the_task() {
     for (path, reason) in [("/trouble", "the server responded with status 503"), ("/cut", "no response")] {
         // When a task needs its file
         let (code, message) = failure(&app, &alice, &server.url(path)).await;
+
         // Then the task fails with the last error
         assert_eq!(code, "input_unavailable", "{path}");
         assert!(message.contains(reason), "{path}: {message}");
@@ -266,9 +272,11 @@ async fn forbidden_addresses_are_not_called() {
     };
     let app = TestApp::start_with(one_address, Environment::system()).await;
     let alice = app.user("alice").await;
+
     // When pictures are on the other address, or a redirect leads to it
     for url in [canary.url("/image.png"), leading.url("/"), server.url("/")] {
         let (code, message) = failure(&app, &alice, &url).await;
+
         // Then the tasks fail, and the listener sees no connection
         assert_eq!(code, "input_unavailable");
         assert!(message.contains("the egress rules forbid"), "{message}");

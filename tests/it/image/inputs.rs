@@ -66,8 +66,10 @@ async fn exif_orientation_is_applied() {
     encoder.set_exif_metadata(exif).unwrap();
     let rotated = RgbImage::from_fn(32, 16, |x, _| if x < 16 { Rgb([255, 0, 0]) } else { Rgb([0, 0, 255]) });
     encoder.write_image(&rotated, 32, 16, ExtendedColorType::Rgb8).unwrap();
+
     // When it is enlarged
     let result = doubled(&bytes).await.into_rgb8();
+
     // Then the result is upright, red at its top
     assert_eq!(result.dimensions(), (32, 64));
     assert!(result.get_pixel(16, 8).0[0] > 200 && result.get_pixel(16, 56).0[2] > 200);

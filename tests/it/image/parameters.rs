@@ -147,6 +147,7 @@ async fn every_parameter_value_changes_the_result() {
         compared.extend(trials(path, fields, &other));
     }
     assert!(compared.len() > 80, "only {} values were found", compared.len());
+
     // When each value is tried
     let app = TestApp::start().await;
     let user = app.user("alice").await;
@@ -162,6 +163,7 @@ async fn every_parameter_value_changes_the_result() {
     }
     let results = stream::iter(&compared).map(|trial| render(&app, &user, trial.path, &trial.body, &face));
     let results: Vec<RgbImage> = results.buffered(AT_ONCE).collect().await;
+
     // Then each makes a visible difference
     let unseen: Vec<_> = compared
         .iter()

@@ -341,11 +341,13 @@ async fn a_cancelled_task_fails_and_its_result_is_discarded() {
     let running = vec![JobProgress::Running { permille: None }; 1000];
     let fixture = start_fixture(true, &[], &running).await;
     fixture.reaches(TaskStatus::InProgress).await;
+
     // When it is cancelled twice, and then the vendor has a result
     fixture.send_command(TaskCommand::Cancel).await;
     fixture.send_command(TaskCommand::Cancel).await;
     fixture.vendor.polls.lock().clear();
     fixture.vendor.progress_notify.notify_one();
+
     // Then it has failed as cancelled, once
     let record = fixture.reaches(TaskStatus::Failed).await;
     let mediary::domain::task::TaskStage::Failed { failure } = record.stage else { panic!("the task failed") };

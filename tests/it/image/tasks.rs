@@ -49,11 +49,13 @@ async fn a_cancelled_task_fails_and_sends_its_webhook() {
     let body = json!({"image": server.url("/image.png"), "webhook_url": receiver.url("/hook")});
     let task = submit(&app, &alice, UPSCALER, body).await;
     let cancel = format!("/tasks/{task}/cancel");
+
     // When another user tries to cancel it, and then its owner cancels it twice
     app.post_as(&bob.token, &cancel, json!({})).await.expect(404);
     let first = app.post_as(&alice.token, &cancel, json!({})).await.expect(200).json();
     let second = app.post_as(&alice.token, &cancel, json!({})).await.expect(200).json();
     server.release(true);
+
     // Then it has failed, once, and its webhook is called
     assert_eq!(first, second);
     assert_eq!(states(&first), ["CREATED", "FAILED"]);
@@ -141,8 +143,10 @@ async fn prefer_wait_ends_on_time_and_holds_no_slot() {
     server.release(false);
     let body = json!({"image": server.url("/image.png")});
     let request = app.request(reqwest::Method::POST, UPSCALER).bearer_auth(&alice.token).header("prefer", "wait=1");
+
     // When the wait has timed out
     let response = app.send(request.json(&body)).await.expect(200);
+
     // Then the response shows the current state, and the task counts once
     assert_eq!(response.json()["data"]["status"], "CREATED");
     app.post_as(&alice.token, UPSCALER, body).await.expect(429);

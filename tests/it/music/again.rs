@@ -63,15 +63,18 @@ async fn a_repeated_form_replays_the_task_and_music_after_a_restart() {
     let (first, task, replayed) = read_all(submit_with_key(&app, &alice, "k", &fields).await).await;
     assert!(!replayed && first.len() > 3);
     let before = wait_for_end(&app, &alice, &task).await;
+
     // When the request is repeated, then the response is the same, without another effect
     assert_eq!(read_all(submit_with_key(&app, &alice, "k", &fields).await).await, (first.clone(), task.clone(), true));
     assert_eq!(wait_for_end(&app, &alice, &task).await, before);
     assert_eq!(events(&app).await, 1);
+
     // And another form is rejected, and another user's key is independent
     let other = submit_with_key(&app, &alice, "k", &[("prompt", "a bright sting"), ("duration", "2")]).await;
     assert_eq!(read_problem(other).await, (422, "idempotency_key_reused".to_owned()));
     let (_, bobs_body, replayed) = read_all(submit_with_key(&app, &bob, "k", &fields).await).await;
     assert!(bobs_body != task && !replayed);
+
     // And the same holds after a restart
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     assert_eq!(read_all(submit_with_key(&app, &alice, "k", &fields).await).await, (first, task, true));
@@ -87,18 +90,21 @@ async fn a_key_is_in_use_while_streaming_and_replays_after_a_disconnect() {
     let fields = [("prompt", "a long drone"), ("duration", "200")];
     let mut listener = MusicListener::from_response(submit_with_key(&app, &alice, "k", &fields).await);
     let first = listener.line().await.expect("a line");
+
     // When the request is repeated at this moment
     let repeated = submit_with_key(&app, &alice, "k", &fields).await;
     assert!(repeated.headers().contains_key("retry-after"));
     assert_eq!(read_problem(repeated).await, (409, "idempotency_key_in_use".to_owned()));
     let other = submit_with_key(&app, &alice, "k", &[("prompt", "a loud sting")]).await;
     assert_eq!(read_problem(other).await, (422, "idempotency_key_reused".to_owned()));
+
     // And the client disconnects, and repeats the request
     let task = listener.task.clone();
     drop(listener);
     let before = wait_for_end(&app, &alice, &task).await;
     assert_eq!(before["error"]["code"], "client_gone");
     let repeated = submit_with_key(&app, &alice, "k", &fields).await;
+
     // Then the music plays from its beginning, and the task is the same and unchanged
     assert_eq!(repeated.headers()["idempotent-replayed"], "true");
     let mut repeated = MusicListener::from_response(repeated);
@@ -185,6 +191,7 @@ async fn music_is_not_regenerated_by_another_source() {
     let (_, vendor_body, _) = read_all(submit_with_key(&app, &alice, "vendor", &fields).await).await;
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     let (_, engine_body, _) = read_all(submit_with_key(&app, &alice, "engine", &fields).await).await;
+
     // When the first is requested again, then the request is rejected, and no other music is sent in its place
     let check = |problem: Value, task: &str, maker: &str| {
         assert_eq!((&problem["status"], &problem["error"]), (&json!(409), &json!("conflict")));
@@ -192,6 +199,7 @@ async fn music_is_not_regenerated_by_another_source() {
         assert!(detail.contains(task) && detail.contains(maker), "{detail}");
     };
     check(problem(submit_with_key(&app, &alice, "vendor", &fields).await).await, &vendor_body, "a vendor");
+
     // And the same holds for the second when the vendor is back
     let app = TestApp::start_in(app.stop().await, |settings| remote(settings, &base), Environment::system()).await;
     check(problem(submit_with_key(&app, &alice, "engine", &fields).await).await, &engine_body, "the built-in engine");

@@ -21,8 +21,10 @@ async fn a_disconnect_stops_the_work_and_is_recorded() {
     let mut listener = MusicListener::request(&app, &user, &LONG).await;
     assert!(listener.line().await.is_some());
     let task = listener.task.clone();
+
     // When it disconnects
     drop(listener);
+
     // Then the task has failed, with the reason
     let task = wait_for_end(&app, &user, &task).await;
     assert_eq!((&task["state"], &task["error"]["code"]), (&json!("failed"), &json!("client_gone")));
@@ -135,9 +137,11 @@ async fn a_slow_reader_loses_nothing() {
     let first = listener.line().await.expect("a line");
     let other = MusicListener::request(&app, &quick, &[("prompt", "a soft sting"), ("duration", "2")]).await;
     let other_lines = other.collect().await;
+
     // When it continues to read
     let mut lines = vec![first];
     lines.extend(listener.collect().await);
+
     // Then it receives the same as the other one
     let sound = |lines: &[serde_json::Value]| -> Vec<serde_json::Value> {
         lines.iter().filter(|line| line["type"] == "audio_chunk").cloned().collect()

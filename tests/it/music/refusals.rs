@@ -93,6 +93,7 @@ async fn music_needs_a_token_and_streams_are_limited() {
     let anonymous = app.send(form(app.request(Method::POST, GENERATE), &fields)).await;
     assert_eq!(anonymous.status, 401);
     let listener = MusicListener::request(&app, &user, &fields).await;
+
     // When another client requests music
     // Then it gets `Retry-After`, and no event is recorded
     let other = app.user("other").await;
@@ -103,6 +104,7 @@ async fn music_needs_a_token_and_streams_are_limited() {
         assert_eq!(full.header("retry-after"), Some("5"));
     }
     assert_eq!(tasks(&app, &user).await.as_array().map(Vec::len), Some(1));
+
     // And once the first has disconnected, the slot is free
     let task = listener.task.clone();
     drop(listener);

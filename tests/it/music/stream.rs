@@ -44,11 +44,13 @@ async fn lines_are_ordered_and_chunks_form_a_file_of_the_announced_length() {
     )
     .await;
     let user = app.user("listener").await;
+
     // When music is requested
     let listener =
         MusicListener::request(&app, &user, &[("prompt", " a happy folk song with flute "), ("duration", "2")]).await;
     let task = listener.task.clone();
     let lines = listener.collect().await;
+
     // Then length and title come first, then the audio, and a summary at the end
     let line_kinds = kinds(&lines);
     assert_eq!(&line_kinds[..2], ["duration", "title"]);
@@ -74,6 +76,7 @@ async fn lines_are_ordered_and_chunks_form_a_file_of_the_announced_length() {
     assert_eq!(lines[lines.len() - 1]["task_id"], task.as_str());
     let (samples, loudest) = decode_length_and_peak(&file(&lines));
     assert!(samples == 2 * 48_000 && (0.1..0.95).contains(&loudest), "{samples} {loudest}");
+
     // And the task of the stream has succeeded
     let task = wait_for_end(&app, &user, &task).await;
     assert_eq!((&task["kind"], &task["state"]), (&json!("music"), &json!("success")));

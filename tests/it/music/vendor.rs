@@ -55,10 +55,12 @@ async fn a_vendor_is_called_with_the_same_api_and_its_music_passed_on() {
     };
     let app = TestApp::start_with(change, Environment::system()).await;
     let user = app.user("listener").await;
+
     // When music is requested
     let listener = MusicListener::request(&app, &user, &[("prompt", " calm in Größe 大 "), ("duration", "2")]).await;
     let task = listener.task.clone();
     let all_lines = listener.collect().await;
+
     // Then the vendor got one request in the original form, with the id of the task and its key
     let record = vendor.record();
     let [request] = &record.requests[..] else { panic!("asked {} times", record.requests.len()) };
@@ -66,6 +68,7 @@ async fn a_vendor_is_called_with_the_same_api_and_its_music_passed_on() {
     assert_eq!((request.field("prompt"), request.field("duration")), (Some("calm in Größe 大"), Some("2")));
     assert_eq!((request.header("x-vendor-key"), request.header("authorization")), (Some(API_KEY), None));
     assert_eq!(request.header("idempotency-key"), Some(task.as_str()));
+
     // And its lines are forwarded, with our task and our prices
     let kinds: Vec<_> = all_lines.iter().map(|line| line["type"].as_str().expect("a type")).collect();
     assert_eq!(kinds, ["duration", "title", "audio_chunk", "audio_chunk", "generated_audio", "complete"]);
@@ -91,6 +94,7 @@ async fn lines_are_passed_on_as_they_arrive() {
     for kind in ["duration", "title", "audio_chunk"] {
         assert_eq!(listener.line().await.expect("a line")["type"], kind);
     }
+
     // And a disconnecting client closes the connection to the vendor, and that is recorded
     let task = listener.task.clone();
     assert_eq!(vendor.record().closed, 0);
@@ -128,6 +132,7 @@ async fn a_slow_reader_slows_the_vendor_down() {
     let user = app.user("listener").await;
     let mut listener = MusicListener::request(&app, &user, &FIELDS).await;
     assert!(listener.line().await.is_some());
+
     // When the vendor can send no more, then it has sent only what the buffers on the way hold
     let mut bytes_sent = 0;
     eventually("the vendor pauses", async || {
@@ -140,6 +145,7 @@ async fn a_slow_reader_slows_the_vendor_down() {
         bytes_sent == before && before > 0
     })
     .await;
+
     // And it continues when the client does
     for _ in 0..3_000 {
         assert!(listener.line().await.is_some());
@@ -169,6 +175,7 @@ async fn a_stalled_reader_releases_the_vendor_and_slot_at_the_deadline() {
     let (slow, quick) = (app.user("slow").await, app.user("quick").await);
     let mut listener = MusicListener::request(&app, &slow, &FIELDS).await;
     assert!(listener.line().await.is_some());
+
     // When the task times out, then the vendor's connection is closed, the task has failed, and the slot is free
     let task = listener.task.clone();
     vendor.wait_until(|record| record.closed == 1).await;
@@ -176,6 +183,7 @@ async fn a_stalled_reader_releases_the_vendor_and_slot_at_the_deadline() {
     vendor.set_behavior(|_| lines(&normal_lines()));
     let last = MusicListener::request(&app, &quick, &FIELDS).await.collect().await.pop().expect("a last line");
     assert_eq!(last["type"], "complete");
+
     // And the client gets the error when it continues to read
     let last = listener.collect().await.pop().expect("a last line");
     assert_eq!((&last["type"], &last["code"]), (&json!("error"), &json!("deadline_exceeded")));
@@ -229,12 +237,14 @@ async fn an_open_circuit_rejects_requests_without_recording_them() {
         music["circuit"].as_str().expect("a state").to_owned()
     };
     assert_eq!(circuit().await, "closed");
+
     // When it has failed twice
     for _ in 0..2 {
         let last = MusicListener::request(&app, &user, &FIELDS).await.collect().await.pop().expect("a last line");
         assert_eq!(last["code"], "outcome_unknown");
     }
     assert_eq!(circuit().await, "open");
+
     // Then it gets no requests
     let request = |user: &TestUser| form(app.request(Method::POST, GENERATE).bearer_auth(&user.token), &FIELDS);
     let problem = app.send(request(&other)).await;
@@ -245,6 +255,7 @@ async fn an_open_circuit_rejects_requests_without_recording_them() {
         let tasks = app.get_as(&user.token, "/tasks").await.expect(200).json();
         assert_eq!(tasks["tasks"].as_array().map(Vec::len), Some(count));
     }
+
     // And after the pause one success closes the circuit; a request over its quota does not use the probe
     vendor.set_behavior(|_| lines(&normal_lines()));
     environment.advance(Duration::from_secs(30));
@@ -279,6 +290,7 @@ async fn a_crash_during_a_vendor_call_gives_outcome_unknown_without_a_retry() {
             assert!(response.chunk().await.expect("a line").is_some());
         }
         process.kill();
+
         // When it starts again, then the task has failed with the right reason, and the vendor got one request
         let process = start();
         let body = crate::support::client().get(process.url(&format!("/tasks/{task}"))).bearer_auth(TOKEN);

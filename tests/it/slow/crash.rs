@@ -44,6 +44,7 @@ async fn acknowledged_commands_survive_kill_9() {
         let so_far = acknowledged.lock().since(if is_whole_round { 0 } else { round.saturating_sub(RECENT) });
         verify(&service, &so_far).await;
         delivered.follow(&service).await;
+
         // When it is killed while 64 clients write
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {

@@ -87,8 +87,10 @@ fn damage_is_repaired_or_reported_and_never_served() {
     let history = LogHistory::generate(plan.events);
     let cases = harm::draw(plan, &history, &mut StdRng::seed_from_u64(SEED));
     assert_eq!(verified(history.today()), 0, "the verification finds something in a log that is whole");
+
     // When a copy of it is damaged and opened
     let outcomes = run(&history, &cases);
+
     // Then it has the same content, or the error names the file
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for (harm, outcome) in &outcomes {

@@ -75,6 +75,7 @@ async fn a_first_start_killed_after_any_step_can_be_repeated() {
             Err(errors) => assert!(errors.contains("signal: 9"), "{step:?}: {errors}"),
             Ok(service) => assert_it_ended_itself(service.terminate().0, *step),
         }
+
         // When it is started again, then it works
         let service = Process::start(data.path());
         let created = client().post(service.url("/publishers")).bearer_auth(TOKEN).json(&json!({"id": "first"}));
@@ -124,6 +125,7 @@ async fn a_kill_after_any_step_loses_nothing() {
             }
             let so_far = acknowledged.lock().clone();
             verify(&service, &so_far).await;
+
             // When it is killed after this step, under load or while it stops
             std::fs::write(&armed, "").unwrap();
             let load = load(&service, iteration, &acknowledged, &files, &receiver);
@@ -140,13 +142,16 @@ async fn a_kill_after_any_step_loses_nothing() {
             }
             reached_steps.insert(step);
             std::fs::remove_file(&armed).unwrap();
+
             // Then the log has no gap or duplicate
             verify_log(data.path());
         }
     }
+
     // And every step was reached, here or at a first start
     reached_steps.extend([CommitStep::SigningKeyCreated, CommitStep::HeadCreated]);
     assert_eq!(reached_steps, CommitStep::ALL.iter().copied().collect(), "steps that were not reached");
+
     // And acknowledged writes are there, and every task ends and is reported
     let service = Process::start(data.path());
     let so_far = acknowledged.lock().clone();

@@ -117,6 +117,7 @@ async fn every_idempotency_key_has_one_effect_over_kill_9() {
         let writing: Vec<_> =
             writers.drain(..).map(|writer| actix_web::rt::spawn(writer.write(service.url(""), stop.clone()))).collect();
         tokio::time::sleep(Duration::from_millis(rng.gen_range(20..300))).await;
+
         // When the service is killed, except in the last round
         let last = round == rounds;
         stop.store(last, Ordering::SeqCst);
@@ -130,6 +131,7 @@ async fn every_idempotency_key_has_one_effect_over_kill_9() {
             assert!(status.success(), "{status}: {errors}");
         }
     }
+
     // Then every request was executed once
     verify(data.path(), &writers);
 }

@@ -145,18 +145,22 @@ async fn live_and_die(
 ) -> Result<(), String> {
     let data = tempfile::tempdir().unwrap();
     let mut world = ModelWorld::new();
+
     // Given a service with some users, when they send commands
     let mut clients = ModelClients::arrive(Process::start(data.path())).await;
     clients.act(&mut world, &births()).await?;
     clients.act(&mut world, first).await?;
+
     // Then all reads match the model
     check::check_everything(&clients, &world, queries).await?;
+
     // And again after kill -9 and further commands
     clients = clients.move_to(data.path(), |_| {});
     check::check_everything(&clients, &world, queries).await.map_err(|error| format!("after kill -9: {error}"))?;
     world.installed.clear();
     clients.act(&mut world, second).await?;
     check::check_everything(&clients, &world, queries).await?;
+
     // And after the projections were rebuilt from the log
     clients = clients.move_to(data.path(), rebuild);
     check::check_everything(&clients, &world, queries).await.map_err(|error| format!("after a rebuild: {error}"))?;
@@ -211,6 +215,7 @@ fn routes_never_asked(asked_routes: &BTreeSet<(Method, String)>) -> Vec<String> 
 fn routes_missing_from_the_model_are_detected() {
     // Given cases that requested only one route
     let asked_routes = [(Method::GET, "/nodes/gamma/versions".to_owned())].into();
+
     // Then exactly the other routes of the registry are reported
     let forgotten = routes_never_asked(&asked_routes);
     assert!(forgotten.contains(&"PUT /publishers/{publisherId}/nodes/{nodeId}".to_owned()), "{forgotten:?}");

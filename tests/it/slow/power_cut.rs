@@ -61,6 +61,7 @@ async fn acknowledged_commands_survive_a_power_cut() {
         assert!(!service.printed().contains("ignored a snapshot"), "cut {cut}: {}", service.printed());
         let so_far = acknowledged.lock().clone();
         verify(&service, &so_far).await;
+
         // When the power is cut while clients write
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
@@ -87,6 +88,7 @@ async fn acknowledged_commands_survive_a_power_cut() {
             writer.await.unwrap();
         }
         disk = after;
+
         // Then the log has no gap
         verify_log(&disk.root().join("data"));
     }

@@ -42,9 +42,11 @@ async fn an_unfetched_picture_is_shown_in_blocked_by_without_a_queue_position() 
     let url = format!("http://{address}/image.png");
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
+
     // When the task is started
     let task = submit(&app, &alice, UPSCALER, json!({"image": &url})).await;
     let blocked_event = blocked_task(&app, &alice, &task).await;
+
     // Then the task shows the reason, its start and the next attempt, without error numbers of this machine
     let blocked_by = &blocked_event["blocked_by"];
     assert_eq!(blocked_by["code"], "input_unavailable");
@@ -52,9 +54,11 @@ async fn an_unfetched_picture_is_shown_in_blocked_by_without_a_queue_position() 
     let time = |name: &str| blocked_by[name].as_str().expect("a time").to_owned();
     assert!(time("since") < time("next_attempt_at"), "{blocked_by}");
     assert_eq!((&blocked_event["state"], blocked_event.get("queue_position")), (&json!("CREATED"), None));
+
     // And lists show it too
     let list = app.get_as(&alice.token, "/tasks").await.expect(200).json();
     assert_eq!(list["tasks"][0]["blocked_by"]["code"], "input_unavailable");
+
     // And when the server listens, the task continues
     let _server = FileServer::on_listener(socket.listen(64).expect("a listener"), |_| file(&png(8, 8)));
     goes_on(&app, &alice, &task).await;
@@ -69,9 +73,11 @@ async fn deadline_exceeded_includes_the_last_blocker() {
     let little = |settings: &mut mediary::config::Settings| settings.tasks.deadline = Duration::from_secs(10);
     let app = TestApp::start_with(little, Environment::system()).await;
     let alice = app.user("alice").await;
+
     // When the deadline has passed
     let task = submit(&app, &alice, UPSCALER, json!({"image": &url})).await;
     let error = wait_for_end(&app, &alice, UPSCALER, &task).await["error"].clone();
+
     // Then the failure keeps the reason shown before
     let expected_reason = "could not be fetched: cannot connect: Connection refused";
     assert_eq!(error["code"], "deadline_exceeded");
@@ -88,6 +94,7 @@ async fn blocked_by_has_the_status_of_the_picture_server() {
     let blocked_event = blocked_task(&app, &alice, &task).await;
     let message = format!("{} could not be fetched: the server responded with status 503", server.url("/image.png"));
     assert_eq!(blocked_event["blocked_by"]["message"], message);
+
     // And after a cancellation only the end is shown
     let path = format!("/tasks/{task}/cancel");
     let cancelled = app.post_as(&alice.token, &path, json!({})).await.expect(200).json();
@@ -116,6 +123,7 @@ async fn a_stream_reports_when_a_task_is_unblocked() {
     while reader.next().await.expect("it is made").task["state"] != "IN_PROGRESS" {}
     down.store(true, Ordering::SeqCst);
     blocked_task(&app, &alice, &task).await;
+
     // When a new reader sees the blocked state at once, and the vendor recovers
     let mut late_reader = TaskStreamReader::open(&client(), &url, &alice.token, None).await;
     let snapshot = late_reader.next().await.expect("a snapshot");
@@ -126,6 +134,7 @@ async fn a_stream_reports_when_a_task_is_unblocked() {
         snapshot.task
     );
     down.store(false, Ordering::SeqCst);
+
     // Then the stream reports the end of the block, although it is not recorded
     loop {
         let event = late_reader.next().await.expect("it is made");
@@ -144,9 +153,11 @@ async fn blocked_by_hides_vendor_internals() {
     let base = format!("http://{address}");
     let app = TestApp::start_with(|settings| remote(settings, &base, SimMode::Neither), Environment::system()).await;
     let alice = app.user("alice").await;
+
     // When a task is started
     let task = submit(&app, &alice, UPSCALER, upscale("patient")).await;
     let blocked_event = blocked_task(&app, &alice, &task).await;
+
     // Then its owner sees the block, without the vendor's address or the system's error text
     let blocked_by = &blocked_event["blocked_by"];
     assert_eq!(blocked_by["code"], "vendor_unreachable");
@@ -155,6 +166,7 @@ async fn blocked_by_hides_vendor_internals() {
         assert!(!blocked_text.contains(secret), "{blocked_text}");
     }
     assert_eq!(blocked_event.get("queue_position"), None);
+
     // And when the vendor listens, the task continues
     let listener = socket.listen(64).expect("a listener");
     let _vendor = VendorSim::on_listener(listener, sim(SimMode::Neither, Duration::ZERO), |_| SimBehavior::Normal);

@@ -48,9 +48,11 @@ async fn task_pages_have_no_gaps_or_duplicates_after_a_restart() {
     let app = TestApp::start_in(app.stop().await, |_| {}, mediary::environment::Environment::system()).await;
     for limit in [1, 2, 3, 100] {
         let query = format!("limit={limit}");
+
         // Then each user sees only its own, newest first
         assert_eq!(listed(&app, &alice.token, &query).await, alices_tasks, "by {limit}");
         assert_eq!(listed(&app, &bob.token, &query).await, bobs_tasks, "by {limit}");
+
         // And administrators see all, or those of one user
         assert_eq!(listed(&app, app.admin_token(), &query).await, all_tasks, "by {limit}");
         let owned = format!("{query}&owner={}", bob.id);
@@ -91,6 +93,7 @@ async fn streams_and_cancellations_show_owners_to_administrators_only() {
         assert_eq!(reader.next().await.expect("a snapshot").task["owner"], *owner);
         streams.push((reader, owner));
     }
+
     // When both cancel it, then only the administrator sees the owner in responses and changes
     for (token, owner) in &readers {
         let cancelled = app.post_as(token, &cancel, json!({})).await.expect(200).json();

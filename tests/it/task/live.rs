@@ -38,6 +38,7 @@ async fn vendor_progress_is_reported_live_and_never_decreases() {
     let fixture = VideoFixture::with_vendor(sim, |_| {}).await;
     let task = fixture.submit(START_END, of_prompt("slowly")).await;
     let id = task["task_id"].as_str().expect("an id");
+
     // When the task is followed, and polled in between
     let url = fixture.app.url(&format!("/tasks/{id}/events"));
     let reader = TaskStreamReader::open(&client(), &url, &fixture.alice.token, None).await;
@@ -51,6 +52,7 @@ async fn vendor_progress_is_reported_live_and_never_decreases() {
         task["state"] == "success"
     });
     let (stream_events, ()) = futures_util::future::join(reader.collect(), polling).await;
+
     // Then progress never decreases in either, and is 1 only at the end
     let shares: Vec<f64> = stream_events.iter().map(|event| progress(&event.task)).collect();
     for values in [&shares, &progress_read] {
@@ -63,6 +65,7 @@ async fn vendor_progress_is_reported_live_and_never_decreases() {
     let complete_states: Vec<_> =
         stream_events.iter().filter(|event| progress(&event.task) >= 1.0).map(ReceivedTaskEvent::state).collect();
     assert_eq!(complete_states, [("change", "success")]);
+
     // And the log contains none of it
     let events =
         fixture.app.get_as(fixture.app.admin_token(), &format!("/admin/events?stream=task/{id}")).await.expect(200);
@@ -91,6 +94,7 @@ async fn the_built_in_engine_reports_rendered_frames() {
     let body = json!({"prompt": "a calm sea", "model": "vq1", "duration": 1, "resolution": "360p", "seed": 3});
     let task = app.post_as(&alice.token, START_END, body).await.expect(200).json();
     let id = task["task_id"].as_str().expect("an id");
+
     // When it is followed
     let mut reader =
         TaskStreamReader::open(&client(), &app.url(&format!("/tasks/{id}/events")), &alice.token, None).await;
@@ -98,6 +102,7 @@ async fn the_built_in_engine_reports_rendered_frames() {
     while !events.last().is_some_and(|event: &ReceivedTaskEvent| (0.51..=0.99).contains(&progress(&event.task))) {
         events.push(reader.next().await.expect("it is not done"));
     }
+
     // Then a reader that resumes gets the recorded changes, followed by the current progress
     let mut second_reader =
         TaskStreamReader::open(&client(), &app.url(&format!("/tasks/{id}/events")), &alice.token, Some(0)).await;
@@ -109,6 +114,7 @@ async fn the_built_in_engine_reports_rendered_frames() {
     assert!(now.name == "progress" && progress(&now.task) > 0.1, "{} {}", now.name, now.task);
     let changes: Vec<_> = replayed.iter().map(|event| (event.state().1, progress(&event.task))).collect();
     assert_eq!(changes, [("created", 0.05), ("queueing", 0.05), ("processing", 0.1)]);
+
     // And it gets further progress, and the complete task at the end
     drop(hold);
     events.extend(reader.collect().await);

@@ -46,14 +46,17 @@ async fn the_documented_script_follows_a_task_and_reconnects() {
     let ada = app.user("ada").await;
     let task = submit(&app, &ada, UPSCALER, json!({"image": picture::base64_png(8, 8)})).await;
     wait_for_end(&app, &ada, UPSCALER, &task).await;
+
     // When a page without a last event id follows it
     let Some(first) = follow_with_script(&app, &ada.token, &task, "").await else {
         return app.stop().await.close().unwrap();
     };
+
     // Then it gets the current state
     assert_eq!((&first[0], &first[1][0]["event"]), (&json!(200), &json!("snapshot")));
     let first_event: Value = serde_json::from_str(first[1][0]["data"].as_str().unwrap()).unwrap();
     assert_eq!((&first_event["task_id"], &first_event["state"]), (&json!(task), &json!("COMPLETED")));
+
     // And with the last event id it gets nothing more, with an earlier one the missed events
     let last_id = first[1][0]["id"].as_str().unwrap();
     assert_eq!(follow_with_script(&app, &ada.token, &task, last_id).await.unwrap(), json!([204, []]));

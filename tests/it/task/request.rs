@@ -119,10 +119,12 @@ async fn a_task_returns_every_requested_parameter() {
         for name in fields(&document, &path) {
             assert!(body.get(&name).is_some() || alternatives.contains(&name.as_str()), "{path} has {name}");
         }
+
         // When it is submitted
         let response = app.post_as(token, &path, body.clone()).await.expect(200).json();
         let task = response.get("data").unwrap_or(&response)["task_id"].as_str().expect("a task id");
         let task_body = app.get_as(token, &format!("/tasks/{task}")).await.expect(200).json();
+
         // Then the task shows all fields, and files by their hash
         let mut request = without_files(&task_body["request"]);
         for name in ["payload", "meta_data"] {
@@ -133,6 +135,7 @@ async fn a_task_returns_every_requested_parameter() {
             }
         }
         assert_eq!(request, as_shown(&body, &picture), "{path}");
+
         // But not in lists
         let listed = app.get_as(token, "/tasks?limit=1").await.expect(200).json();
         assert_eq!((&listed["tasks"][0]["task_id"], listed["tasks"][0].get("request")), (&json!(task), None));
@@ -147,16 +150,19 @@ async fn omitted_parameters_are_returned_with_their_defaults() {
     let (app, token) = (&fixture.app, fixture.alice.token.as_str());
     let server = FileServer::with_replies(|_| file(&png(8, 8))).await;
     server.release(false);
+
     // Given a picture that has not arrived yet
     let url = server.url("/image.png");
     let response = app.post_as(token, UPSCALER, json!({"image": url})).await.expect(200).json();
     let task = response["data"]["task_id"].as_str().expect("a task id");
     let path = format!("/tasks/{task}");
     let task_body = app.get_as(token, &path).await.expect(200).json();
+
     // Then it is shown by its URL, and the other fields with their defaults
     let defaults = json!({"image": url, "scale_factor": "2x", "engine": "automatic", "optimized_for": "standard", "creativity": 0,
         "fractality": 0, "hdr": 0, "resemblance": 0});
     assert_eq!(task_body["request"], defaults);
+
     // And after its arrival by its hash
     server.release(true);
     wait_for_task_end(app, task).await;

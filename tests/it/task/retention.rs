@@ -50,9 +50,11 @@ async fn expired_files_are_removed_unless_shared_with_a_newer_task() {
         (&older_task["expires_at"], &older_task["expired"]),
         (&json!("2026-03-02T00:00:00.000000Z"), &json!(false))
     );
+
     // When the day of the older ones is over
     environment.advance(13 * HOUR);
     let missing = result_is_gone(&app, &single_task).await.expect(404).json();
+
     // Then unused files are gone, and those of the younger task are there
     let detail = missing["detail"].as_str().unwrap();
     assert!(
@@ -65,6 +67,7 @@ async fn expired_files_are_removed_unless_shared_with_a_newer_task() {
     let expired = app.get_as(&alice.token, &task_path(&single_task)).await.expect(200).json();
     assert_eq!((&expired["expired"], &expired["generated"]), (&json!(true), &single_task["generated"]));
     assert_eq!(app.get_as(&alice.token, &task_path(&younger)).await.expect(200).json()["expired"], false);
+
     // And after the younger task's own day they are gone too, also over a restart
     let app = TestApp::start_in(app.stop().await, a_day, environment.clone()).await;
     environment.advance(12 * HOUR);
@@ -76,6 +79,7 @@ async fn expired_files_are_removed_unless_shared_with_a_newer_task() {
     let left = std::fs::read_dir(app.dir.path().join("media/inputs")).expect("a directory");
     let files = left.flatten().map(|prefix| std::fs::read_dir(prefix.path()).expect("a directory").count());
     assert_eq!(files.sum::<usize>(), 0);
+
     // And a new result is served again
     let repeated_task = complete_task(&app, &alice, 8).await;
     result(&app, &repeated_task).await.expect(200);

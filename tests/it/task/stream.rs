@@ -104,9 +104,11 @@ async fn a_task_stream_starts_with_a_snapshot_and_repeats_no_change() {
     let snapshot = reader.next().await.expect("a snapshot");
     assert_eq!((snapshot.state(), &snapshot.task["progress"]), (("snapshot", "CREATED"), &json!(0.0)));
     assert_eq!(snapshot.task["queue_position"], 1);
+
     // When the picture arrives
     server.release(true);
     let events = reader.collect().await;
+
     // Then every change is sent once, in order, up to the end
     let states: Vec<_> = events.iter().map(ReceivedTaskEvent::state).collect();
     let expected = ["CREATED", "IN_PROGRESS", "COMPLETED"].map(|state| ("change", state));
@@ -114,6 +116,7 @@ async fn a_task_stream_starts_with_a_snapshot_and_repeats_no_change() {
     let progress: Vec<_> = events.iter().map(|event| event.task["progress"].as_f64().unwrap()).collect();
     assert_eq!(progress, [0.05, 0.1, 1.0]);
     assert!(events.iter().map(|event| event.id).is_sorted_by(|a, b| a < b));
+
     // And a client that resumes gets the remaining events, and then nothing
     let resumed = TaskStreamReader::open(&client, &url, &alice.token, Some(events[0].id)).await.collect().await;
     assert_eq!(resumed.iter().map(ReceivedTaskEvent::state).collect::<Vec<_>>(), expected[1..]);
@@ -144,6 +147,7 @@ async fn an_ended_task_streams_its_state_and_streams_are_limited() {
         assert_eq!(problem["errors"][0]["pointer"], "/Last-Event-ID");
         assert!(problem["detail"].as_str().unwrap().starts_with(&format!("/Last-Event-ID {reason}")), "{problem}");
     }
+
     // Given the maximum number of streams of one reader
     server.release(false);
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/a.png")})).await;
@@ -152,11 +156,13 @@ async fn an_ended_task_streams_its_state_and_streams_are_limited() {
     for _ in 0..64 {
         open.push(TaskStreamReader::open(&client, &url, &alice.token, None).await);
     }
+
     // Then that reader gets no further stream, and another does
     let problem = open_stream(&client, &url, &alice.token, None).await;
     assert_eq!((problem.status().as_u16(), problem.headers().contains_key("retry-after")), (429, true));
     let bobs_task = submit(&app, &bob, UPSCALER, json!({"image": server.url("/b.png")})).await;
     TaskStreamReader::open(&client, &app.url(&format!("/tasks/{bobs_task}/events")), &bob.token, None).await;
+
     // And when the service stops, all streams end
     let stop_handle = tokio::task::spawn_local(app.stop());
     for mut reader in open {
@@ -179,8 +185,10 @@ async fn idle_streams_send_heartbeats() {
     let url = app.url(&format!("/tasks/{task}/events"));
     let mut reader = TaskStreamReader::open(&client(), &url, &alice.token, None).await;
     assert_eq!(reader.next().await.expect("a snapshot").name, "snapshot");
+
     // Then it gets heartbeats while nothing happens
     reader.heartbeats(3).await;
+
     // And after that the events, up to the end
     server.release(true);
     let events = reader.collect().await;
@@ -199,12 +207,14 @@ async fn a_reader_resumes_after_kill_9() {
     let path = format!("/tasks/{}/events", response["data"]["task_id"].as_str().expect("a task"));
     let mut reader = TaskStreamReader::open(&client, &service.url(&path), TOKEN, None).await;
     let snapshot_event = reader.next().await.expect("a snapshot");
+
     // When the service is killed, starts again, and the picture arrives
     service.kill();
     assert!(reader.next().await.is_none());
     let service = Process::start(dir.path());
     let reader = TaskStreamReader::open(&client, &service.url(&path), TOKEN, Some(snapshot_event.id)).await;
     server.release(true);
+
     // Then the reader gets all remaining events, once
     let events = reader.collect().await;
     let states: Vec<_> = events.iter().map(ReceivedTaskEvent::state).collect();

@@ -39,22 +39,26 @@ async fn an_unreachable_vendor_fails_no_task() {
     let base = format!("http://{address}");
     let app = TestApp::start_with(|settings| careful(settings, &base), Environment::system()).await;
     let user = app.user("u").await;
+
     // When jobs are submitted
     let mut tasks = Vec::new();
     for _ in 0..8 {
         tasks.push(submit(&app, &user, UPSCALER, upscale("patient")).await);
     }
+
     // Then the circuit opens and they wait
     circuit_becomes(&app, &["open", "half_open"]).await;
     for task in &tasks {
         let status = app.get_as(&user.token, &format!("{UPSCALER}/{task}")).await.expect(200).json();
         assert_eq!(status["data"]["status"], "CREATED");
     }
+
     // And a later job shows the reason for waiting as well
     tasks.push(submit(&app, &user, UPSCALER, upscale("late")).await);
     let blocked_event = blocked_task(&app, &user, &tasks[8]).await;
     let code = blocked_event["blocked_by"]["code"].as_str().unwrap();
     assert!(["vendor_paused", "vendor_unreachable"].contains(&code), "{blocked_event}");
+
     // And when the vendor listens, all of them complete and the circuit closes
     let listener = socket.listen(64).expect("a listener");
     let vendor = VendorSim::on_listener(listener, sim(SimMode::Neither, Duration::ZERO), |_| SimBehavior::Normal);
@@ -85,6 +89,7 @@ async fn a_failing_vendor_gets_a_probe_before_the_next_job() {
     };
     let app = TestApp::start_with(one_by_one, Environment::system()).await;
     let user = app.user("u").await;
+
     // When more jobs are submitted than it takes to open the circuit
     let mut tasks = Vec::new();
     for _ in 0..10 {
@@ -92,6 +97,7 @@ async fn a_failing_vendor_gets_a_probe_before_the_next_job() {
     }
     circuit_becomes(&app, &["open", "half_open"]).await;
     eventually("the vendor is polled for three", async || vendor.request_count(SimRequestKind::Poll) >= 3).await;
+
     // Then three tasks have an unknown outcome, and no further submission was sent: the circuit only probed the
     // vendor's health
     assert_eq!(vendor.charges().len(), 3);
@@ -123,8 +129,10 @@ async fn retry_after_pauses_all_calls_to_the_vendor() {
     let user = app.user("u").await;
     let first = submit(&app, &user, UPSCALER, upscale("first")).await;
     eventually("the vendor gets the job", async || vendor.request_count(SimRequestKind::Submission) > 0).await;
+
     // Then the metrics show that requests are held back, although the vendor has not failed
     circuit_becomes(&app, &["held"]).await;
+
     // When another job arrives, then it waits too, and both complete, without a recorded failure
     let second = submit(&app, &user, UPSCALER, upscale("second")).await;
     for task in [&first, &second] {

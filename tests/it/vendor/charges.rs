@@ -35,11 +35,13 @@ async fn every_job_runs_at_the_vendor_and_its_result_is_served_locally() {
         let task = submit(&app, &user, path, json!({"image": image, "prompt": path})).await;
         let family = if path.starts_with(SKIN) { SKIN } else { path };
         let finished = wait_for_end(&app, &user, family, &task).await;
+
         // Then its result is the vendor's picture, at a URL of this service
         assert_eq!(finished["status"], "COMPLETED", "{path}: {finished}");
         let url = finished["generated"][0].as_str().unwrap();
         let file = app.get(url.strip_prefix(&app.url("")).expect("a URL of this service")).await.expect(200);
         assert_eq!(file.body, picture::png(16, 16));
+
         // And the vendor got one submission, with the key in its header and the id of the task
         let (head, body) = vendor.last_submission().unwrap();
         assert!(head.starts_with(&format!("POST {path} HTTP/1.1")), "{head}");
@@ -67,10 +69,12 @@ async fn a_restart_resumes_vendor_jobs_without_resubmission() {
         for task in &tasks {
             is_with_the_vendor(&first, &user, task).await;
         }
+
         // When the service restarts, and the vendor completes them
         let (dir, base) = (first.stop().await, vendor.base());
         vendor.finish_all();
         let restarted = TestApp::start_in(dir, |settings| remote(settings, &base, mode), Environment::system()).await;
+
         // Then all of them are completed, and each was charged once
         for task in &tasks {
             assert_eq!(wait_for_end(&restarted, &user, UPSCALER, task).await["status"], "COMPLETED");
@@ -91,6 +95,7 @@ async fn a_cancelled_task_is_no_longer_polled() {
     let user = app.user("u").await;
     let task = submit(&app, &user, UPSCALER, upscale("unwanted")).await;
     eventually("the vendor is polled", async || vendor.request_count(SimRequestKind::Poll) > 0).await;
+
     // When it is cancelled, and the vendor completes it all the same, after a poll that was on its way has ended
     let cancelled = app.post_as(&user.token, &format!("/tasks/{task}/cancel"), json!({})).await.expect(200).json();
     let other = submit(&app, &user, UPSCALER, upscale("wanted")).await;
@@ -99,6 +104,7 @@ async fn a_cancelled_task_is_no_longer_polled() {
     eventually("the vendor is polled for the other task", polled_again).await;
     vendor.finish_all();
     wait_for_end(&app, &user, UPSCALER, &other).await;
+
     // Then it has failed as cancelled, and its result was not fetched
     assert_eq!(cancelled["error"]["code"], "cancelled");
     assert_eq!(vendor.request_count(SimRequestKind::Result), 1);
@@ -115,9 +121,11 @@ async fn the_vendor_key_is_never_disclosed() {
     .await;
     let app = app(&vendor, SimMode::Neither).await;
     let user = app.user("u").await;
+
     // When a job is rejected
     let task = submit(&app, &user, UPSCALER, upscale("refused")).await;
     let finished = wait_for_end(&app, &user, UPSCALER, &task).await;
+
     // Then the task has the reason, without the API key, and the log does not contain it either
     assert_eq!(finished["error"]["code"], "vendor_refused");
     assert_eq!(finished["error"]["message"], "the vendor rejected the job (status 400: key ******** has no credit)");

@@ -31,6 +31,7 @@ fn sums(ledger: &Value) -> [i64; 4] {
 async fn credits_are_held_charged_or_refunded_across_a_restart() {
     let sim = vendor(Duration::ZERO, behavior).await;
     let fixture = VideoFixture::with_vendor(sim, |_| {}).await;
+
     // Given a completed task, two failed ones, and two running ones of which one is cancelled; each costs 8
     let mut tasks = Vec::new();
     for prompt in ["done", "refused", "failed", "lasting", "lasting"] {
@@ -48,6 +49,7 @@ async fn credits_are_held_charged_or_refunded_across_a_restart() {
     }
     let ledger = fixture.credits().await;
     assert_eq!(sums(&ledger), [-16, 8, 8, 24]);
+
     // Then the ledger has an entry for each, newest first
     let states: Vec<_> = ledger["entries"].as_array().unwrap().iter().map(|entry| entry["state"].clone()).collect();
     assert_eq!(json!(states), json!(["refunded", "held", "refunded", "refunded", "charged"]));

@@ -73,6 +73,7 @@ async fn background_music_is_added_if_the_model_supports_it() {
         fetched(&app, &task_body["creations"][0]["url"]).await.1
     };
     let packets = |film: &[u8]| Reel::parse(film).expect("a film").sound.map(|sound| sound.packets);
+
     // Given films without other sound: with music they have a sound track of the film's length that is not silent
     let [quiet, piano] =
         [film("vq2-turbo", "calm piano", false, false).await, film("vq2-turbo", "calm piano", true, false).await];
@@ -82,8 +83,10 @@ async fn background_music_is_added_if_the_model_supports_it() {
         sound_packets.iter().map(|packet| packet.bytes.len()).sum::<usize>() > 2_000,
         "silence takes a few bytes a packet"
     );
+
     // And the prompt selects the music
     assert_ne!(packets(&film("vq2-turbo", "techno", true, false).await).expect("sound"), sound_packets);
+
     // And it is mixed with other sound; with a model that ignores it there is no difference at all (same seed)
     assert_ne!(film("vq2-turbo", "rain", true, true).await, film("vq2-turbo", "rain", false, true).await);
     for audio in [true, false] {

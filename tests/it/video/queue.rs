@@ -72,6 +72,7 @@ async fn a_backlog_of_one_account_delays_another_by_one_job() {
 async fn videos_are_ordered_by_priority_then_age_with_off_peak_last() {
     // Given one slot, which a video holds until all jobs have been submitted
     let (fixture, open, first) = gated_fixture().await;
+
     // When they are submitted in an order that differs from their priority
     let jobs =
         [("off peak", 9, true), ("usual", 0, false), ("urgent", 2, false), ("later", 0, false), ("least", -1, false)];
@@ -82,6 +83,7 @@ async fn videos_are_ordered_by_priority_then_age_with_off_peak_last() {
     let last = fixture.app.get_as(&fixture.alice.token, &queue_path(&tasks[0])).await.expect(200).json();
     assert_eq!(last["queue_position"], 5);
     open.store(true, Ordering::SeqCst);
+
     // Then the vendor gets them one by one in order of priority
     for task in tasks.iter().chain([&first]) {
         fixture.wait_for_end(task).await;

@@ -308,6 +308,7 @@ mod tests {
         assert!(object.is_standing);
         let halo = object.picture.pixels().iter().map(|pixel| pixel[3] * (pixel[0] - dark[0]).abs());
         assert!(halo.clone().fold(0.0, f32::max) < 0.15, "{}", halo.fold(0.0, f32::max));
+
         // And the edge is as soft as in the picture
         let row = object.picture.row(130);
         assert!(row[160][3] > 0.99 && row[60][3] < 0.01);

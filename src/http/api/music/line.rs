@@ -122,6 +122,7 @@ mod tests {
         for line in lines {
             // When it is serialized
             let json: Value = serde_json::from_slice(&line.to_bytes()).unwrap();
+
             // Then it has exactly the fields of its kind
             let component = mapping[json["type"].as_str().unwrap()].as_str().unwrap().rsplit('/').next().unwrap();
             let schema = &schemas[component];

@@ -106,6 +106,7 @@ fn type_errors_state_what_is_allowed() {
     // Given one field for each kind of check, with a type that no check accepts
     let names = ["hdr", "rating", "any", "scale", "url", "free", "nodes"];
     let body = Value::Object(names.iter().map(|name| ((*name).to_owned(), json!(true))).collect());
+
     // When they are read
     let errors = errors_of(&body, |fields| {
         fields.integer("hdr", SignedStrength::new);
@@ -116,6 +117,7 @@ fn type_errors_state_what_is_allowed() {
         fields.text("free", Ok);
         fields.objects("nodes", &(1..=9), |_| Some(())).map(|_| ())
     });
+
     // Then each error states the allowed range, names or length, if there is one
     let expected = [
         "/hdr must be an integer from -10 to 10",
