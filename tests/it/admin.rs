@@ -159,7 +159,7 @@ async fn users_need_a_valid_email_address() {
 
     let create = async |body| detail(app.post_as(app.admin_token(), "/admin/users", body).await);
 
-    // When the address is none, then the error says what one looks like
+    // When the address is invalid, then the error states the expected form
     for email in ["ada", "@example.org", "ada@", "ada@b@c", "ada @example.org"] {
         let expected = "/email must be an email address such as ada@example.org";
         assert_eq!(create(json!({"name": "Ada", "email": email})).await, expected, "{email}");

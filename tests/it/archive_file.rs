@@ -44,7 +44,7 @@ async fn the_files_of_a_version_are_listed_and_read() {
     assert_eq!(listed["bytes"], 1024 * 1024 + 1 + 9 + 2 + 25 + 25);
     assert_eq!(listed["files"][2], json!({"path": "node/latest", "bytes": 9, "link": true}));
 
-    // And text is plain text, whatever it is
+    // And every text is sent as plain text, even HTML
     let content = |path: &str| format!("{FILES}/content?path={path}");
     let readme = app.get(&content("README.md")).await.expect(200);
     assert_eq!(readme.header("content-type"), Some("text/plain; charset=utf-8"));
@@ -122,7 +122,7 @@ async fn a_badge_shows_the_version_the_downloads_or_the_rating() {
     assert_eq!(problem["details"], json!(["/show must be one of version downloads rating"]));
     app.get("/nodes/nothing/badge.svg").await.expect(404);
 
-    // And a banned node says so
+    // And the error of a banned node states the ban
     let reason = json!({"reason": "spam"});
     app.post_as(app.admin_token(), "/admin/nodes/face-tools/ban", reason).await.expect(204);
     assert!(app.get("/nodes/face-tools/badge.svg").await.expect(200).text().contains("node: banned"));

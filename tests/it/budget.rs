@@ -35,7 +35,7 @@ async fn submit(app: &TestApp, user: &TestUser, prompt: &str) -> TestResponse {
     app.post_as(&user.token, START_END, of_prompt(prompt)).await
 }
 
-/// Service whose jobs last until they are cancelled, or end as their prompt says.
+/// Service whose jobs last until they are cancelled, or end as their prompt requests.
 async fn fixture() -> VideoFixture {
     VideoFixture::with_vendor(vendor(Duration::ZERO, behavior).await, |_| {}).await
 }

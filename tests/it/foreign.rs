@@ -1,5 +1,5 @@
-//! Cross-origin requests of browsers: a page of an origin that is not allowed changes nothing, whatever request the
-//! browser sends without a preflight.
+//! Cross-origin requests of browsers: a page of an origin that is not allowed changes nothing, with any kind of request
+//! that the browser sends without a preflight.
 
 use mediary::config::AllowedOrigins;
 use mediary::environment::Environment;

@@ -1,4 +1,4 @@
-//! Idempotency keys: a repeated request is not executed again, whatever happened in between, and gets the first
+//! Idempotency keys: a repeated request is not executed again, even after crashes and restarts, and gets the first
 //! response.
 
 mod interrupted;

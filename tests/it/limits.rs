@@ -148,7 +148,7 @@ async fn without_limits_no_headers_are_sent() {
 
 #[actix_web::test]
 async fn only_trusted_proxies_determine_the_client_address() {
-    // No proxy is trusted: all requests have the address of the tests, whatever their headers say.
+    // No proxy is trusted, so the headers are ignored and all requests have the address of the tests.
     let app = TestApp::start_with(allow_two_reads, noon()).await;
     assert_eq!(forwarded(&app, "x-forwarded-for", "203.0.113.1").await, 200);
     assert_eq!(forwarded(&app, "x-forwarded-for", "203.0.113.2").await, 200);

@@ -1,4 +1,4 @@
-//! File permissions: all files belong to their owner alone, whatever the umask, even in a directory that others may
+//! File permissions: only the owner can access the files, regardless of the umask, even in a directory that others may
 //! enter.
 
 use std::fs::{self, Permissions};

@@ -90,7 +90,7 @@ async fn the_first_oidc_request_creates_an_account() {
         let first = fixture.me(&fixture.claims()).await;
         assert_eq!((&first["name"], &first["email"]), (&json!("Ada"), &json!("ada@example.org")));
         assert_eq!((&first["isAdmin"], &first["isApproved"]), (&json!(false), &json!(false)));
-        // The same account, whatever name the issuer sends now; another subject has another account.
+        // The same account, even if the issuer now sends another name; another subject has another account.
         assert_eq!(fixture.me(&fixture.claims_with("name", json!("Countess"))).await, first);
         assert_ne!(fixture.me(&fixture.claims_with("sub", json!("u-2"))).await["id"], first["id"]);
         // The account has the rights of a user.

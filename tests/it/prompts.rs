@@ -1,4 +1,4 @@
-//! What the built-in engine tells about prompts, and prompts that it refuses.
+//! Reports of the built-in engine on prompts, and prompts that it rejects.
 
 use mediary::config::Settings;
 use mediary::environment::Environment;

@@ -1,5 +1,5 @@
-//! Starts from a snapshot of the read models: responses match the full log, whatever happened to the snapshot, and a
-//! later check covers the part that the start skipped.
+//! Starts from a snapshot of the read models: responses match the full log, even if the snapshot is damaged or old, and
+//! a later check covers the part that the start skipped.
 
 use std::fs;
 use std::path::{Path, PathBuf};

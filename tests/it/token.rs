@@ -180,7 +180,7 @@ async fn users_create_list_and_revoke_their_own_tokens() {
     let names: Vec<_> = listed.json().as_array().unwrap().iter().map(|token| token["name"].clone()).collect();
     assert_eq!(names, ["test", "laptop"]);
 
-    // And says which token it was created with
+    // And the list states with which token it was created
     let list = listed.json();
     assert_eq!((list[0].get("issuedWith"), &list[1]["issuedWith"]), (None, &list[0]["id"]));
 

@@ -9,7 +9,7 @@
 //! full-size picture in place (`render`), so large pictures cost little more than reading and writing them. A strength
 //! of 0 returns the picture unchanged. Alpha is kept; a distortion moves it with the colours.
 //!
-//! Memory: at most 170 MB beside the picture, whatever its size, plus another copy of the picture (3 or 4 bytes per
+//! Memory: at most 170 MB in addition to the picture, for any size, plus another copy of the picture (3 or 4 bytes per
 //! pixel) during a distortion (caricature, psychedelia).
 
 use crate::job::StyleJob;

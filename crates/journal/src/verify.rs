@@ -104,7 +104,7 @@ impl<D: PayloadDecoder> JournalVerification<'_, D> {
         let journal = directory.join("journal");
         let mut report = JournalReport::default();
 
-        // Reads HEAD first, because everything it covers is on disk then, whatever is written during the verification.
+        // Reads HEAD first: everything that it covers is on disk by then, even if the service writes meanwhile.
         let log = scan::read_log_id(&scan::segments(&journal)?);
         let minimum = since.filter(|_| in_use).map_or(Position(0), |since| since.checkpoint().head.position);
         let SignedState { key, head } = read_signed_state(directory, log, minimum, &mut report);

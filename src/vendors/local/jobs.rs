@@ -155,7 +155,7 @@ impl<T: Clone> Jobs<T> {
         self.progress_notify.notify_one();
     }
 
-    /// Sets the progress of a running job in thousandths. It never decreases, whatever the order of the threads.
+    /// Sets the progress of a running job in thousandths. It never decreases, even if threads report out of order.
     pub fn advance(&self, key: &VendorKey, new_permille: u16) {
         if let Some(JobEntry { state: JobState::Running { permille }, .. }) = self.registry.lock().jobs.get_mut(key) {
             *permille = new_permille.max(*permille);

@@ -117,7 +117,7 @@ impl ResultPlace {
 enum RequestEffect {
     /// It may start a job.
     StartsJob,
-    /// It starts nothing, so it may be repeated whatever its outcome.
+    /// The request starts no job, so it may be repeated after any outcome.
     StartsNothing,
 }
 
@@ -187,7 +187,7 @@ impl Profile {
         }
     }
 
-    /// Returns the error of an upload. It started nothing, whatever its outcome.
+    /// Returns the error of an upload, which never starts a job.
     pub(in crate::vendors) fn upload_error(&self, answer: &VendorAnswer) -> VendorError {
         let mut error = self.error_of_class(answer, self.status_class(answer, RequestEffect::StartsNothing));
         if error.kind == VendorErrorKind::Unknown {

@@ -591,7 +591,7 @@ fn unbuildable(error: &TemplateError) -> VendorError {
     refused(&format!("cannot express the job in the words of the vendor: {error}; nothing was sent"))
 }
 
-/// Returns the error of a call before the submission: no job was started, whatever happened.
+/// Returns the error of a call before the submission: no job was started, even if the outcome of the call is unknown.
 fn started_nothing(mut error: VendorError) -> VendorError {
     if error.kind == VendorErrorKind::Unknown {
         error.kind = VendorErrorKind::Unreached;

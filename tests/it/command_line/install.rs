@@ -1,4 +1,4 @@
-//! `install`.
+//! `mediary install`: downloads a node and unpacks it.
 
 use serde_json::json;
 
@@ -64,7 +64,8 @@ fn tagged(body: &[u8], tag: &str) -> Vec<u8> {
 
 #[actix_web::test]
 async fn an_archive_that_escapes_or_is_damaged_is_not_installed() {
-    // Given services whose archives lead out of the directory, by name and by link, or are not what they say
+    // Given services whose archives lead out of the directory, by name and by link, have another hash, or are no
+    // archive
     let by_name = zip(&[ZipTestEntry::stored("a.py", b""), ZipTestEntry::stored("../escaped.py", b"x")]);
     let by_link = zip(&[ZipTestEntry::link("out", "../.."), ZipTestEntry::stored("out/escaped.py", b"x")]);
     let other_digest = "0".repeat(64);

@@ -145,7 +145,7 @@ async fn an_interrupted_run_leaves_its_task_and_a_cancelled_one_fails() {
     .await
     .unwrap();
 
-    // Then it says how to follow the task, which goes on
+    // Then it prints how to follow the task, which continues
     assert_eq!(status.code(), Some(130), "{errors}");
     assert!(errors.contains(&format!("mediary watch {task}")), "{errors}");
     let state = app.get_as(&ada.token, &format!("/tasks/{task}")).await.expect(200).json()["state"].clone();

@@ -1,4 +1,4 @@
-//! `health`, `demo` and `audit` of the service that the environment names.
+//! `health`, `demo` and `audit`, for the service that environment variables select.
 
 use serde_json::json;
 

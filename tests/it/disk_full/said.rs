@@ -1,4 +1,5 @@
-//! Log lines and greeting about a full disk: one line when it begins and one when it ends, regardless of requests.
+//! Log lines and greeting about a full disk. The service logs one line when the disk becomes full and one when space is
+//! available again, however many requests fail in between.
 
 use super::*;
 
@@ -53,7 +54,7 @@ async fn a_start_on_a_full_disk_reports_only_that() {
     service.process.terminate();
     disk.fill();
 
-    // When it is started on the full disk, whose reserve it must not use
+    // When the service starts on the full disk, without using the reserve
     let service = LimitedService::start(&data, 30);
 
     // Then greeting and log report a full disk, and no damage

@@ -130,7 +130,7 @@ async fn every_bad_field_of_a_form_is_named_as_in_json() {
         {"pointer": "/prompt", "reason": "is given 3 times; send one part"}]);
     assert_eq!(problem["errors"], expected);
 
-    // What is no form
+    // Bodies that are not valid forms
     for (kind, status) in [("multipart/form-data", 400), ("multipart/form-data; boundary=x", 400), ("image/png", 415)] {
         let request = app.request(Method::POST, STYLE).bearer_auth(&alice.token);
         app.send(request.header("content-type", kind).body(picture.clone())).await.expect(status);

@@ -128,8 +128,8 @@ fn broken_rows() -> Vec<MusicFaultRow> {
     ]
 }
 
-/// Statuses after which it is unknown whether the vendor began, unless its profile says otherwise, as that of this
-/// service does.
+/// Statuses after which it is unknown whether the vendor has started, unless its profile defines them. The profile of
+/// this service does.
 const UNKNOWN_ELSEWHERE: [&str; 2] = ["302", "503"];
 
 async fn holds(rows: fn() -> Vec<MusicFaultRow>, after_acceptance: bool) {

@@ -1,5 +1,5 @@
-//! kill -9 at every step of a task's way through the vendor, with every shipped profile of images and videos: nothing is
-//! paid for twice, and nothing that was accepted is lost.
+//! kill -9 at every step of a task's way through the vendor, with every shipped profile of images and videos: nothing
+//! is paid for twice, and nothing that was accepted is lost.
 
 use std::path::Path;
 use std::process::Command;
@@ -79,7 +79,7 @@ async fn crash_at(sim: &ProfileSim, step: VendorStep) -> Result<(), String> {
 
     let charges = sim.charges();
     let failure = failures[0]["data"].to_string();
-    // Without a search, nobody knows what became of a submission between its intent and its recorded acceptance. The
+    // Without a search, the outcome of a submission between its intent and its recorded acceptance is unknown. The
     // result of a synchronous vendor is fetched and stored in between.
     let is_before_acceptance = match step {
         VendorStep::IntentRecorded | VendorStep::Responded => true,

@@ -40,7 +40,7 @@ pub enum SimJobEnd {
     Forgotten,
 }
 
-/// What goes wrong, in which requests.
+/// Fault of the simulated vendor, and the requests that it affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SimFault {
     pub phase: RequestPhase,

@@ -1,4 +1,4 @@
-//! Reasons that block a task, shown to its owner while it waits.
+//! `blocked_by`: the reason that blocks a task, shown to its owner while the task waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,11 +67,11 @@ async fn an_unfetched_picture_is_shown_in_blocked_by_without_a_queue_position() 
 
 #[actix_web::test]
 async fn deadline_exceeded_includes_the_last_blocker() {
-    // Given a short deadline, and a picture at an address without a listener
+    // Given a short deadline of tasks, and a picture at an address without a listener
     let (_socket, address) = vacant_port();
     let url = format!("http://{address}/image.png");
-    let little = |settings: &mut mediary::config::Settings| settings.tasks.deadline = Duration::from_secs(10);
-    let app = TestApp::start_with(little, Environment::system()).await;
+    let short_deadline = |settings: &mut mediary::config::Settings| settings.tasks.deadline = Duration::from_secs(10);
+    let app = TestApp::start_with(short_deadline, Environment::system()).await;
     let alice = app.user("alice").await;
 
     // When the deadline has passed
@@ -95,7 +95,7 @@ async fn blocked_by_has_the_status_of_the_picture_server() {
     let message = format!("{} could not be fetched: the server responded with status 503", server.url("/image.png"));
     assert_eq!(blocked_event["blocked_by"]["message"], message);
 
-    // And after a cancellation only the end is shown
+    // And after a cancellation the reason is no longer shown
     let path = format!("/tasks/{task}/cancel");
     let cancelled = app.post_as(&alice.token, &path, json!({})).await.expect(200).json();
     assert_eq!((&cancelled["state"], cancelled.get("blocked_by")), (&json!("FAILED"), None));

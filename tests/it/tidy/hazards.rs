@@ -1,19 +1,20 @@
-//! Tests named in `docs/hazards.md`: all of them exist.
+//! Checks that every test named in `docs/hazards.md` exists.
 
 use std::fs;
 use std::path::Path;
 
-/// Entry of a hazard without a test.
+/// Beginning of the entry of a hazard without a test.
 const UNGUARDED: &str = "not guarded";
 
 #[test]
 fn every_hazard_names_existing_tests() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = fs::read_to_string(root.join("docs/hazards.md")).expect("the page of hazards");
-    // The second table has the numbers of runs.
+    // The second table lists numbers of runs, not tests.
     let hazards = page.split("## How much").next().unwrap_or_default();
     let rows: Vec<_> = hazards.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| What")).collect();
     assert!(rows.len() > 20, "the table was not found");
+
     let mut mismatches = Vec::new();
     for row in rows {
         let guards = row.trim_end_matches(" |").rsplit_once(" | ").map_or("", |(_, guards)| guards);
@@ -28,8 +29,8 @@ fn every_hazard_names_existing_tests() {
     assert!(mismatches.is_empty(), "{mismatches:#?}");
 }
 
-/// `true` if a test of this name exists: `slow::crash::name` in `tests/it/slow/crash.rs`, `media::store::name` in
-/// `src/media/store.rs`, `mediary_music::mix::name` in `crates/music/src/mix`.
+/// Returns `true` if a test of this name exists: `slow::crash::name` in `tests/it/slow/crash.rs`, `media::store::name`
+/// in `src/media/store.rs`, `mediary_music::mix::name` in `crates/music/src/mix`.
 fn exists(root: &Path, name: &str) -> bool {
     let (module, name) = name.rsplit_once("::").expect("a name in a module");
     let path = module.replace("::", "/");

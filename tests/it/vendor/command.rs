@@ -70,7 +70,7 @@ fn a_service_with_a_bad_profile_does_not_start() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
     let output = command.arg("serve").current_dir(directory.path()).output().expect("the program starts");
 
-    // Then it says which setting, file and line, and what is allowed
+    // Then the error states the setting, the file, the line and the allowed values
     let (code, message) = failure(&output);
     let expected = "vendors.image.profile = \"studio\" (mediary.toml:4): must be the name of a valid profile, but \
                     profiles/studio.toml:4: `prompt_id` is neither a JSON pointer";
@@ -159,7 +159,7 @@ async fn a_job_is_tried_and_its_results_are_written() {
     let bytes = std::fs::read(directory.path().join(file)).expect("a result");
     assert_eq!((bytes, sim.charges()), (picture::png(16, 16), 1));
 
-    // And a refusal is said, without the key
+    // And a refusal is printed, without the key
     sim.prepare(
         SimJobEnd::Result,
         1,

@@ -565,7 +565,7 @@ async fn a_cancellation_is_passed_on_until_the_vendor_has_taken_it() {
         assert_eq!(ended["error"]["code"], "cancelled");
     }
 
-    // Then the vendor is told until it agrees, and then no more
+    // Then the cancellation is sent until the vendor accepts it, and not again
     eventually("the vendor is told", async || vendor.requests("POST", "/interrupt").len() == 1).await;
     let told = vendor.requests("POST", "/queue");
     assert_eq!((told.len(), &told[1].json()), (2, &json!({"delete": [task]})));
@@ -613,10 +613,10 @@ async fn a_cancelled_video_is_passed_on_to_the_vendor_that_has_it() {
     let path = format!("/proxy/videovendor/tasks/{task}/cancel");
     app.post_as(&user.token, &path, json!({})).await.expect(200);
 
-    // Then only this vendor is told, once
+    // Then the cancellation is sent to this vendor only, once
     let told = |vendor: &VendorSim| vendor.request_count(SimRequestKind::Cancellation);
     eventually("the vendor is told", async || told(&second) == 1).await;
-    // It is told a little before its response is counted.
+    // The vendor receives the request slightly before its response is counted.
     let passed_on = r#"mediary_vendor_calls_total{vendor="second",call="cancel",outcome="ok"} 1"#;
     let is_counted = async || app.get("/metrics").await.expect(200).text().contains(passed_on);
     eventually("the vendor has agreed", is_counted).await;

@@ -1,5 +1,6 @@
-//! Every fault of every shipped profile of images and videos, and its effect on the task. One table for all: the
-//! outcome follows from what a protocol can do. `docs/vendors.md` has the outcomes in words.
+//! Faults of the vendor, for every shipped profile of images and videos, and their effect on the task. All profiles
+//! share one table, because the features of the protocol determine the outcome. `docs/vendors.md` describes the
+//! outcomes.
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ const ALWAYS: u32 = u32::MAX;
 enum ProfileOutcome {
     /// Completed, with one charge.
     Done,
-    /// Completed if the job can be found by our key, and otherwise failed as unknown. One charge.
+    /// Completed if the vendor can be searched for our key; otherwise failed with an unknown outcome. One charge.
     Unknown,
     /// Failed with this code, after this many charges.
     Fails(&'static str, usize),
@@ -54,7 +55,7 @@ fn submission_rows(protocol: &SimProtocol) -> Vec<ProfileFaultRow> {
     let mut rows = Vec::new();
     let mut add = |times, effect, outcome| rows.push(fault_row(RequestPhase::Submission, times, effect, outcome));
 
-    // Nothing says whether a job began.
+    // The response does not show whether a job was started.
     for delivery in [Delivery::HangUp, Delivery::Cut, Delivery::Silence] {
         add(1, Delivered(delivery), Unknown);
     }
@@ -63,7 +64,7 @@ fn submission_rows(protocol: &SimProtocol) -> Vec<ProfileFaultRow> {
     }
     add(1, LateError(500), if protocol.profile == "a1111" { Fails("vendor_refused", 1) } else { Unknown });
     for status in [302, 408, 503] {
-        // This service defines that it has begun nothing then.
+        // The protocol of this service defines that these statuses mean that no job was started.
         if protocol.profile == "mediary" {
             add(2, Error(status), Done);
         } else {
@@ -71,7 +72,7 @@ fn submission_rows(protocol: &SimProtocol) -> Vec<ProfileFaultRow> {
         }
     }
 
-    // The vendor says that it has begun nothing.
+    // The response shows that no job was started.
     for status in [400, 413, 422] {
         add(1, Error(status), Fails("vendor_refused", 0));
     }
@@ -134,7 +135,7 @@ async fn service_for(sim: &ProfileSim) -> (TestApp, TestUser) {
         (vendor.poll_min, vendor.poll_max) = (Duration::from_millis(10), Duration::from_millis(50));
         (vendor.retry_min, vendor.retry_max) = (Duration::from_millis(10), Duration::from_millis(50));
         (vendor.lost_after, vendor.breaker_failures) = (Duration::from_secs(10), 1_000_000);
-        // Timeouts of missing responses; long enough on a busy machine for a response that is sent at once.
+        // Short, because some responses never come, but long enough for an immediate response on a busy machine.
         (vendor.submit_timeout, vendor.poll_timeout) = (Duration::from_secs(8), Duration::from_secs(8));
         vendor.result_timeout = Duration::from_secs(8);
         settings.limits.submissions_per_caller = 100_000;
@@ -144,7 +145,7 @@ async fn service_for(sim: &ProfileSim) -> (TestApp, TestUser) {
     (app, user)
 }
 
-/// Runs the rows one after another; returns those with another outcome.
+/// Runs the rows one after another. Describes those whose outcome is not the expected one.
 async fn mismatches(protocol: SimProtocol) -> Vec<String> {
     let sim = ProfileSim::start(protocol).await;
     let (app, user) = service_for(&sim).await;

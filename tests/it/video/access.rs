@@ -26,6 +26,7 @@ async fn other_users_videos_are_404_except_for_administrators() {
     fixture.wait_for_end(&task).await;
     let bob = fixture.app.user("bob").await;
     let id = task["task_id"].as_str().unwrap();
+
     for (method, path) in [(Method::GET, "creations"), (Method::POST, "cancel")] {
         let path = format!("/proxy/videovendor/tasks/{id}/{path}");
         let send_as = |token: Option<&str>| {
@@ -42,6 +43,7 @@ async fn other_users_videos_are_404_except_for_administrators() {
 async fn tasks_of_other_gateways_are_404() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
+
     let picture = json!({"image": crate::support::picture::base64_png(4, 4)});
     let task = crate::image::submit(&app, &alice, crate::image::UPSCALER, picture).await;
     app.get_as(&alice.token, &format!("/proxy/videovendor/tasks/{task}/creations")).await.expect(404);
@@ -54,8 +56,10 @@ async fn unfinished_videos_are_limited_per_caller() {
     let fixture = VideoFixture::with_vendor(sim, |settings| settings.limits.submissions_per_caller = 2).await;
     fixture.submit(START_END, of_prompt("a")).await;
     let second = fixture.submit(START_END, of_prompt("b")).await;
+
     let problem = fixture.app.post_as(&fixture.alice.token, START_END, of_prompt("c")).await.expect(429);
     assert_eq!(problem.json()["error"], "too_many_submissions");
+
     let cancel = format!("/proxy/videovendor/tasks/{}/cancel", second["task_id"].as_str().unwrap());
     fixture.app.post_as(&fixture.alice.token, &cancel, json!({})).await.expect(200);
     fixture.submit(START_END, of_prompt("c")).await;

@@ -37,7 +37,7 @@ async fn a_video_made_elsewhere_is_extended_under_the_id_that_the_client_gives()
     let bob = fixture.app.user("bob").await;
 
     for foreign_id in [creation["id"].clone(), json!("made elsewhere/7")] {
-        // When somebody else extends it, or a video of another service
+        // When another user extends it, or the video is from another service
         let body = json!({"model": "vq2-turbo", "video_creation_id": foreign_id, "video_url": creation["url"]});
         let response = fixture.app.post_as(&bob.token, EXTEND, body).await.expect(200).json();
 

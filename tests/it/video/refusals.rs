@@ -8,6 +8,7 @@ use super::{EXTEND, MULTIFRAME, START_END, VideoFixture, vendor};
 use crate::support::picture::base64_png;
 use crate::support::vendor_sim::{SimBehavior, SimRequestKind};
 
+/// Submits an invalid body. Returns the JSON pointers of the rejected fields.
 async fn pointers(fixture: &VideoFixture, path: &str, body: Value) -> Vec<String> {
     let response = fixture.app.post_as(&fixture.alice.token, path, body).await.expect(400).json();
     let errors = response["errors"].as_array().expect("errors").iter();
@@ -19,9 +20,9 @@ async fn every_invalid_field_is_reported_at_once() {
     let fixture = VideoFixture::start().await;
     let body = json!({"images": ["%"], "model": "vq9", "duration": 99, "resolution": "4K", "seed": -1, "wm_position": 9,
         "wm_url": "%", "meta_data": "{", "callback_url": "x", "prompt": 7, "audio": "yes"});
-    let mut pointers_named = pointers(&fixture, START_END, body).await;
-    pointers_named.sort();
-    let mut expected_pointers = [
+    let mut rejected = pointers(&fixture, START_END, body).await;
+    rejected.sort();
+    let mut expected = [
         "images/0",
         "model",
         "duration",
@@ -35,18 +36,19 @@ async fn every_invalid_field_is_reported_at_once() {
         "audio",
     ]
     .map(|field| format!("/{field}"));
-    expected_pointers.sort();
-    assert_eq!(pointers_named, expected_pointers);
+    expected.sort();
+    assert_eq!(rejected, expected);
+
     let frames = json!([{"key_image": "%", "duration": 9}, {"prompt": 7}]);
-    let pointers_named = pointers(&fixture, MULTIFRAME, json!({"image_settings": frames, "model": "vq1"})).await;
-    let expected_pointers = [
+    let rejected = pointers(&fixture, MULTIFRAME, json!({"image_settings": frames, "model": "vq1"})).await;
+    let expected = [
         "/model",
         "/image_settings/0/key_image",
         "/image_settings/0/duration",
         "/image_settings/1/key_image",
         "/image_settings/1/prompt",
     ];
-    assert_eq!(pointers_named, expected_pointers);
+    assert_eq!(rejected, expected);
     assert_eq!(fixture.sim.request_count(SimRequestKind::Submission), 0);
     fixture.app.stop().await;
 }
@@ -54,12 +56,13 @@ async fn every_invalid_field_is_reported_at_once() {
 #[actix_web::test]
 async fn type_errors_state_what_is_allowed() {
     let fixture = VideoFixture::start().await;
-    let errors_told = async |path: &str, body: Value| {
+    let reasons = async |path: &str, body: Value| {
         let errors = fixture.app.post_as(&fixture.alice.token, path, body).await.expect(400).json()["errors"].clone();
         let error_text =
             |error: &Value| format!("{} {}", error["pointer"].as_str().unwrap(), error["reason"].as_str().unwrap());
         errors.as_array().unwrap().iter().map(error_text).collect::<Vec<_>>()
     };
+
     let body = json!({"prompt": "p", "duration": "x", "seed": "x", "wm_position": "x", "style": 1, "payload": 1,
         "meta_data": 1, "images": "x"});
     let expected = [
@@ -71,10 +74,10 @@ async fn type_errors_state_what_is_allowed() {
         "/style must be one of general anime",
         "/wm_position must be 1 (top left), 2 (top right), 3 (bottom right) or 4 (bottom left)",
     ];
-    assert_eq!(errors_told(START_END, body).await, expected);
+    assert_eq!(reasons(START_END, body).await, expected);
     for settings in [json!("x"), json!([{"key_image": base64_png(2, 2)}])] {
         let body = json!({"image_settings": settings});
-        assert_eq!(errors_told(MULTIFRAME, body).await, ["/image_settings must be an array of 2 to 9 entries"]);
+        assert_eq!(reasons(MULTIFRAME, body).await, ["/image_settings must be an array of 2 to 9 entries"]);
     }
     fixture.app.stop().await;
 }
@@ -95,28 +98,30 @@ async fn an_extension_needs_creation_id_and_url() {
     let id = "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11";
     let url = "https://a.example/v.mp4";
     let both_pointers = vec!["/video_creation_id", "/video_url"];
-    for (body, named) in [
+    for (body, missing) in [
         (json!({"model": "vq2-pro"}), both_pointers),
         (json!({"model": "vq2-pro", "video_url": url}), vec!["/video_creation_id"]),
         (json!({"model": "vq2-pro", "video_creation_id": id, "video_url": null}), vec!["/video_url"]),
         (json!({"model": "vq2-pro", "video_creation_id": " ", "video_url": url}), vec!["/video_creation_id"]),
         (json!({"model": "vq2-pro", "video_creation_id": 7, "video_url": url}), vec!["/video_creation_id"]),
     ] {
-        assert_eq!(pointers(&fixture, EXTEND, body.clone()).await, named, "{body}");
+        assert_eq!(pointers(&fixture, EXTEND, body.clone()).await, missing, "{body}");
     }
     fixture.app.stop().await;
 }
 
 #[actix_web::test]
-async fn an_invalid_price_list_fails_the_start() {
+async fn models_and_resolutions_without_a_price_are_rejected() {
     let sim = vendor(Duration::ZERO, |_| SimBehavior::Normal).await;
     let dir = tempfile::tempdir().unwrap();
     let prices = dir.path().join("prices.toml");
-    let only =
+    // Given a price list with a single model and resolution
+    let price_list =
         "is_rec = 3\noff_peak_percent = 10\n[extend]\n[generate.\"vq1\"]\n\"540p\" = { seconds = [7], more = 2 }\n";
-    std::fs::write(&prices, only).unwrap();
+    std::fs::write(&prices, price_list).unwrap();
     let fixture = VideoFixture::with_vendor(sim, |settings| settings.video.pricing = Some(prices.clone())).await;
 
+    // Then this combination is charged as listed, and other ones are rejected
     let body = json!({"prompt": "p", "model": "vq1", "resolution": "540p", "duration": 3, "is_rec": true});
     assert_eq!(fixture.submit(START_END, body).await["credits"], 7 + 2 * 2 + 3);
     assert_eq!(pointers(&fixture, START_END, json!({"prompt": "p", "model": "vq1"})).await, ["/resolution"]);

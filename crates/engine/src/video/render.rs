@@ -275,7 +275,7 @@ impl PictureStyler {
     }
 }
 
-/// Checks the number of drawn pixels: it depends on the length of the input video, whatever its own size and file size.
+/// Checks the number of drawn pixels, which depends on the length of the input video and not on its frame or file size.
 fn check_drawn(frames: usize, size: Size) -> Result<(), Fault> {
     let pixels = (frames as u64).saturating_mul(size.area() as u64);
     if pixels <= DRAWN_PIXELS_MAX {
