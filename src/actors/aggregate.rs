@@ -21,9 +21,9 @@ use crate::events::log::{AppendRejection, EventLog, LogFailure};
 use crate::events::stream::{StreamId, Version};
 use crate::projections::ReadModels;
 
-/// Number of times that a command is decided again because another node was faster.
+/// Maximum number of times that a command is decided again because another node appended first.
 const OVERTAKEN_RETRIES: u32 = 8;
-/// Longest pause before that; the actual one is random, so that two nodes do not keep meeting.
+/// Maximum pause before a retry. The pause is random, so that two nodes do not collide again and again.
 const RETRY_DELAY_MAX: Duration = Duration::from_millis(20);
 
 /// Result of an executed command.
@@ -95,7 +95,7 @@ impl<D: Aggregate> Handler<Execute<D>> for AggregateActor<D> {
         let deps = self.deps.clone();
         let work = async move {
             let (loaded, outcome) = execute(loaded, stream, &deps, command, command_context).await;
-            // The caller may have gone; the command takes effect nevertheless.
+            // The caller may be gone; the command takes effect nevertheless.
             let _ = reply.send(outcome);
             drop(busy);
             loaded

@@ -1,5 +1,5 @@
-//! The dispatcher: sends signed webhooks about changes of tasks and nodes, in order for each, at least once (contract
-//! 8).
+//! The dispatcher: sends signed webhooks about changes of tasks and nodes at least once, and those of one task or node
+//! in order (contract 8).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,12 +32,13 @@ use crate::projections::delivery::{
 use crate::projections::task::{CreationsView, ImageTaskView, VideoTaskState};
 use crate::telemetry::trace::{AttributeValue, Span, Tracer};
 
-/// Rejected offers to one receiver, beyond those already in progress, after which the next receiver gets its turn.
+/// Number of rejected offers to one receiver after which the next receiver gets its turn. Deliveries in progress, whose
+/// offers are rejected too, are not included.
 const REJECTED_OFFERS_MAX: usize = 16;
 /// Pause of a delivery whose attempt could not be started or recorded.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// Reactor that makes the deliveries.
+/// Reactor that sends the webhooks.
 #[derive(Clone)]
 pub struct CallbackDispatcher {
     dispatch: Dispatch,

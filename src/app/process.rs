@@ -19,8 +19,9 @@ pub(super) fn ignore_file_size_signal() {
 /// Open files and connections besides those of clients: log, media, vendors, receivers.
 const RESERVED_FILES: u64 = 256;
 
-/// Minimum to serve any client: a service opens about forty files at its start, and more per worker thread.
+/// Minimum number of open files to serve any client. A service opens about forty at its start.
 const FILES_MIN: u64 = 64;
+/// Open files of each worker thread.
 const FILES_PER_WORKER: u64 = 4;
 
 /// Raises the limit of open files and connections to the hard limit; the soft limit is often 1,024.

@@ -1,7 +1,8 @@
 //! Suggestions for the name of a setting that does not exist.
 
-/// Number of suggested names, and of related names shown if none is similar.
+/// Maximum number of suggested names.
 const SUGGESTED_MAX: usize = 3;
+/// Maximum number of related names, which are shown if no name is similar.
 const RELATED_MAX: usize = 8;
 
 /// Points to the complete list, which is available even with invalid settings.

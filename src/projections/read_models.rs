@@ -149,6 +149,7 @@ impl Models {
                 }
             }
         }
+
         self.streams.add((&recorded.stream).into(), 1);
         self.position = recorded.position;
     }
@@ -186,7 +187,7 @@ pub struct ReadModels {
     changes: Arc<ChangeChannels>,
 }
 
-/// Wakes reactors. A receiver sees only the latest position.
+/// Channels that wake reactors. A receiver sees only the latest position.
 struct ChangeChannels {
     all: watch::Sender<Position>,
     tasks: watch::Sender<Position>,
@@ -261,13 +262,13 @@ impl ReadModels {
         self.changes.deliveries.subscribe()
     }
 
-    /// Returns a channel that changes whenever credentials may have lost what they permit.
+    /// Subscribes to changes after which credentials may permit less than before.
     #[must_use]
     pub fn access_changes(&self) -> watch::Receiver<Position> {
         self.changes.access.subscribe()
     }
 
-    /// Returns a task from memory or, if it ended long ago, folded from its stream.
+    /// Returns a task from memory or, if it ended long ago, by a replay of its stream.
     ///
     /// # Errors
     /// If the stream cannot be read.

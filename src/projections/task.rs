@@ -1,7 +1,7 @@
 //! Tasks: the unfinished ones for the poller, and recently finished ones for their owners.
 //!
-//! A finished task leaves memory after 10,000 later ones have finished; [`super::ReadModels::task`] then folds it from
-//! its stream. The [`index`] keeps a small entry of every task.
+//! A finished task leaves memory after 10,000 later ones have finished; [`super::ReadModels::task`] then replays its
+//! stream. The [`index`] keeps a small entry of every task.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -139,8 +139,8 @@ impl Tasks {
         self.by_id.get(&id)
     }
 
-    /// Returns the last possible position of a waiting task in its gateway's queue, from 1, as accounts take turns;
-    /// `None` if a vendor accepted it or it ended.
+    /// Returns the last possible position of a waiting task in its gateway's queue, from 1. Accounts take turns, so the
+    /// actual position may be better. `None` if a vendor has accepted the task or it has ended.
     #[must_use]
     pub fn queue_position(&self, id: TaskId) -> Option<usize> {
         let rank = self.ranks.get(&id).filter(|rank| self.waiting.contains(rank))?;
@@ -162,7 +162,7 @@ impl Tasks {
             }
         }
 
-        // Each of the others may have one turn more than this account had before.
+        // Before the turn of this task, each other account gets at most one turn more than this account.
         let others_ahead: usize = waiting_by_owner.values().map(|count| (*count).min(own_before + 1)).sum();
         Some(regular_ahead + others_ahead + own_before + 1)
     }
@@ -223,7 +223,8 @@ impl Tasks {
         counts
     }
 
-    /// Returns the number of streams of the built-in music engine, which no event names.
+    /// Returns the number of streams of the built-in music engine. Events do not name it, so `count_by_vendor` lacks
+    /// it.
     #[must_use]
     pub fn built_in_stream_count(&self) -> usize {
         let streams = self.unfinished(Gateway::Music);

@@ -79,7 +79,7 @@ impl From<JournalError> for ExportError {
 }
 
 impl ExportError {
-    /// Returns the error that HEAD contradicts the journal.
+    /// Returns the error for a HEAD that contradicts the journal.
     pub(crate) fn diverged(position: Position) -> Self {
         Self::UnverifiedHead(format!(
             "HEAD was signed for another history up to position {position}; run `mediary audit verify` for details"

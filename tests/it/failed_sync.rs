@@ -39,7 +39,7 @@ fn a_failed_sync_makes_the_log_read_only() {
     log.after_group();
     assert_eq!((log.head(), all(&log)), (Position(2), before.clone()));
     drop(log);
-    // The group reached the file all the same: it returns complete. No acknowledged write is lost.
+    // The group reached the file nevertheless, so it is complete. No acknowledged write is lost.
     let (log, _) = log_fixture.open();
     assert_eq!((&all(&log)[..2], log.head()), (&before[..], Position(4)));
 }

@@ -148,7 +148,7 @@ async fn an_estimate_uses_no_idempotency_key() {
     assert_eq!(response.header("idempotent-replayed"), None);
     assert!(response.json()["data"]["task_id"].is_string());
 
-    // But an invalid key is an error all the same
+    // But an invalid key is an error nevertheless
     send(&estimate, "two words").await.expect(400);
     app.stop().await;
 }

@@ -69,7 +69,8 @@ impl RepairCase {
         ranges
     }
 
-    /// Asserts the original content and journal bytes, and that the next start has nothing to report.
+    /// Starts and asserts that content and journal bytes are the original ones, and that the next start reports
+    /// nothing.
     fn healed(&self) -> OpenReport {
         let (log, report) = self.fixture.open();
         assert_eq!(all(&log), self.before);
@@ -83,7 +84,7 @@ impl RepairCase {
         report
     }
 
-    /// Like [`Case::healed`], with this many repaired records at one location.
+    /// Like [`RepairCase::healed`], with this many repaired records at one location.
     fn healed_records(&self, (segment, offset, _): &RecordRange, count: usize) {
         let report = self.healed();
         let [repaired] = report.repairs.as_slice() else { panic!("{report:?}") };

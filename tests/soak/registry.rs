@@ -9,8 +9,9 @@ use tokio::task::{JoinHandle, spawn_local};
 use crate::support::process::TOKEN;
 use crate::traffic::Traffic;
 
-/// Writers, each with its own publisher and nodes. The registry does not grow, so that memory is comparable.
+/// Number of writers, each with its own publisher and nodes.
 const WRITERS: usize = 4;
+/// Number of nodes. The registry does not grow, so that memory is comparable.
 const NODES: usize = 50;
 const WRITE_INTERVAL: Duration = Duration::from_millis(20);
 /// Every nth write is read back.

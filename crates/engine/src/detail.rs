@@ -16,8 +16,9 @@ use crate::resample::{EnlargedPlane, Enlarger, Kernel, reduce};
 
 /// Margin in source pixels of filters: two for edge following, sharpening and steepening, and one for each correction.
 const MARGIN: usize = 2;
-/// Margins in source pixels of texture: four for its coarsest band, and two for smoothing along known directions.
+/// Margin in source pixels of the coarsest band of texture.
 const TEXTURE_MARGIN: usize = 4;
+/// Margin in source pixels of smoothing along known directions.
 const COMBING_MARGIN: usize = 2;
 
 /// Data shared by all tiles of an enlargement.
@@ -187,8 +188,8 @@ impl<'a> Detailer<'a> {
         self.blend_texture(luma, &texture, part, &fields);
     }
 
-    /// Adds texture to a part of the luma. `fields` are the strength and the brightest channel above the luma. `part` is
-    /// in source pixels and may extend beyond the luma.
+    /// Adds texture to a part of the luma. `fields` are the strength and the brightest channel above the luma. `part`
+    /// is in source pixels and may extend beyond the luma.
     fn blend_texture(&self, luma: &mut Plane, texture: &Plane, part: Region, fields: &[EnlargedPlane; 2]) {
         let factor = self.factor() as isize;
         let [mut strength, mut brightest] = [0; 2].map(|_| vec![0.0; texture.width()]);

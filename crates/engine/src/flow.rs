@@ -120,8 +120,9 @@ fn turn_to_slopes(cosines: &mut [f32], sines: &mut [f32], shares: &mut [f32]) {
     }
 }
 
-/// Fixed-point unit of slopes, and its bits.
+/// Fixed-point unit of slopes.
 const UNIT: i32 = 1 << UNIT_BITS;
+/// Number of fractional bits of slopes.
 const UNIT_BITS: u32 = 8;
 
 /// Directions in a part of the enlarged picture, stored row by row for the pixels that have one.

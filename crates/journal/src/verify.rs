@@ -17,8 +17,9 @@ use crate::payload::PayloadDecoder;
 use crate::position::Position;
 use crate::scan::{self, JournalDamage, ScanEnd, ScanVisitor, ScannedRecord};
 
-/// Number and length of the pauses in which HEAD of a running service may catch up with its responses.
+/// Maximum number of pauses in which HEAD of a running service may catch up with its responses.
 const HEAD_RETRIES: u32 = 20;
+/// Length of such a pause.
 const HEAD_RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// A defect and its location.

@@ -6,10 +6,11 @@ use crate::domain::task::{RecordedVendor, TaskRecord, TaskStage, VendorKey, Vend
 use crate::domain::value::Timestamp;
 use crate::vendors::SubmissionRecovery;
 
-/// Kinds of steps: slow input servers do not delay submissions, nor do polls. Each vendor has lanes of its own for its
-/// submissions and polls.
+/// Lane of the steps that fetch inputs. Separate lanes keep slow input servers and polls from delaying submissions.
 pub(super) const INPUT_LANE: &str = "inputs";
+/// Lane of submissions; each vendor has its own.
 pub(super) const SUBMIT_LANE: &str = "submissions";
+/// Lane of polls; each vendor has its own.
 pub(super) const POLL_LANE: &str = "polls";
 /// Lane of tasks that no vendor may be called for now.
 pub(super) const OPEN_LANE: &str = "open tasks";

@@ -23,8 +23,9 @@ use crate::domain::value::InvalidValue;
 
 /// Maximum of `--limit`: these events are kept in memory.
 const NEWEST_MAX: u32 = 100_000;
-/// Positions that the first and the largest step of a search from the end covers.
+/// Positions that the first step of a search from the end covers.
 const WINDOW: u64 = 1000;
+/// Positions that the largest step of such a search covers.
 const WINDOW_MAX: u64 = SCANNED_MAX;
 
 /// Events whose names are looked up together. A data directory is read once for each time.

@@ -11,9 +11,11 @@ use super::text::{printable, printable_json, truncate};
 use crate::audit::record::canonical;
 use crate::pluralize::pluralize;
 
-/// Maximum characters of a value in a table, of a value in a change, and of a summary.
+/// Maximum characters of a value in a table.
 const VALUE_MAX: usize = 40;
+/// Maximum characters of a value in a change.
 const CHANGE_MAX: usize = 160;
+/// Maximum characters of a summary.
 const SUMMARY_MAX: usize = 100;
 /// Maximum characters of a name beside an id.
 const NAME_MAX: usize = 16;

@@ -102,8 +102,8 @@ pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRespo
     ApiResponse::ok(&ArchivedFilesView { files, bytes })
 }
 
-/// `GET /nodes/{nodeId}/versions/{version}/files/content`: a file of the archive. Text is sent as plain text whatever it
-/// is, so that no browser runs it.
+/// `GET /nodes/{nodeId}/versions/{version}/files/content`: a file of the archive. Any text is sent as plain text, so
+/// that no browser runs it.
 pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
     let path = query.required("path", |path| Ok(path.to_owned()));

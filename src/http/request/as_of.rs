@@ -54,7 +54,7 @@ fn task(record: &TaskRecord, status: TaskStatus, public_url: &str) -> Option<Val
     Some(state)
 }
 
-/// Renders the limit of a budget. What was used of it depends on the streams of tasks.
+/// Renders the limit of a budget, without its use, which depends on the streams of tasks.
 fn budget(models: &Models, subject: &BudgetSubject) -> Option<Value> {
     let limit = models.budgets.get(subject)?.limit;
     Some(json!({"credits": limit.credits, "period": limit.period.as_str()}))

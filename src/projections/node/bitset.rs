@@ -85,7 +85,7 @@ impl SlotSet {
         }
     }
 
-    /// Keeps only the slots that pass.
+    /// Keeps only the slots for which `predicate` returns `true`.
     pub fn retain(&mut self, mut predicate: impl FnMut(Slot) -> bool) {
         for (index, word) in self.words.iter_mut().enumerate() {
             for slot in slots_of_word(index, *word) {

@@ -1,7 +1,7 @@
 //! Sorted list in chunks: reading a page at any offset and moving an entry are fast for any length.
 //!
-//! Entries can be slots whose sort keys are stored with the nodes, so the caller of an insertion or removal passes the
-//! comparison with the entry.
+//! Entries can be slots whose sort keys are stored with the nodes. The caller of an insertion or removal therefore
+//! passes a comparison function.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -27,7 +27,7 @@ impl<T> Default for SortedList<T> {
     }
 }
 
-/// A list in the natural order of its entries.
+/// Methods of a list in the natural order of its entries.
 impl<T: Copy + Ord> SortedList<T> {
     /// Adds an entry if it is missing.
     pub fn insert_natural(&mut self, entry: T) {
@@ -73,7 +73,7 @@ impl<T: Copy + PartialEq> SortedList<T> {
         self.len
     }
 
-    /// Adds an entry; `compare` compares another entry with it.
+    /// Adds an entry. `compare` returns the order of another entry relative to it.
     pub fn insert(&mut self, entry: T, compare: impl Fn(T) -> Ordering) {
         self.len += 1;
         let (chunk_index, offset) = self.locate(compare);
@@ -93,8 +93,8 @@ impl<T: Copy + PartialEq> SortedList<T> {
         }
     }
 
-    /// Removes an entry; `compare` compares another entry with it, by the key with which it was inserted. Returns
-    /// `true` if it was present.
+    /// Removes an entry and returns `true` if it was present. `compare` returns the order of another entry relative to
+    /// it, by the key with which it was inserted.
     pub fn remove(&mut self, entry: T, compare: impl Fn(T) -> Ordering) -> bool {
         let (chunk_index, offset) = self.locate(compare);
         let Some(chunk) = self.chunks.get_mut(chunk_index).filter(|chunk| chunk.get(offset) == Some(&entry)) else {
@@ -108,7 +108,8 @@ impl<T: Copy + PartialEq> SortedList<T> {
         true
     }
 
-    /// Returns the chunk and the index in it of the first entry that is not before the compared one.
+    /// Returns the chunk of the first entry that is not before the compared one, and the index of that entry in the
+    /// chunk.
     fn locate(&self, compare: impl Fn(T) -> Ordering) -> (usize, usize) {
         let is_before = |entry: &T| compare(*entry).is_lt();
         let chunk_index = self.chunks.partition_point(|chunk| chunk.last().is_some_and(is_before));
@@ -138,7 +139,7 @@ impl<T: Copy + PartialEq> SortedList<T> {
         *self = Self::from_sorted(&merged);
     }
 
-    /// Keeps only the entries that pass.
+    /// Keeps only the entries for which `predicate` returns `true`.
     pub fn retain(&mut self, mut predicate: impl FnMut(T) -> bool) {
         let entries: Vec<T> = self.iter().filter(|entry| predicate(*entry)).collect();
         *self = Self::from_sorted(&entries);
@@ -187,6 +188,7 @@ impl SortedList<Slot> {
         if index >= count {
             return self.len;
         }
+
         if index < count / 2 {
             let (mut offset, mut remaining) = (0, index);
             for chunk in &self.chunks {

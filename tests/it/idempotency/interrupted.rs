@@ -120,7 +120,7 @@ async fn a_disconnected_client_can_fetch_the_response_later() {
     caller.write_all(request.as_bytes()).await.unwrap();
     door.until_reached().await;
 
-    // When the connection is reset, then the request is executed all the same
+    // When the connection is reset, then the request is executed nevertheless
     caller.set_zero_linger().unwrap();
     drop(caller);
     for _ in 0..10 {
@@ -166,7 +166,7 @@ fn requests(user: &str) -> Vec<(&'static str, String, Value, &'static str)> {
 
 #[actix_web::test]
 async fn a_crash_between_commit_and_response_does_not_repeat_the_command() {
-    // Given a service that dies once in every request after its commands
+    // Given a service that fails once in every request, after its commands are recorded
     let dies = Arc::new(AtomicBool::new(false));
     let armed = dies.clone();
     let environment = Environment::system().with_fail_point_handler(Arc::new(move |point, _| {

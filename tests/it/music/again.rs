@@ -30,7 +30,7 @@ async fn submit_with_key(app: &TestApp, user: &TestUser, key: &str, fields: &[(&
     form(request, fields).send().await.expect("an answer")
 }
 
-/// Lines of a music response, its task, and whether it is a replay.
+/// Reads the lines of a music response. Returns them with the task id, and `true` for a replay.
 async fn read_all(response: Response) -> (Vec<Value>, String, bool) {
     assert_eq!(response.status().as_u16(), 200);
     let replayed = response.headers().get("idempotent-replayed").is_some_and(|value| value == "true");
@@ -49,6 +49,7 @@ async fn problem(response: Response) -> Value {
     response.json().await.expect("JSON")
 }
 
+/// Counts the submitted tasks in the log.
 async fn events(app: &TestApp) -> usize {
     let events = app.get_as(app.admin_token(), "/admin/events?limit=1000&type=TaskSubmitted").await.expect(200).json();
     events["events"].as_array().map_or(0, Vec::len)
@@ -72,8 +73,8 @@ async fn a_repeated_form_replays_the_task_and_music_after_a_restart() {
     // And another form is rejected, and another user's key is independent
     let other = submit_with_key(&app, &alice, "k", &[("prompt", "a bright sting"), ("duration", "2")]).await;
     assert_eq!(read_problem(other).await, (422, "idempotency_key_reused".to_owned()));
-    let (_, bobs_body, replayed) = read_all(submit_with_key(&app, &bob, "k", &fields).await).await;
-    assert!(bobs_body != task && !replayed);
+    let (_, bobs_task, replayed) = read_all(submit_with_key(&app, &bob, "k", &fields).await).await;
+    assert!(bobs_task != task && !replayed);
 
     // And the same holds after a restart
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
@@ -125,6 +126,7 @@ async fn failures_and_rejections_are_replayed() {
     let mut listener = MusicListener::from_response(submit_with_key(&app, &alice, "k", &fields).await);
     assert!(listener.line().await.is_some());
     let task = listener.task.clone();
+
     app.post_as(&alice.token, &format!("/tasks/{task}/cancel"), json!({})).await.expect(200);
     let last = listener.collect().await.pop().expect("a last line");
     assert_eq!(last["code"], "cancelled");
@@ -144,14 +146,16 @@ async fn an_interrupted_stream_is_regenerated_as_the_same_task() {
         let request = client().request(Method::POST, process.url(GENERATE)).bearer_auth(TOKEN).header(KEY, "k");
         form(request, &fields).send()
     };
+
     let process = Process::start(dir.path());
     let mut cut_off = MusicListener::from_response(submit(&process).await.expect("an answer"));
     assert!(cut_off.line().await.is_some());
     let task = cut_off.task.clone();
     process.kill();
+
     let process = Process::start(dir.path());
-    let (lines, body, replayed) = read_all(submit(&process).await.expect("an answer")).await;
-    assert_eq!((&body, replayed), (&task, true));
+    let (lines, repeated_task, replayed) = read_all(submit(&process).await.expect("an answer")).await;
+    assert_eq!((&repeated_task, replayed), (&task, true));
     assert_eq!(lines[lines.len() - 1], json!({"type": "complete", "task_id": task}));
     let tasks = client().get(process.url("/tasks")).bearer_auth(TOKEN).send().await.expect("an answer");
     let tasks: Value = tasks.json().await.expect("JSON");
@@ -169,10 +173,12 @@ async fn vendor_music_is_not_stored_and_not_requested_twice() {
     let base = vendor.base();
     let app = TestApp::start_with(|settings| remote(settings, &base), Environment::system()).await;
     let alice = app.user("alice").await;
+
     let (_, task, _) = read_all(submit_with_key(&app, &alice, "k", &[("prompt", "calm")]).await).await;
     let problem = problem(submit_with_key(&app, &alice, "k", &[("prompt", "calm")]).await).await;
     assert_eq!((&problem["status"], &problem["error"]), (&json!(409), &json!("conflict")));
     assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(&task)), "{problem}");
+
     let (first, _, _) = read_all(submit_with_key(&app, &alice, "l", &[("prompt", "refused")]).await).await;
     let (repeated, _, replayed) = read_all(submit_with_key(&app, &alice, "l", &[("prompt", "refused")]).await).await;
     assert!(replayed && first == repeated && repeated[0]["code"] == "vendor_refused", "{repeated:?}");
@@ -188,9 +194,9 @@ async fn music_is_not_regenerated_by_another_source() {
     let fields = [("prompt", "a bright sting"), ("duration", "1")];
     let app = TestApp::start_with(|settings| remote(settings, &base), Environment::system()).await;
     let alice = app.user("alice").await;
-    let (_, vendor_body, _) = read_all(submit_with_key(&app, &alice, "vendor", &fields).await).await;
+    let (_, vendor_task, _) = read_all(submit_with_key(&app, &alice, "vendor", &fields).await).await;
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
-    let (_, engine_body, _) = read_all(submit_with_key(&app, &alice, "engine", &fields).await).await;
+    let (_, engine_task, _) = read_all(submit_with_key(&app, &alice, "engine", &fields).await).await;
 
     // When the first is requested again, then the request is rejected, and no other music is sent in its place
     let check = |problem: Value, task: &str, maker: &str| {
@@ -198,11 +204,11 @@ async fn music_is_not_regenerated_by_another_source() {
         let detail = problem["detail"].as_str().expect("a sentence");
         assert!(detail.contains(task) && detail.contains(maker), "{detail}");
     };
-    check(problem(submit_with_key(&app, &alice, "vendor", &fields).await).await, &vendor_body, "a vendor");
+    check(problem(submit_with_key(&app, &alice, "vendor", &fields).await).await, &vendor_task, "a vendor");
 
     // And the same holds for the second when the vendor is back
     let app = TestApp::start_in(app.stop().await, |settings| remote(settings, &base), Environment::system()).await;
-    check(problem(submit_with_key(&app, &alice, "engine", &fields).await).await, &engine_body, "the built-in engine");
+    check(problem(submit_with_key(&app, &alice, "engine", &fields).await).await, &engine_task, "the built-in engine");
     assert_eq!((vendor.record().requests.len(), events(&app).await), (1, 2));
     app.stop().await;
 }

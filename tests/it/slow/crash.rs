@@ -25,8 +25,9 @@ const WRITERS: usize = 64;
 const RECENT: u64 = 3;
 /// Interval in rounds at which all rounds are checked, and log and read models are read in every way.
 const WHOLE_EVERY: u64 = 50;
-/// Interval in rounds at which a round runs until a snapshot is taken, and at which a start uses none.
+/// Interval in rounds at which a round runs until a snapshot is taken.
 const SNAPSHOT_EVERY: u64 = 4;
+/// Interval in rounds at which a start uses no snapshot.
 const PLAIN_EVERY: u64 = 5;
 
 #[actix_web::test]

@@ -16,8 +16,8 @@
 //! | `/publishers/{publisherId}/tokens` | issue, revoke | masked; in the header and in the body of a publication |
 //! | `/publishers/{publisherId}/nodes` | create, with and without a version | all, and page by page with `Link` |
 //! | `…/nodes/{nodeId}`, `…/permissions` | change, delete | every field, in either case of the id |
-//! | `…/versions`, `…/{versionId}`, `…/upload`, `/uploads/{ticket}` | publish, revise, delete; links, good and bad
-//! archives | every field, the archive |
+//! | `…/versions`, `…/{versionId}` | publish, revise, delete | every field |
+//! | `…/upload`, `/uploads/{ticket}` | upload links; good and bad archives | the archive |
 //! | `/nodes`, `/nodes/search`, `/nodes/{nodeId}` | – | every filter, order and page, with and without the cache |
 //! | `/nodes/{nodeId}/versions`, `…/{version}`, `…/download`, `/versions` | – | by status, by node, page by page |
 //! | `…/{version}/files`, `…/files/content`, `…/diff` | – | the files of the archive |
@@ -54,9 +54,11 @@ use op::{ADMIN, JsonFields, ModelOp, ModelQuery, ModelStep};
 use people::ModelClients;
 use world::ModelWorld;
 
-/// Number of cases in the suite, commands of each before the kill (half as many follow), and lists requested.
+/// Number of cases in the suite.
 const CASES: u64 = 5;
+/// Maximum number of commands of a case before the kill; at most half as many follow.
 const STEPS: usize = 90;
+/// Number of lists that a case requests.
 const LISTS: usize = 25;
 /// Maximum number of shorter cases tried after a failure, unless `MODEL_SHRINKS` is set.
 const SHRINKS: u32 = 60;
@@ -88,10 +90,10 @@ const EXCUSED: [(&str, &str); 24] = [
     ("/admin/", "questions about the log, not the registry: checkpoint, events, history, as-of, diff, state"),
     ("/metrics", "of the service"),
 ];
-/// Administrators' paths that belong to the registry all the same.
+/// Exceptions: paths of administrators that belong to the registry.
 const ADMINISTERED: [&str; 3] = ["/admin/users", "/admin/publishers", "/admin/nodes"];
 
-/// Requests of all cases.
+/// Requested routes of all cases.
 type AskedRoutes = RefCell<BTreeSet<(Method, String)>>;
 
 fn number_in(name: &str) -> Option<u64> {

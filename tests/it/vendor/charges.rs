@@ -96,7 +96,7 @@ async fn a_cancelled_task_is_no_longer_polled() {
     let task = submit(&app, &user, UPSCALER, upscale("unwanted")).await;
     eventually("the vendor is polled", async || vendor.request_count(SimRequestKind::Poll) > 0).await;
 
-    // When it is cancelled, and the vendor completes it all the same, after a poll that was on its way has ended
+    // When it is cancelled, but the vendor completes it, after a poll in progress has ended
     let cancelled = app.post_as(&user.token, &format!("/tasks/{task}/cancel"), json!({})).await.expect(200).json();
     let other = submit(&app, &user, UPSCALER, upscale("wanted")).await;
     let before = vendor.request_count(SimRequestKind::Poll);

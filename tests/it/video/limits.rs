@@ -1,4 +1,4 @@
-//! Limits of the original interface, each at its edge and one beyond.
+//! Limits of the original interface, each tested at the limit and just beyond it.
 
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 use crate::piece::RATE;
 use crate::prompt::lexicon::Metre;
 
-/// Input of [`Clock::of`].
+/// Input of [`Clock::new`].
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     /// Length in seconds.

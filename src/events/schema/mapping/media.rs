@@ -20,9 +20,10 @@ use crate::events::schema::v2::{
     TaskEventV2, UpscalePrecisionV2, VendorV2, VideoJobV2, VideoWorkV2, WatermarkV2, WorkV2,
 };
 
-// A submission with an owner, and the start of one without a vendor, keep the shape of version 1. Submissions that only
-// the owner pays for keep the shapes of the time when nobody else could, and streams without files that of the time when
-// none were stored.
+// Events that an older shape can express are still stored in that shape:
+// - submissions with an owner and starts without a vendor in the shape of version 1,
+// - submissions that only the owner pays for in the shapes without `payers`,
+// - streams without files in the shape without `files`.
 stored_enum! {
     TaskEvent => TaskEventV2<'a> {
         VendorAccepted { reference },
@@ -81,8 +82,8 @@ stored_struct! {
     RecordedVendor => VendorV2<'a> { name, profile, profile_hash, price = price_thousandths }
 }
 
-// The upscale of an uploaded picture, without a reference and a seed, keeps the shape of version 1. Images and music
-// without a price keep the shapes of the time when none had one.
+// The upscale of an uploaded picture without a reference and a seed is stored in the shape of version 1; images and
+// music without a price are stored in the shapes without `credits`.
 stored! {
     TaskWork => WorkV2<'a> {
         (input parameters)
@@ -270,7 +271,7 @@ stored_struct! {
     MusicFile => MusicFileV2<'a> { digest, format, bytes }
 }
 
-// The stored variant says what is delivered, and whether a task has an owner.
+// The stored variant depends on the subject of the delivery, and on whether a task has an owner.
 stored_enum! {
     DeliveryEvent => DeliveryEventV1<'a> {
         EventRedeliveryRequested { delivery, webhook },

@@ -1,5 +1,5 @@
-//! Music streams. The reader pulls: each chunk is produced after the previous one was taken, so a slow reader costs no
-//! memory and a disconnect stops the work.
+//! Music streams. The reader pulls: a chunk is produced only after the previous one was read. A slow reader therefore
+//! uses no memory, and a disconnect stops the production.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -46,7 +46,7 @@ pub struct MusicOutcomeRecorder {
 }
 
 impl MusicOutcomeRecorder {
-    /// Creates the record of a task that is about to be submitted.
+    /// Creates the recorder of a task that is about to be submitted.
     pub fn new(services: &Services, task: TaskId, command_context: CommandContext) -> Self {
         let dispatch = services.dispatch.clone();
         let environment = services.environment.clone();
@@ -55,7 +55,7 @@ impl MusicOutcomeRecorder {
         Self { dispatch, environment, task, context: command_context, ended: false }
     }
 
-    /// Creates the record of a replayed stream.
+    /// Creates the recorder of a replayed stream, which records nothing.
     pub fn for_replay(services: &Services, task: TaskId) -> Self {
         let dispatch = services.dispatch.clone();
         let environment = services.environment.clone();
@@ -68,13 +68,13 @@ impl MusicOutcomeRecorder {
         self.context.as_ref().map(|context| CommandContext { at, ..context.clone() })
     }
 
-    /// Records the end. Returns `Failure::cancelled` if the task has ended already.
+    /// Records the end. Returns [`TaskFailure::cancelled`] if the task has ended already.
     async fn record_end(&mut self, command: TaskCommand) -> Result<(), TaskFailure> {
         self.ended = true;
         self.record_event(command).await
     }
 
-    /// Records an intermediate event. Returns `Failure::cancelled` if the task has ended already.
+    /// Records an intermediate event. Returns [`TaskFailure::cancelled`] if the task has ended already.
     async fn record_event(&self, command: TaskCommand) -> Result<(), TaskFailure> {
         let Some(command_context) = self.command_context() else { return Ok(()) };
         match self.dispatch.task(self.task, command, command_context).await {
@@ -107,7 +107,7 @@ impl Drop for MusicOutcomeRecorder {
     }
 }
 
-/// The other vendors of a stream, in case the first one does not take it.
+/// The other vendors of a stream, in case the first one does not accept it.
 pub struct MusicFailover {
     pool: MusicPool,
     job: MusicJob,
@@ -213,7 +213,7 @@ impl MusicFeed {
         }
     }
 
-    /// Lets another vendor play if the first one certainly did not take the job.
+    /// Continues with another vendor if the first one has certainly not accepted the job.
     pub fn with_failover(mut self, failover: MusicFailover) -> Self {
         self.failover = Some(failover);
         self
@@ -289,7 +289,7 @@ impl MusicFeed {
         }
     }
 
-    /// Continues with another vendor if the call certainly did not arrive, or ends the stream.
+    /// Continues with another vendor if the call has certainly not arrived; otherwise ends the stream.
     async fn move_or_fail(&mut self, interruption: MusicInterruption) {
         let Some(failover) = self.failover.as_mut().filter(|_| interruption.is_undelivered) else {
             return self.fail(interruption).await;
@@ -300,7 +300,7 @@ impl MusicFeed {
 
         let job = failover.job.clone();
         let start = vendor.start_command(self.recorder.task);
-        // Without the last command, which fails the task.
+        // Only the first command: the last one would fail the task.
         let undelivered = interruption.commands.into_iter().take(1);
         for command in undelivered.chain([start]) {
             if let Err(failure) = self.recorder.record_event(command).await {

@@ -17,8 +17,9 @@ use crate::projections::ReadModels;
 use crate::projections::task::index::EntryState;
 use crate::projections::task::{FailureView, TaskAt, cover_url, result_urls};
 
-/// Progress of a task whose inputs are stored, and of one that a vendor works on.
+/// Progress of a task whose inputs are stored.
 const PROGRESS_INPUTS_STORED: f64 = 0.05;
+/// Progress of a task that a vendor works on.
 const PROGRESS_RUNNING: f64 = 0.1;
 
 /// A task of any kind.

@@ -15,8 +15,9 @@ use crate::http::request::json_object::{FlattenedFields, JsonObject, JsonValue, 
 use crate::http::request::json_value::{Objects, WebhookUrl};
 use crate::media::input::PictureInput;
 
-/// Maximum number of images of `start-end2video` and `reference2video`, regardless of `video.max_images` (contract 7).
+/// Maximum number of images of `start-end2video`, regardless of `video.max_images` (contract 7).
 pub const START_END_IMAGES_MAX: usize = 2;
+/// Maximum number of images of `reference2video`, regardless of `video.max_images` (contract 7).
 pub const REFERENCE_IMAGES_MAX: usize = 7;
 /// Maximum number of images of `extend`: the end frame.
 const EXTEND_IMAGES_MAX: usize = 1;

@@ -8,8 +8,9 @@ use tempfile::TempDir;
 
 use crate::support::eventually::eventually_blocking;
 
-/// Size of the image in bytes: the service's reserve, and the data written before and between cuts.
+/// Size of the image in bytes without cuts: the service's reserve, and the data written before the first cut.
 const BYTES: u64 = 96 << 20;
+/// Additional size for each cut: the data written before the next one.
 const BYTES_A_CUT: u64 = 8 << 20;
 /// Maximum number of copies of the image; it is copied again if the kernel wrote to it during the copy.
 const COPIES: usize = 20;
@@ -49,7 +50,7 @@ impl SimulatedDisk {
         Ok(disk)
     }
 
-    /// Mount point.
+    /// Returns the mount point.
     pub fn root(&self) -> PathBuf {
         self.folder.path().join("root")
     }

@@ -46,8 +46,9 @@ pub struct SoundPlan<'a> {
 const ALONE: f32 = 0.8;
 /// Strength of the ducking of music: at a level of 0.1 the gain falls to less than half.
 const GIVES_WAY: f32 = 12.0;
-/// Attack and recovery time constants of the ducking in samples.
+/// Attack time constant of the ducking in samples.
 const GOES: f32 = RATE as f32 / 30.0;
+/// Recovery time constant of the ducking in samples.
 const COMES: f32 = RATE as f32 / 3.0;
 /// Length of fade-in and fade-out in samples.
 const FADE: usize = RATE / 12;
