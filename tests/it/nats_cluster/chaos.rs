@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `MEDIARY_CHAOS_S` | seconds of faults: 60, on PostgreSQL 30 |
 //! | `MEDIARY_CHAOS_INTERVAL_MS` | longest time between two faults: 3000; 30000 measures each fault alone |
+//! | `MEDIARY_CHAOS_PAUSE_S` | seconds that a node is paused, or its disk full: 8 |
 //! | `MEDIARY_CHAOS_SEED` | repeats the choices of a run that has printed it |
 //! | `MEDIARY_CHAOS_LOGS` | directory for the logs of the nodes; `MEDIARY_LOG__LEVEL` says how much they contain |
 //! | `MEDIARY_CHAOS_VENDOR` | how a submission with a lost answer is recovered: `search`, `key` or `nothing` |
@@ -21,7 +22,7 @@ use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
 use self::clients::{ChaosClient, Command, read_counters, read_latest_counters, submit_tasks};
-use self::faults::{Fault, FaultyParts};
+use self::faults::{DEFAULT_PAUSE, Fault, FaultyParts};
 use super::{NODES, NodeDirectories, get, post};
 use crate::support::eventually::{eventually_within, within};
 use crate::support::process::Process;
@@ -171,6 +172,7 @@ pub async fn survive_faults(cluster: NodeDirectories, default_duration: Duration
     let number = |name: &str| variable(name).map(|text| text.parse::<u64>().unwrap());
     let duration = number("MEDIARY_CHAOS_S").map_or(default_duration, Duration::from_secs);
     let interval = Duration::from_millis(number("MEDIARY_CHAOS_INTERVAL_MS").unwrap_or(3000));
+    let pause = number("MEDIARY_CHAOS_PAUSE_S").map_or(DEFAULT_PAUSE, Duration::from_secs);
     let any_seed = || u64::from_le_bytes(Environment::system().random_bytes());
     let seed = number("MEDIARY_CHAOS_SEED").unwrap_or_else(any_seed);
     println!("faults for {duration:?}: MEDIARY_CHAOS_SEED={seed}, {:?}", vendor_mode());
@@ -214,6 +216,7 @@ pub async fn survive_faults(cluster: NodeDirectories, default_duration: Duration
         logs: Arc::default(),
         world: world.clone(),
         interval,
+        pause,
     };
     parts.inject(duration, &mut rng).await;
     world.is_over.store(true, Ordering::SeqCst);

@@ -15,8 +15,8 @@ use crate::nats_cluster::{EngineServers, NODES, NodeDirectories};
 use crate::support::eventually::within;
 use crate::support::process::Process;
 
-/// Duration of a pause: more than the 3 s of silence after which a node counts as absent.
-const PAUSE: Duration = Duration::from_secs(8);
+/// Duration of a pause, if no other is asked for: more than the 3 s of silence after which a node counts as absent.
+pub const DEFAULT_PAUSE: Duration = Duration::from_secs(8);
 /// Duration of a cut: more than the 10 s after which a node refuses reads.
 const CUT: Duration = Duration::from_secs(14);
 /// Number of NATS servers.
@@ -55,6 +55,8 @@ pub struct FaultyParts {
     pub world: Arc<ChaosWorld>,
     /// Longest time between two faults.
     pub interval: Duration,
+    /// Duration of a pause and of a full disk.
+    pub pause: Duration,
 }
 
 impl FaultyParts {
@@ -112,7 +114,7 @@ impl FaultyParts {
             }
             _ => {
                 self.limit_files(node, Some(0));
-                sleep(PAUSE).await;
+                sleep(self.pause).await;
                 self.limit_files(node, None);
             }
         }
@@ -146,7 +148,7 @@ impl FaultyParts {
     async fn pause_node(self, node: usize) {
         let pid = self.nodes[node].lock().as_ref().expect("it runs").pid();
         kill_process(pid, Signal::STOP).expect("it can be paused");
-        sleep(PAUSE).await;
+        sleep(self.pause).await;
         kill_process(pid, Signal::CONT).expect("it can be continued");
     }
 
