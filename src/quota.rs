@@ -87,7 +87,7 @@ impl<K: Eq + Hash + Clone> DailyQuota<K> {
         Self(Arc::new(DailyQuotaInner { limit, clock, usage }))
     }
 
-    /// Returns the limit; `None` if there is none.
+    /// Returns the limit, if any.
     #[must_use]
     pub fn limit(&self) -> Option<u64> {
         Some(self.0.limit).filter(|limit| *limit > 0)

@@ -234,7 +234,9 @@ async fn load<D: Aggregate>(
         None => LoadedState { state: D::State::default(), version: Version(0) },
     };
 
-    let (log, stream, version) = (Arc::clone(&deps.log), stream.clone(), loaded.version);
+    let log = Arc::clone(&deps.log);
+    let stream = stream.clone();
+    let version = loaded.version;
     let read = tokio::task::spawn_blocking(move || log.read_stream(&stream, version));
     let history = read
         .await

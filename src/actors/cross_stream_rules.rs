@@ -36,7 +36,8 @@ impl<'m> CrossStreamRules<'m> {
     #[must_use]
     pub fn new(models: &'m ReadModels) -> Self {
         let position = models.read().position;
-        let (gaining_nodes, deleted) = (HashSet::new(), HashSet::new());
+        let gaining_nodes = HashSet::new();
+        let deleted = HashSet::new();
         Self { models, position, gaining_nodes, deleted, submitted_credits: HashMap::new() }
     }
 

@@ -196,7 +196,8 @@ impl ClusterNode {
     }
 
     fn duties(&self) -> Duties {
-        let (owner, sharing) = (self.presence.clone(), self.presence.clone());
+        let owner = self.presence.clone();
+        let sharing = self.presence.clone();
         Duties {
             of_owner: Duty::new(move || if owner.is_owner() { WorkShare::Everything } else { WorkShare::Nothing }),
             shared: Duty::new(move || sharing.work_share()),
@@ -226,7 +227,8 @@ impl ClusterNode {
 
     /// Returns a function that shows the cluster to operators.
     fn viewer(&self) -> ClusterViewer {
-        let (log, presence) = (Arc::clone(&self.log), self.presence.clone());
+        let log = Arc::clone(&self.log);
+        let presence = self.presence.clone();
         Arc::new(move || {
             let owner = presence.owner();
             let nodes = presence.nodes().into_iter().map(|node| view_of(node, owner)).collect();

@@ -30,7 +30,7 @@ pub struct MissingUploadKey {
     account: UserId,
 }
 
-/// Returns the stored key; `None` if there is none.
+/// Returns the stored key, if any.
 pub(super) fn read_upload_key(data: &DataDir) -> Result<Option<UploadKey>, StartError> {
     UploadKey::read(&key_path(data)).map_err(|error| StartError::part("upload links", &error))
 }

@@ -242,7 +242,7 @@ fn failed_vendor(part: &'static str, selection: &VendorSelection, error: &dyn Di
     StartError::part(part, &format!("{}: {error}", selection.name))
 }
 
-/// Returns the identity of a vendor, as it is recorded with each submission. The built-in engine has no profile.
+/// Returns the identity of a vendor that each submission records. The built-in engine has no profile.
 fn identity(selection: &VendorSelection, profile: Option<&Profile>) -> RecordedVendor {
     RecordedVendor {
         name: Text::from_recorded(selection.name.clone()),

@@ -31,7 +31,7 @@ pub struct SubjectDiff {
     pub change: SubjectChangeKind,
     /// Number of the subject's own events in between.
     pub events: u64,
-    /// Differences in the subject's state; empty if there are none.
+    /// Differences in the subject's state.
     pub changes: Vec<JsonDifference>,
 }
 

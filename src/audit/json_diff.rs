@@ -11,7 +11,7 @@ pub struct JsonDifference {
     /// Previous value; absent if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// New value; absent if there is none.
+    /// New value, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }

@@ -113,7 +113,8 @@ fn verify(settings: &Settings) -> Result<(), CliError> {
     let contents = connect_engine(&settings.cluster, log_id).and_then(|engine| verify_engine(&*engine));
     let EngineContents { groups, proposals, bytes, findings } = contents.map_err(CliError::VerificationIncomplete)?;
 
-    let (groups, proposals) = (pluralize(groups, "group"), pluralize(proposals, "proposed change"));
+    let groups = pluralize(groups, "group");
+    let proposals = pluralize(proposals, "proposed change");
     let counted = format!("log {log_id}: {groups} with {proposals}, {} MiB", bytes >> 20);
     let sound = "All groups can be read, and the nodes that sent them had the same log.".to_owned();
     let damage = findings.iter().map(|finding| format!("DAMAGED: {finding}"));

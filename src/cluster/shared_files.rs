@@ -43,7 +43,8 @@ pub fn share(data_dir: &Path, shared_dir: &Path, log_id: Uuid) -> Result<(), Sha
         check_owner(shared_dir, log_id)?;
     }
     for tree in SHARED_TREES {
-        let (own, shared) = (data_dir.join(tree), shared_dir.join(tree));
+        let own = data_dir.join(tree);
+        let shared = shared_dir.join(tree);
         if own.is_symlink() || !own.exists() {
             continue;
         }
@@ -76,7 +77,8 @@ pub fn link(data_dir: &Path, shared_dir: &Path, log_id: Uuid) -> Result<(), Shar
     check_owner(shared_dir, log_id)?;
     let shared_dir = shared_dir.canonicalize().map_err(file_error(shared_dir))?;
     for tree in SHARED_TREES {
-        let (own, shared) = (data_dir.join(tree), shared_dir.join(tree));
+        let own = data_dir.join(tree);
+        let shared = shared_dir.join(tree);
         create_durably(&shared).map_err(file_error(&shared))?;
         if own.is_symlink() {
             check_link(own, shared)?;

@@ -110,7 +110,7 @@ impl BudgetPeriod {
     }
 }
 
-/// A budget as it was set.
+/// A budget with its limit and period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetLimit {
     /// Credits of each period.
@@ -126,7 +126,7 @@ impl BudgetLimit {
 /// State of the budget of a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Budget {
-    /// The limit; `None` if there is none.
+    /// The limit, if any.
     pub limit: Option<BudgetLimit>,
 }
 

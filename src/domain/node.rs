@@ -114,7 +114,7 @@ pub enum Node {
 }
 
 impl NodeProfile {
-    /// Returns the display name, or the id if there is none (contract 4).
+    /// Returns the display name, or the id without one (contract 4).
     #[must_use]
     pub fn display_name(&self) -> &str {
         self.fields.name.as_ref().map(Text::as_str).filter(|name| !name.is_empty()).unwrap_or(self.id.as_str())

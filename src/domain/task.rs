@@ -36,7 +36,7 @@ pub struct Submission {
     pub owner: Option<UserId>,
     pub work: TaskWork,
     pub webhook: Option<CallbackUrl>,
-    /// Payers besides the owner; `None` if there are none.
+    /// Payers besides the owner, if any.
     pub payers: Option<Box<Payers>>,
 }
 
@@ -52,7 +52,7 @@ pub struct Payers {
 }
 
 impl Payers {
-    /// Returns the payers as a submission contains them; `None` if there are none.
+    /// Returns the payers as a submission contains them, if any.
     #[must_use]
     pub fn into_option(self) -> Option<Box<Self>> {
         (self != Self::default()).then(|| Box::new(self))

@@ -301,7 +301,7 @@ impl Link {
         Self(text.into())
     }
 
-    /// Returns the URL; empty if there is none.
+    /// Returns the URL, or an empty text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -114,7 +114,8 @@ impl ApiEndpoint {
 
     /// Handles a request. A panic in the handler becomes a 500 and leaves the connection open.
     pub fn serve(self: Rc<Self>, routed: RoutedRequest, payload: Payload) -> LocalBoxFuture<'static, HttpResponse> {
-        let (request, shared) = (routed.request.clone(), routed.shared.clone());
+        let request = routed.request.clone();
+        let shared = routed.shared.clone();
         request.extensions_mut().insert(MatchedRoute(self.path));
         let meter = shared.services.metrics.start_request(static_method_name(request.method()), self.path);
 

@@ -345,7 +345,7 @@ impl UploadedFiles {
 
         for file in selected {
             let _guard = self.directory_guard.lock();
-            // An upload may have replaced it meanwhile.
+            // An upload may have replaced it since.
             if self.files.lock().get(&file.id) != Some(&file) {
                 continue;
             }

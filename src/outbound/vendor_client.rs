@@ -156,7 +156,7 @@ impl VendorClient {
         Ok(to_vendor_response(response, at))
     }
 
-    /// Returns the request as it is sent: the first line and the headers. Credentials are in it, except the key in a
+    /// Returns the first line and the headers of the request. Credentials are in it, except the key in a
     /// header, which is masked.
     #[must_use]
     pub fn describe(&self, request: &VendorRequest) -> Vec<String> {

@@ -29,7 +29,7 @@ impl KeyFiles {
         Self { root }
     }
 
-    /// Reads the secret of a user; `None` if there is none.
+    /// Reads the secret of a user, if any.
     ///
     /// # Errors
     /// If the file exists and cannot be read, or is damaged.
@@ -107,7 +107,8 @@ impl KeyFiles {
 
     /// Returns the drafts that a crash left beside the key.
     fn drafts(&self, user: UserId) -> Vec<PathBuf> {
-        let (path, mark) = (self.path(user), self.mark_path(user));
+        let path = self.path(user);
+        let mark = self.mark_path(user);
         let is_draft = |other: &PathBuf| *other != path && *other != mark && other.file_stem() == path.file_name();
         let entries = path.parent().and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten();
         entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_draft).collect()

@@ -43,7 +43,7 @@ pub struct BudgetExceeded {
     pub used: BudgetUse,
     /// Price of the submission.
     pub credits: u64,
-    /// Start of the next period; `None` if there is none.
+    /// Start of the next period, if any.
     pub resets_at: Option<Timestamp>,
 }
 
@@ -140,7 +140,7 @@ impl BudgetAccount {
         self.used_by_period.get(&self.limit.period.start(at)).copied().unwrap_or_default()
     }
 
-    /// Returns the start of the period after `at`; `None` if there is none.
+    /// Returns the start of the period after `at`, if any.
     #[must_use]
     pub fn resets_at(&self, at: Timestamp) -> Option<Timestamp> {
         self.limit.period.end(at)

@@ -403,13 +403,13 @@ async fn a_position_that_is_not_reached_or_not_valid_is_refused() {
     let behind = read("1000000000").await.expect(503);
     assert_eq!((behind.json()["error"].clone(), behind.header("retry-after")), (json!("behind"), Some("1")));
 
-    // What is no position is told with its value
+    // An invalid position is rejected with its value
     for invalid in ["-1", "1.5", "Latest", "99999999999999999999"] {
         let response = read(invalid).await.expect(400);
         assert!(response.text().contains(invalid), "{}", response.text());
     }
 
-    // Probes are answered anyway, and without the engine nobody is told the latest state
+    // Probes are answered anyway, and without the engine nothing answers at the latest position
     node.send(node.request(Method::GET, "/health").header("x-log-position", "1000000000")).await.expect(200);
     cluster.engine.set_reachable(false);
     assert_eq!(read("latest").await.expect(503).json()["error"], "behind");
@@ -453,7 +453,7 @@ async fn a_node_whose_log_differs_from_that_of_most_others_stops() {
         cluster.engine.announce(beat.to_string().as_bytes());
     };
 
-    // When one other node has another log, then nobody knows which is right, and operators see it
+    // When one other node has another log, then no majority says which is right, and operators see the difference
     eventually("the difference is shown", async || {
         tell_another_log(1);
         (gauge("nodes").await, gauge("nodes_differing").await) == (Some(2.0), Some(1.0))
@@ -619,7 +619,7 @@ async fn verify_reads_the_engine_and_tells_what_is_wrong() {
     engine.store(of_other(1).encode().unwrap());
     engine.store(of_other(2).encode().unwrap());
 
-    // Then both are told
+    // Then both are reported
     let findings = verify_engine(&engine).unwrap().findings;
     assert_eq!(findings.len(), 2, "{findings:?}");
     assert!(findings[0].starts_with(&format!("group {} cannot be read", last + 1)), "{findings:?}");

@@ -257,7 +257,7 @@ pub fn survive_faults<S: TestedServers>(name: &str, fault: impl Fn(&mut S, Uuid,
     assert!(pauses.iter().all(|pause| *pause <= PAUSE_MAX), "{pauses:?}");
 }
 
-/// Appends to an own stream until told to stop. Returns the longest time between two accepted appends.
+/// Appends to a stream of its own until it is stopped. Returns the longest time between two accepted appends.
 fn append_until(stopped: &AtomicBool, node: &SharedLogNode, number: u64, accepted: &AtomicU64) -> Duration {
     let mut longest = Duration::ZERO;
     let mut last_at = Instant::now();

@@ -273,7 +273,7 @@ async fn anonymous_tasks_are_limited_together_and_one_address_has_half() {
 
 #[actix_web::test]
 async fn bytes_of_a_day_are_limited_per_account() {
-    // Given a limit with room for two of these submissions
+    // Given a limit that allows two of these submissions
     let submission = json!({"image": base64_png(64, 64)});
     let size = submission.to_string().len() as u64;
     let change = move |settings: &mut Settings| settings.limits.bytes_per_day = 2 * size;
@@ -302,7 +302,7 @@ async fn bytes_of_a_day_are_limited_per_account() {
 
 #[actix_web::test]
 async fn archives_count_towards_the_daily_bytes_of_the_token_owner() {
-    // Given a limit with room for one archive, and a publisher with two versions
+    // Given a limit that allows one archive, and a publisher with two versions
     let archive = valid_archive();
     let size = archive.len() as u64;
     let change = move |settings: &mut Settings| settings.limits.bytes_per_day = size + size / 2;

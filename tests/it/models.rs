@@ -82,7 +82,7 @@ async fn estimate(app: &TestApp, user: &TestUser, path: &str, body: Value) -> Va
 
 #[actix_web::test]
 async fn an_estimate_has_the_price_of_the_submission_and_does_nothing() {
-    // Given prices, and quotas that leave room for nothing
+    // Given prices, and quotas that are used up
     let dir = tempfile::tempdir().expect("a directory");
     let prices = include_str!("../../data/pricing.toml")
         .replace("image-upscaler = 0", "image-upscaler = 7")

@@ -199,7 +199,7 @@ pub async fn become_a_cluster_and_a_service_again(cluster: &NodeDirectories) -> 
         eventually("three nodes are present", three_nodes).await;
     }
 
-    // And what one is told, the others know
+    // And a report to one node reaches the others
     for (index, node) in nodes.iter().enumerate() {
         let id = format!("acme-{index}");
         let created = post(node, "/publishers", json!({"id": id})).await;

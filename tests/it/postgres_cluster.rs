@@ -14,7 +14,7 @@ async fn a_service_becomes_a_cluster_on_postgres_and_a_service_again() {
 
     // And neither logs nor commands have printed the password of the URL
     assert!(printed.iter().all(|text| !text.contains(PASSWORD)), "{printed:?}");
-    // A single server without a standby is told
+    // A single server without a standby is reported
     assert!(printed.iter().any(|text| text.contains("no synchronous standby")), "{printed:?}");
 }
 

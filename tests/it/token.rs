@@ -153,7 +153,7 @@ async fn app_at_noon() -> (TestApp, Environment) {
     (TestApp::start_with(|_| {}, environment.clone()).await, environment)
 }
 
-/// Time `seconds` after [`NOON`], as it is written in JSON.
+/// Time `seconds` after [`NOON`], formatted as in JSON.
 fn after_noon(seconds: u64) -> String {
     Timestamp::parse(NOON).unwrap().saturating_add(Duration::from_secs(seconds)).to_string()
 }

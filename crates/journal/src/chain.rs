@@ -69,7 +69,7 @@ pub enum HeadError {
     Foreign,
 }
 
-/// Reads the signing key; `None` if there is none.
+/// Reads the signing key, if any.
 ///
 /// # Errors
 /// If the file cannot be read, or does not hold a key.

@@ -10,7 +10,7 @@ pub trait Environment: Send + Sync + 'static {
     /// Creates the secret seed of a new log's signing key. Must come from a cryptographic random number generator.
     fn new_key_seed(&self) -> [u8; 32];
 
-    /// Checks that the disk has room for `bytes` more, for `purpose`.
+    /// Checks that the disk has space for `bytes` more, for `purpose`.
     ///
     /// # Errors
     /// Returns the message for the operator if it has not.

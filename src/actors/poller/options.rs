@@ -68,7 +68,8 @@ impl PollerOptions {
     /// Returns the options of a gateway whose tasks have this deadline.
     #[must_use]
     pub const fn new(gateway: Gateway, deadline: Duration) -> Self {
-        let (deadline_off_peak, submission_rest) = (Self::OFF_PEAK_DEADLINE, Duration::ZERO);
+        let deadline_off_peak = Self::OFF_PEAK_DEADLINE;
+        let submission_rest = Duration::ZERO;
         Self { gateway, deadline, deadline_off_peak, submission_rest }
     }
 

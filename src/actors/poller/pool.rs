@@ -356,7 +356,7 @@ impl VendorPool {
     }
 }
 
-/// Returns the index that `random`, from 0 to 1, selects among items with these weights; 0 if there are none.
+/// Returns the index that `random`, from 0 to 1, selects among items with these weights; 0 for no items.
 pub(in crate::actors) fn pick_by_weight(weights: &[u32], random: f64) -> usize {
     let weight = |weight: &u32| f64::from((*weight).max(1));
     let mut target = random.clamp(0.0, 1.0) * weights.iter().map(weight).sum::<f64>();

@@ -320,7 +320,7 @@ mod tests {
         // When the queue is searched
         let due = queue.due(&mut TaskTurns::default(), &mut worker_slots, || 0.0);
 
-        // Then the first task is told why it waits, and the second does not overtake it
+        // Then the first task shows why it waits, and the second does not overtake it
         assert_eq!(due.len(), 1);
         assert_eq!(due[0].id.0.as_u128(), 1);
         assert!(matches!(due[0].choice, DueVendor::Blocked(_)));

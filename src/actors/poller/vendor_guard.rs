@@ -45,7 +45,7 @@ impl VendorState {
         &self.description
     }
 
-    /// Returns the state of the circuit breaker; always closed if there is none.
+    /// Returns the state of the circuit breaker; a vendor without one is always closed.
     #[must_use]
     pub fn circuit(&self) -> CircuitState {
         self.breaker.as_ref().map_or(CircuitState::Closed, |breaker| breaker.lock().circuit(self.environment.now()))

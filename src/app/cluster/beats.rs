@@ -69,7 +69,7 @@ pub(super) struct BeatSource {
     pub url: String,
     pub environment: Environment,
     pub hints: Arc<OnceLock<HintExchange>>,
-    /// Number of the last report of a task that the other nodes were told.
+    /// Number of the last report of a task that was sent to the other nodes.
     pub told_until: u64,
 }
 
@@ -120,7 +120,8 @@ pub(super) struct BeatListener {
 
 impl BeatListener {
     pub fn listen_until(mut self, stop_requested: &Arc<AtomicBool>) -> impl FnOnce() + Send + use<> {
-        let (stop_requested, engine) = (Arc::clone(stop_requested), Arc::clone(&self.engine));
+        let stop_requested = Arc::clone(stop_requested);
+        let engine = Arc::clone(&self.engine);
         move || {
             while !stop_requested.load(Ordering::Acquire) {
                 engine.listen(&mut |message| {

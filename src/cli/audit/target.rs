@@ -109,7 +109,7 @@ impl ServiceClient {
         &self.api
     }
 
-    /// Sends a query. A 400 is wrong usage, as it is for a data directory.
+    /// Sends a query. A 400 counts as wrong usage, like a bad query of a data directory.
     pub(super) fn get(&self, path: &str) -> Result<Value, CliError> {
         let reply = app::block_on(self.api.get(path)).map_err(|failure| self.unreachable_error(&failure))?;
         if reply.status == 200 { Ok(reply.json()) } else { Err(self.response_error(&reply, path)) }

@@ -13,7 +13,9 @@ pub(super) fn page() -> String {
     let mut table = "| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n".to_owned();
     for family in families(&scrape()) {
         let labels: Vec<_> = family.labels.iter().map(|label| format!("`{label}`")).collect();
-        let (name, kind, help) = (family.name, family.kind, cell(&family.help));
+        let name = family.name;
+        let kind = family.kind;
+        let help = cell(&family.help);
         let _ = writeln!(table, "| `{name}` | {kind} | {} | {help} |", labels.join(", "));
     }
     TEMPLATE.replace("{{metrics}}\n", &table)
@@ -35,7 +37,8 @@ fn families(scrape: &str) -> Vec<MetricFamily> {
         let words: Vec<_> = line.splitn(4, ' ').collect();
         match (words.as_slice(), families.last_mut()) {
             (["#", "HELP", name, help], _) => {
-                let (name, help) = ((*name).to_owned(), (*help).to_owned());
+                let name = (*name).to_owned();
+                let help = (*help).to_owned();
                 families.push(MetricFamily { name, help, kind: String::new(), labels: Vec::new() });
                 has_sample = false;
             }

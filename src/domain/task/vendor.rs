@@ -83,7 +83,8 @@ impl VendorPrice {
 
 impl fmt::Display for VendorPrice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, fraction) = (self.0 / 1000, self.0 % 1000);
+        let whole = self.0 / 1000;
+        let fraction = self.0 % 1000;
         if fraction == 0 {
             return write!(f, "{whole}");
         }

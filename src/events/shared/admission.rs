@@ -192,7 +192,8 @@ impl<'v> AdmissionBatch<'v> {
         index: usize,
     ) -> Result<Result<EncodedCommit, AppendRejection>, AdmissionError> {
         let admitted = place(&entry.commit, state.head(), index)?;
-        let (first, last) = (&admitted.commit[0], &admitted.commit[admitted.commit.len() - 1]);
+        let first = &admitted.commit[0];
+        let last = &admitted.commit[admitted.commit.len() - 1];
         let actual = match self.overlay.get(&last.stream) {
             Some(version) => *version,
             None => self.versions.version(&last.stream, version_before(first))?,

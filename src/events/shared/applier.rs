@@ -178,7 +178,7 @@ impl GroupApplier {
             return Err(LogFailure::Diverged { reason });
         }
         if batch.is_last {
-            // First, so that nobody takes the node for one that has caught up.
+            // First, so that the node does not seem to have caught up.
             self.progress.stop(LogFailure::Closed);
         }
         self.progress.advance(self.sequence, self.head, engine_end, batch.decisions);
@@ -243,7 +243,7 @@ impl GroupApplier {
         };
         let placed = admission::place(&entry.commit, self.head.position, index)?;
         if placed.payload != *recorded {
-            // Nobody waits for a group of an earlier run, so the rule does not matter.
+            // No request waits for a group of an earlier run, so the rule does not matter.
             return Ok((Err(AppendRejection::Overtaken { tag: "the journal".to_owned() }), false));
         }
         self.unmet.advance(self.head.position)?;

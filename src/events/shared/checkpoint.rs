@@ -49,7 +49,7 @@ impl EngineCheckpoint {
         Self { sequence: 0, head, sessions: Sessions::default() }
     }
 
-    /// Reads the checkpoint of a log; `None` if there is none.
+    /// Reads the checkpoint of a log, if any.
     ///
     /// # Errors
     /// If the file cannot be read, or belongs to another log.

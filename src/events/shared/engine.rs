@@ -85,7 +85,7 @@ pub trait Engine: Send + Sync + 'static {
     /// If the engine must not be used any more.
     fn follow(&self, after: u64, each: &mut dyn FnMut(EngineSignal) -> ControlFlow<()>) -> Result<(), EngineFault>;
 
-    /// The sequence of the last group stored before the call; 0 if there is none.
+    /// The sequence of the last group stored before the call, or 0 without one.
     ///
     /// # Errors
     /// If the engine does not respond.

@@ -139,7 +139,8 @@ impl Engine for NatsEngine {
     }
 
     fn announce(&self, message: &[u8]) {
-        let (stream, message) = (self.stream.clone(), message.to_vec());
+        let stream = self.stream.clone();
+        let message = message.to_vec();
         self.thread.spawn(announcements::announce(stream, message.into()));
     }
 

@@ -114,7 +114,8 @@ impl PostgresEngine {
 
 impl Engine for PostgresEngine {
     fn send(&self, group: &[u8]) -> SendResult {
-        let (store, group) = (self.store.clone(), group.to_vec());
+        let store = self.store.clone();
+        let group = group.to_vec();
         let sent = self.thread.run(async move { store.send(&group).await });
         sent.unwrap_or_else(|| SendResult::Unknown { reason: CLIENT_ENDED.to_owned() })
     }

@@ -44,7 +44,7 @@ struct PendingGroup {
     decision: Option<GroupDecision>,
 }
 
-/// Stops the node when a thread of the log ends, also by a panic: nobody would notice otherwise.
+/// Stops the node when a thread of the log ends, also by a panic: requests would wait for it without an error.
 pub struct StopOnExit(pub Arc<NodeProgress>);
 
 impl Drop for StopOnExit {

@@ -116,7 +116,8 @@ impl SharedLog {
             doing: "start a thread of the shared log".to_owned(),
             reason: error.to_string(),
         };
-        let (engine, progress) = (Arc::clone(&self.engine), Arc::clone(&self.progress));
+        let engine = Arc::clone(&self.engine);
+        let progress = Arc::clone(&self.progress);
         let follow = move || {
             let _stop = StopOnExit(Arc::clone(&progress));
             follow(&*engine, &progress, sequence, &sender);

@@ -171,7 +171,7 @@ impl SledLog {
         self.writer.lock().journal.sync_count()
     }
 
-    /// Time that the disk has spent on the current group or HEAD; zero if there is none. Never blocks.
+    /// Time that the disk has spent on the current group or HEAD, or zero while it is idle. Never blocks.
     #[must_use]
     pub fn sync_pending(&self) -> Duration {
         self.shared.disk.pending()
@@ -391,7 +391,8 @@ impl LogWriter {
 
     fn write_encoded(&mut self, commits: &[EncodedCommit], shared: &SharedLogState) -> Result<(), LogFailure> {
         for EncodedCommit { commit, payload } in commits {
-            let (head, first) = (self.journal.staged_head(), commit[0].position);
+            let head = self.journal.staged_head();
+            let first = commit[0].position;
             if first.0 != head.0 + 1 {
                 let reason = format!("the commit at {first} does not follow {head}");
                 return Err(LogFailure::Storage { doing: "stage a commit".to_owned(), reason });

@@ -232,7 +232,7 @@ impl SharedLogState {
         let mut reader: JournalReader = self.journal.read(Position(0), head).map_err(reported)?;
         contents.add_all(&mut reader).map_err(reported)?;
 
-        // The records that were appended meanwhile are few.
+        // Few records were appended in between.
         let mut index = self.index.write();
         contents.add_all(&mut reader.with_end(index.head)).map_err(reported)?;
         index.recent = contents.places;

@@ -30,7 +30,7 @@ pub struct BudgetView {
     spent: u64,
     /// Credits of unfinished tasks that were submitted in this period.
     held: u64,
-    /// Start of the next period; absent if there is none.
+    /// Start of the next period, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     resets_at: Option<String>,
 }

@@ -539,7 +539,7 @@ mod tests {
         drop(picture);
         assert_eq!(budget.held_bytes(), [0; 3]);
 
-        // And without room for them it is not read
+        // And without enough of it the file is not read
         let mut others = budget.charge(BodyLimit::Images, account);
         others.grow(192 << 20).unwrap();
         assert!(matches!(files.read_picture(&url), Err(UploadReadError::Busy)));

@@ -134,7 +134,7 @@ impl<'m> PublisherView<'m> {
     }
 }
 
-/// Returns the name, or the id if there is none.
+/// Returns the name, or the id without one.
 #[must_use]
 pub fn display_name(profile: &PublisherProfile) -> &str {
     let name = profile.fields.name.as_ref().map(Text::as_str).filter(|name| !name.is_empty());

@@ -36,7 +36,7 @@ pub struct LogProbe {
     /// Position up to which the end of the journal is signed.
     pub signed: u64,
     pub verification: VerificationView,
-    /// Time that the current commit has been waiting for the disk; zero if there is none.
+    /// Time that the current commit has been waiting for the disk, or zero.
     pub sync_pending: Duration,
     /// The cluster as this node sees it.
     pub cluster: Option<ClusterView>,

@@ -175,7 +175,8 @@ pub async fn list_deliveries(call: WebhookCall) -> Result<ApiResponse, Problem> 
         request.paginate(newest_first.into_iter()).map(RegistryNotification::clone)
     };
 
-    let (total, total_pages) = (page.total, page.total_pages());
+    let total = page.total;
+    let total_pages = page.total_pages();
     ApiResponse::ok(&DeliveryPage {
         deliveries: event_delivery_views(services, webhook, page.entries).await?,
         limit: request.limit,

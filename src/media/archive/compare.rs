@@ -36,7 +36,7 @@ pub enum ArchivePatch {
     TooLarge,
 }
 
-/// Content of a file as far as it is compared.
+/// The part of a file that is compared.
 enum ComparedContent {
     Bytes(Vec<u8>),
     TooLarge,

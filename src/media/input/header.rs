@@ -125,7 +125,7 @@ fn u32_be(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// Returns the size of the colour table described by this byte, or 0 if there is none.
+/// Returns the size of the colour table described by this byte, or 0 without one.
 const fn colour_table_bytes(packed: u8) -> usize {
     if packed & 0x80 == 0 { 0 } else { 3 << ((packed & 7) + 1) }
 }

@@ -70,7 +70,7 @@ impl Nodes {
         }
     }
 
-    /// Returns the first difference in data folded from the log; `None` if there is none.
+    /// Returns the first difference in data folded from the log, if any.
     #[must_use]
     pub fn first_difference(&self, other: &Self) -> Option<String> {
         let pairs = self.entries.iter().zip(&other.entries).zip(self.keys.iter().zip(&other.keys));

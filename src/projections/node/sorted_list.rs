@@ -190,7 +190,8 @@ impl SortedList<Slot> {
         }
 
         if index < count / 2 {
-            let (mut offset, mut remaining) = (0, index);
+            let mut offset = 0;
+            let mut remaining = index;
             for chunk in &self.chunks {
                 let matching = set.count_of(chunk);
                 if remaining < matching {
@@ -202,7 +203,8 @@ impl SortedList<Slot> {
             return offset;
         }
 
-        let (mut offset, mut from_end) = (self.len, count - index);
+        let mut offset = self.len;
+        let mut from_end = count - index;
         for chunk in self.chunks.iter().rev() {
             let matching = set.count_of(chunk);
             offset -= chunk.len();

@@ -211,7 +211,7 @@ pub fn effective_status(node: &NodeProfile, publisher_banned: bool) -> (NodeStat
     (node.status, node.status_detail.as_ref().map(Text::as_str))
 }
 
-/// Returns the display name, or the id if there is none.
+/// Returns the display name, or the id without one.
 #[must_use]
 pub fn publisher_name(profile: &PublisherProfile) -> &str {
     let name = profile.fields.name.as_ref().map(Text::as_str).filter(|name| !name.is_empty());

@@ -45,7 +45,7 @@ impl SnapshotChunk {
 }
 
 impl OpenedSnapshot {
-    /// Opens the snapshot; `None` if there is none.
+    /// Opens the snapshot, if any.
     ///
     /// # Errors
     /// If the snapshot cannot be used.

@@ -42,9 +42,9 @@ pub struct TaskIndexEntry {
     ended_at: Timestamp,
     /// Number of its owner.
     owner: u32,
-    /// Number of its payers; 0 is none.
+    /// Number of its payers; 0 without any.
     payers: u32,
-    /// Number of its vendor; 0 is none.
+    /// Number of its vendor; 0 without one.
     vendor: u32,
     /// Marks of its files; 0 is unused.
     files: [FileMark; ENTRY_MARKS],

@@ -32,7 +32,7 @@ pub struct GaugeReadings {
     pub storage: StateGauge,
     /// `true` if the service is ready.
     pub is_ready: bool,
-    /// Age of the journal sync in progress; zero if there is none.
+    /// Age of the journal sync in progress, or zero without one.
     pub sync_pending: Duration,
     /// Free bytes on the disk.
     pub free_bytes: Option<u64>,

@@ -59,7 +59,7 @@ impl MusicVendor for LocalMusic {
             async move {
                 let permit = permits.acquire(account, 1).await;
 
-                // The thread returns the permit, because it continues if the stream is dropped meanwhile.
+                // The thread returns the permit, because it runs on after the stream is dropped.
                 let rendered = spawn_blocking(move || (stage.next(), permit)).await;
                 let (next, _permit) = rendered.map_err(|error| failed_error(&error.to_string()))?;
                 next

@@ -476,7 +476,7 @@ impl Profile {
         text.or_else(usual).map(|text| shorten(&text, mask))
     }
 
-    /// Returns the results that a response names; `None` if there is none, or one of a wrong type.
+    /// Returns the results that a response names. `None` when one is missing or has a wrong type.
     fn parse_items(
         &self,
         results: &ResultsFile,

@@ -122,7 +122,7 @@ pub(super) fn uploaded(value: &Value) -> Result<Value, Error> {
     })
 }
 
-/// Converts a picture, or every picture in a list or table. Other values stay as they are.
+/// Converts a picture, or every picture in a list or table. Other values are returned unchanged.
 fn map_pictures(value: &Value, convert: &dyn Fn(&PictureInput) -> Result<Value, Error>) -> Result<Value, Error> {
     if let Some(picture) = value.downcast_object_ref::<PictureInput>() {
         return convert(picture);

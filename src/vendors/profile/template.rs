@@ -204,7 +204,7 @@ impl ResponseSource {
         TextTemplate::parse(text).map(Self::Pointer)
     }
 
-    /// Returns the value at this place; `None` if there is none or it is `null`. An error means that an expression does
+    /// Returns the value at this place, unless it is missing or `null`. An error means that an expression does
     /// not fit the response.
     fn try_find(&self, root: &Json, scope: &TemplateScope) -> Result<Option<Json>, TemplateError> {
         let found = match self {

@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_job_that_is_kept_again_counts_once() {
-        // Given room for two jobs, one of which is kept twice
+        // Given space for two jobs, one of which is kept twice
         let mut jobs = JobsInHand::default();
         jobs.keep_within(20, job("a", 10));
         jobs.keep_within(20, job("b", 10));

@@ -191,7 +191,7 @@ fn start(config: &Path) -> ServerProcess {
     ServerProcess::start(script, [program.as_os_str(), config.as_os_str()])
 }
 
-// Clients know only the servers that they are told, so that a proxy can stand in between.
+// Servers do not advertise each other to clients, so that a proxy can stand in between.
 fn server_config(name: &str, ports: &[u16], cluster: &str, store: &Path, settings: NatsServerSettings) -> String {
     let NatsServerSettings { servers, sync_interval, max_payload, max_file_store } = settings;
     let cluster =

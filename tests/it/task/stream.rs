@@ -22,7 +22,7 @@ pub struct TaskStreamReader {
 
 /// Event of a stream.
 pub struct ReceivedTaskEvent {
-    /// Event id; 0 if there is none.
+    /// Event id, or 0 without one.
     pub id: u64,
     pub name: String,
     pub task: Value,

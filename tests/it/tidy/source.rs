@@ -63,7 +63,7 @@ pub fn words<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = usize> + 
         .filter(move |&at| outside(bytes.get(at.wrapping_sub(1))) && outside(bytes.get(at + word.len())))
 }
 
-/// Name that begins at `at`; empty if there is none.
+/// Name that begins at `at`, or an empty text.
 pub fn name_at(code: &str, at: usize) -> &str {
     let length = code.as_bytes()[at..].iter().take_while(|&&byte| is_word(byte)).count();
     &code[at..at + length]

@@ -92,7 +92,7 @@ impl Raster {
             let mut sum = [0_u32; 4];
             for row in samples.chunks_exact(N * width).skip(y * factor).take(factor) {
                 for pixel in &row.as_chunks::<N>().0[x * factor..][..factor] {
-                    // Colours count as far as they are covered.
+                    // Colours are weighted by their coverage.
                     let cover = if N == 3 { 255 } else { u32::from(pixel[N - 1]) };
                     (0..3).for_each(|at| sum[at] += cover * u32::from(pixel[at]));
                     sum[3] += cover;
@@ -153,7 +153,7 @@ impl Raster {
         let down = size.height as f64 * scale;
         let part = [(width - across) / 2.0, (height - down) / 2.0, across, down];
 
-        // Colours count as far as they are covered: hidden ones would show as a fringe.
+        // Colours are weighted by their coverage: hidden ones would show as a fringe.
         let is_covered = self.pixels.iter().all(|pixel| pixel[3] >= 1.0);
         let channels: Vec<Plane> = (0..4_usize)
             .into_par_iter()

@@ -104,7 +104,7 @@ enum FormFieldValue {
 }
 
 impl FormFieldValue {
-    /// Returns the text that was sent; empty if there is none.
+    /// Returns the text that was sent, or an empty one.
     fn sent(&self) -> String {
         match self {
             Self::Present(Ok(text)) => text.clone(),
