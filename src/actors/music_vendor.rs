@@ -35,13 +35,13 @@ pub struct PoolMusicVendor {
     pub vendor: Arc<dyn MusicVendor>,
     /// Recorded with each call.
     pub identity: RecordedVendor,
-    /// Vendors with the lowest one come first.
+    /// Vendors with the lowest number are called first.
     pub priority: i32,
     /// Share among vendors with the same priority.
     pub weight: u32,
     /// Maximum number of concurrent streams; `None`: unlimited.
     pub slots: Option<usize>,
-    /// `None`: the vendor is called however often it failed.
+    /// If `None`, the vendor is called regardless of earlier failures.
     pub breaker: Option<BreakerOptions>,
 }
 
@@ -94,7 +94,8 @@ impl MusicPool {
         self.vendors.iter().map(GuardedMusicVendor::vendor_state).collect()
     }
 
-    /// Admits the first call for this work. If no vendor serves it, any is called, and refuses it with the reason.
+    /// Admits the first call for this work. If no vendor serves it, any vendor is called, which refuses it with the
+    /// reason.
     ///
     /// # Errors
     /// If no vendor can be called now.
@@ -512,7 +513,8 @@ mod tests {
         let first = pool.admit(&job().work).expect("a vendor");
         let second = pool.admit(&job().work).expect("a vendor");
 
-        // Then the first one gets one, the next gets the others, and none is tried again
+        // Then the vendor with the free slot is called once, then the one of lower priority, and never one that was
+        // tried
         assert_eq!((first.vendor_index, second.vendor_index), (1, 0));
         assert!(matches!(admitted(&[0]), Err(MusicUnavailable::Paused(_))));
         assert!(matches!(admitted(&[0, 2]), Err(MusicUnavailable::Full(_))));

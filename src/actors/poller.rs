@@ -1,9 +1,9 @@
 //! The poller: submits the tasks of one gateway to its vendors, polls their progress, and stores the results.
 //!
 //! The recorded stage alone determines the next step (`step`), so a restart resumes every unfinished task. A call to a
-//! vendor is recorded before it is made (ADR 13). A task moves to another vendor of the pool only if the former
-//! certainly did not take it. A circuit breaker guards each vendor: tasks that no other vendor takes wait while it is
-//! open, and none fails because of it before its deadline.
+//! vendor is recorded before it is made (ADR 13). A task moves to another vendor of the pool only if the previous one
+//! has certainly not accepted it. A circuit breaker guards each vendor. While it is open, tasks that no other vendor
+//! takes wait; they fail only at their deadline.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -56,11 +56,11 @@ use pool::{PoolMember, TaskHolder, VendorPool};
 use queue::{DueTask, DueVendor, TaskQueue, TaskTurns};
 use step::{PollerStep, RemovedVendorStep, next_step, removed_vendor_step, unknown_at_deadline};
 
-/// Longest time during which an input with a temporary fetch error is retried, counted from the submission of the task.
+/// Age of a task up to which fetching an input is retried after a temporary error.
 const INPUT_RETRY_WINDOW: Duration = Duration::from_mins(2);
-/// Shortest and longest pause between such retries; in between, the pause is the age of the task.
+/// Bounds of the pause between such retries, which is the age of the task.
 const INPUT_RETRY_DELAYS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// The same for an input whose host name has no address: three attempts.
+/// Age of a task up to which an input is retried whose host name has no address. Allows three attempts.
 const NAME_RETRY_WINDOW: Duration = Duration::from_secs(12);
 /// Pause between such retries.
 const NAME_RETRY_DELAY: Duration = Duration::from_secs(6);
@@ -275,7 +275,7 @@ impl Poller {
         Reschedule::WhenDue
     }
 
-    /// Asks the breaker. A probe is a health check, so that a failing vendor is not given a job.
+    /// Asks the breaker for admission. A probe is a health check, so that a failing vendor gets no job.
     async fn check_admission(&self, member: &PoolMember) -> Result<(), (BlockedReason, Duration)> {
         let guard = &member.guard;
         match guard.admission() {
@@ -312,8 +312,8 @@ impl Poller {
         self.pause_or_move(task, entry, BlockedReason::VendorError(error.kind), delay)
     }
 
-    /// Blocks a task that was not submitted. If no vendor may have it, the next search chooses another vendor, or this
-    /// pause.
+    /// Blocks a task that was not submitted. If certainly no vendor has it, the queue is searched again at once: it
+    /// chooses another vendor, or blocks the task for this pause.
     fn pause_or_move(&self, task: TaskId, entry: &TaskEntry, reason: BlockedReason, delay: Duration) -> Reschedule {
         let pause = self.block(task, entry, reason, delay);
         if entry.record.vendor.is_none() { Reschedule::WhenDue } else { pause }
@@ -345,7 +345,7 @@ impl Poller {
 
         self.record_outcome(task, entry, command).await;
         let pause = self.block(task, entry, BlockedReason::VendorError(kind), delay);
-        // The next search chooses another vendor, or the pause until the first one may be called again.
+        // The next search chooses another vendor, or blocks the task until the first one may be called again.
         if kind.is_repeatable() { Reschedule::WhenDue } else { pause }
     }
 
@@ -478,7 +478,8 @@ impl Poller {
         self.block(task, entry, BlockedReason::ResultsUnavailable(failure), member.guard.backoff_after(failures))
     }
 
-    /// A vendor may not list a task right after accepting it. The task is never submitted again.
+    /// Waits, because a vendor may not list a task right after accepting it; later fails the task, which is never
+    /// submitted again.
     async fn handle_lost_job(&self, member: &PoolMember, task: TaskId, entry: &TaskEntry) -> Reschedule {
         if self.age_of_stage(&entry.record) < member.options.lost_after {
             let failures = member.guard.count_failure(task);

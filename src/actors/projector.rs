@@ -49,7 +49,7 @@ impl Projector {
         self.count_ends(&ends);
     }
 
-    /// Counts ended tasks by kind, which only the read models know.
+    /// Counts ended tasks by kind. The kind is taken from the read models, because the last event does not contain it.
     fn count_ends(&self, ends: &[(TaskId, TaskEnd)]) {
         if ends.is_empty() {
             return;

@@ -16,7 +16,7 @@ use crate::media::store::MediaStore;
 use crate::projections::ReadModels;
 use crate::projections::task::index::mark_of;
 
-/// Shortest and longest time between two sweeps; in between, a tenth of the retention.
+/// Bounds of the time between two sweeps, which is a tenth of the retention.
 const SWEEP_INTERVAL_BOUNDS: (Duration, Duration) = (Duration::from_mins(1), Duration::from_hours(1));
 
 /// Reactor that removes expired files.
@@ -64,7 +64,7 @@ impl Reactor for RetentionSweeper {
     }
 
     async fn act(&self, (): ()) -> Reschedule {
-        // Counted from the beginning, so that a file that expires during a sweep does not wait longer.
+        // Counted from the beginning of the sweep, so that a file that expires during it does not wait longer.
         let pause = (self.retention / 10).clamp(SWEEP_INTERVAL_BOUNDS.0, SWEEP_INTERVAL_BOUNDS.1);
         *self.due_at.lock() = self.environment.now().saturating_add(pause);
 

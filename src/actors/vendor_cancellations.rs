@@ -1,4 +1,4 @@
-//! Cancellations passed on to vendors. The task has already ended: the answer of the vendor does not change it.
+//! Cancellations passed on to vendors. The tasks have already ended; the response of a vendor does not change them.
 //!
 //! The queue is kept in memory. A cancellation that a stop interrupts is not passed on, and the job runs to its end.
 
@@ -23,7 +23,7 @@ const PENDING_MAX: usize = 65_536;
 const ATTEMPTS_MAX: u32 = 8;
 /// Pauses between the calls.
 const RETRY: Backoff = Backoff { min: Duration::from_secs(1), max: Duration::from_mins(1) };
-/// Concurrent calls, to all vendors and to one.
+/// Maximum number of concurrent calls: to all vendors, and to one vendor.
 const CONCURRENCY: ReactorOptions = ReactorOptions { concurrency: 32, lane: 8 };
 
 /// A job that a vendor is to stop.
@@ -88,7 +88,7 @@ pub struct VendorCanceller {
 }
 
 impl VendorCanceller {
-    /// Concurrent calls.
+    /// Limits of concurrent calls.
     pub const OPTIONS: ReactorOptions = CONCURRENCY;
 
     /// Returns a reactor that empties the queue.

@@ -12,8 +12,8 @@ use crate::projections::ReadModels;
 /// Reason recorded for such a stream.
 const INTERRUPTED_REASON: &str = "the service restarted during the stream; submit again";
 
-/// Fails every unfinished stream that is at least this old: a younger one may be sent by another node. If that cannot be
-/// recorded, the next start does it.
+/// Fails every unfinished stream that is at least `age_min` old; another node may still be sending a younger one. If
+/// the failure cannot be recorded, the next start repeats this.
 pub(super) async fn fail_interrupted(
     dispatch: &Dispatch,
     models: &ReadModels,
@@ -35,7 +35,7 @@ pub(super) async fn fail_interrupted(
     }
 }
 
-/// Returns the command for a stage. During a submission, the vendor may already have begun.
+/// Returns the command for a stage. During a submission, the vendor may already have started.
 fn final_command(stage: &TaskStage) -> TaskCommand {
     let reason = "the service stopped while it called the vendor, which may have started; the call is not repeated";
     match stage {

@@ -69,7 +69,7 @@ pub(super) struct Reactors {
     pub music_pool: MusicPool,
     /// Passes cancellations on to vendors.
     pub cancellations: VendorCancellations,
-    /// Progress of their tasks.
+    /// Progress of the tasks of all pollers.
     pub task_progress: TaskProgress,
 }
 

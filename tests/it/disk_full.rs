@@ -2,7 +2,7 @@
 //! done.
 //!
 //! Three ways to fill a disk: a faked measurement (any machine), a limit of the file size (any machine), and a small
-//! in-memory file system (only where mounting is allowed; otherwise the test says so).
+//! in-memory file system (only where mounting is allowed; otherwise the test prints that it is skipped).
 
 use std::fs;
 use std::io::Write;
@@ -239,7 +239,7 @@ async fn a_disk_that_is_full_to_the_last_byte_loses_nothing() {
     service.check_log_after_stop(&data);
 }
 
-/// Real process, and what was written through it.
+/// Service as a process whose resources the test limits, and a client of it.
 struct LimitedService {
     process: Process,
     client: Client,
@@ -364,7 +364,7 @@ impl LimitedService {
 pub struct SmallDisk(TempDir);
 
 impl SmallDisk {
-    /// Mounts one; `None` if this is not allowed.
+    /// Mounts a file system; `None` if this is not allowed.
     pub fn mount(mib: u64) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mut mount = Command::new("mount");

@@ -12,7 +12,7 @@ use crate::verify::with_log;
 /// User id that is not in the user database.
 const OTHER: u32 = 61_184;
 
-/// Runs a command to its end as that user; `None` if this is not allowed.
+/// Runs a command to its end as the user [`OTHER`]; `None` if this is not allowed.
 fn as_other(command: &mut Command) -> Option<CommandOutput> {
     match command.uid(OTHER).gid(OTHER).current_dir("/").output() {
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
@@ -27,7 +27,7 @@ fn open_to_all(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Changes the owner of everything to that user.
+/// Changes the owner of everything below a path to the user [`OTHER`].
 fn give_away(path: &Path) {
     let entries = fs::read_dir(path).into_iter().flatten().map(|entry| entry.unwrap().path());
     entries.for_each(|path| give_away(&path));

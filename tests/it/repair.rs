@@ -1,4 +1,4 @@
-//! Repairs at a start: what is repaired, from which evidence, and the exact errors of a refused start.
+//! Repairs at a start: the repaired parts, the evidence for them, and the exact errors of a refused start.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -237,7 +237,7 @@ fn bytes_after_the_end_of_a_full_segment_are_cleared() {
     assert_eq!(report.repairs[0].part, RepairedPart::Padding);
 }
 
-/// Adds a run of garbage after the last one.
+/// Adds a garbage entry after the last copy.
 fn damage_last_copy(sled: &Path) {
     let db = sled::Config::new().path(sled).segment_size(8 * 1024 * 1024).open().unwrap();
     db.open_tree("copies").unwrap().insert(u64::MAX.to_be_bytes(), "garbage").unwrap();

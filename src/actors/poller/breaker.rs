@@ -20,7 +20,7 @@ pub struct BreakerOptions {
     pub failures: u32,
     /// Duration of the first opening.
     pub pause: Duration,
-    /// Longest pause; until then each is twice the previous one.
+    /// Maximum pause. Each pause is twice as long as the previous one, up to this maximum.
     pub pause_max: Duration,
 }
 

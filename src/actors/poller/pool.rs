@@ -30,7 +30,7 @@ pub struct PoolVendor {
     pub identity: RecordedVendor,
     /// Jobs that the vendor takes.
     pub jobs: JobFilter,
-    /// Vendors with the lowest one come first.
+    /// Vendors with the lowest number are called first.
     pub priority: i32,
     /// Share among vendors with the same priority.
     pub weight: u32,
@@ -108,7 +108,7 @@ impl PoolMember {
     /// Remembers that the vendor does not serve a task.
     pub(super) fn mark_unserved(&self, task: TaskId) {
         let mut unserved = self.unserved.lock();
-        // Forgotten ones are checked again.
+        // Tasks that are forgotten here are checked again.
         if unserved.len() >= REMEMBERED_TASKS_MAX {
             unserved.clear();
         }
@@ -218,7 +218,7 @@ pub(super) enum VendorChoice {
 pub(super) struct FreeVendorSlots {
     /// Free slots; `None` if they are unlimited.
     pub(super) slots: Vec<Option<usize>>,
-    /// Free places among the concurrent submissions.
+    /// Number of submissions that may be added to those in progress.
     pub(super) places: Vec<usize>,
 }
 
@@ -241,7 +241,7 @@ impl FreeVendorSlots {
         (0..self.slots.len()).any(|member| self.has_capacity(member))
     }
 
-    /// Takes a slot and a place of a member.
+    /// Takes a slot and a concurrent submission of a member.
     pub(super) fn take(&mut self, member: usize) {
         self.take_slot(member);
         if let Some(free) = self.places.get_mut(member) {
@@ -284,9 +284,9 @@ impl VendorPool {
         member.map_or(TaskHolder::Removed(recorded), TaskHolder::Member)
     }
 
-    /// Chooses a vendor for a task that waits and that no vendor has: the lowest priority that has free capacity and may
-    /// be called; `random` shares the tasks among vendors of the same priority. A task that `holder` may have goes to
-    /// no other vendor.
+    /// Chooses a vendor for a waiting task: of the vendors that have free capacity and may be called, the one with the
+    /// lowest priority number. `random` decides among vendors of the same priority, by weight. If `holder` may have the
+    /// task, only that vendor is considered.
     pub(super) fn choose(
         &self,
         task: TaskId,
@@ -332,7 +332,7 @@ impl VendorPool {
         }
     }
 
-    /// Returns the member whose slot a paused task keeps: the first by priority that has a free one.
+    /// Returns the member whose slot a paused task keeps: the first one by priority with a free slot.
     pub(super) fn awaited(&self, task: TaskId, holder: Option<usize>, free: &FreeVendorSlots) -> Option<usize> {
         let with_slot = self.candidates(task, holder).into_iter().filter(|index| free.has_slot(*index));
         with_slot.min_by_key(|index| self.0[*index].priority)

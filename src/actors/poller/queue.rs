@@ -1,5 +1,6 @@
-//! Selection of the next tasks and of the vendors for them. Accounts take turns; the tasks of one account come in the
-//! order of their ranks, while there are slots. Most tasks of a long queue are paused and cost one lookup each.
+//! Selection of the next tasks and of the vendors for them, as long as there are slots. Accounts take turns; the tasks
+//! of one account are selected in the order of their ranks. Most tasks of a long queue are paused and cost one lookup
+//! each.
 
 use std::collections::HashSet;
 
@@ -48,7 +49,7 @@ pub(super) struct TaskQueue<'a> {
 }
 
 impl TaskQueue<'_> {
-    /// Returns the due tasks that `worker_slots` accept. `random` shares tasks among vendors.
+    /// Returns the due tasks that `worker_slots` accept. `random` decides among vendors of the same priority.
     pub(super) fn due(
         &self,
         turns: &mut TaskTurns,
@@ -95,8 +96,8 @@ impl TaskQueue<'_> {
         due
     }
 
-    /// Returns the vendor of the next step of a task, and takes a slot of it if the step needs one. `None` if the task
-    /// waits for a slot, or keeps one for the end of its pause.
+    /// Returns the vendor of the next step of a task, and takes a slot of that vendor if the step needs one. `None` if
+    /// the task waits for a slot, or keeps one until its pause ends.
     fn choose(
         &self,
         kind: &'static str,
@@ -174,8 +175,8 @@ impl TaskQueue<'_> {
         }
     }
 
-    /// Returns the free slots and places of the vendors. A submission uses its slot from its selection on, not only once its start
-    /// is recorded: in between, the next account would get the same slot.
+    /// Counts the free capacity of the vendors. A submission uses its slot from its selection on, not only once its
+    /// start is recorded; otherwise the next account would get the same slot in between.
     fn count_free_slots(&self, worker_slots: &WorkerSlots<TaskId>) -> FreeVendorSlots {
         let members = self.pool.members();
         let slots = members.iter().map(|member| member.options.slots).collect();

@@ -113,8 +113,8 @@ enum CheckedSubmission {
     Stored(Box<(ImageWork, Option<CallbackUrl>, TaskReservation)>),
 }
 
-/// Submits a task and returns it; with `Prefer: wait`, in the state after the wait. An estimate is checked alike and
-/// changes nothing.
+/// Submits a task and returns it; with `Prefer: wait`, in the state after the wait. An estimate is checked in the same
+/// way and changes nothing.
 async fn submit<T: ImageBody>(
     mut call: ImageSubmitCall,
     render: impl FnOnce(ImageTaskView) -> Result<ApiResponse, Problem>,

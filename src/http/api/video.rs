@@ -72,7 +72,7 @@ enum CheckedSubmission {
 
 /// Submits a task and returns it; with `Prefer: wait`, in the state after the wait.
 ///
-/// An estimate is checked alike and changes nothing.
+/// An estimate is checked in the same way and changes nothing.
 async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
     let is_estimate = call.is_estimate()?;
     let owner = submitter(&call)?;

@@ -30,7 +30,7 @@ impl<const ACTION: u8> Call<ACTION> {
         }?;
 
         let action = Action::ALL[usize::from(ACTION)];
-        // Estimates too: their pictures are decoded alike.
+        // Estimates are charged too, because their pictures are decoded as well.
         if action.is_submission() {
             self.charge_bytes(self.account(), body.bytes().len())?;
         }

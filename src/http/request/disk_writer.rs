@@ -1,4 +1,4 @@
-//! Streams a request body to a file, while the disk reserve and the daily quota of bytes are respected.
+//! Streams a request body to a file, within the disk reserve and the daily quota of bytes.
 //!
 //! Hashing and writing run on threads of lower priority: a client sends as fast as they write, so uploads get only the
 //! processor time that other requests leave.
@@ -17,7 +17,7 @@ use crate::quota::Account;
 /// Size of a write to disk, in bytes.
 const WRITE_BYTES: usize = 256 * 1024;
 
-/// Place of an upload, and the purposes of its disk space for error messages.
+/// Location of an upload, and the purposes of its disk space for error messages.
 #[derive(Debug, Clone, Copy)]
 pub struct UploadPurpose {
     /// Part of the data directory that the file is written to.

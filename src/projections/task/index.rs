@@ -75,7 +75,7 @@ pub struct TaskIndex {
     by_owner: HashMap<Option<UserId>, OwnerTasks>,
     /// Payers of all tasks, each once. A task has the number of its payers, counted from 1.
     payers: Arc<IndexSet<Payers>>,
-    /// Vendors of all tasks, each once for each of its prices; numbered alike.
+    /// Vendors of all tasks, each once for each of its prices; numbered in the same way.
     vendors: Arc<IndexSet<VendorTerms>>,
     /// Marks that do not fit into the entry of their task.
     extra_marks: HashMap<TaskId, Vec<FileMark>>,

@@ -1,4 +1,4 @@
-//! Meaning of the messages of a music stream; `docs/vendors.md` has the table. Pure.
+//! Meaning of the messages of a music stream, as in the table of `docs/vendors.md`. Without side effects.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -33,7 +33,7 @@ pub(in crate::vendors) enum VendorMusicLine {
     Complete,
     /// Failure of the vendor.
     Failed(TaskFailure),
-    /// Of no use here; ignored.
+    /// Irrelevant message, which is ignored.
     Other,
 }
 
@@ -122,8 +122,8 @@ impl Message<'_> {
         })
     }
 
-    /// Parses a chunk of sound. One without sample rate or channels cannot be played and is invalid. The encoding is
-    /// empty if neither the message nor the profile names one.
+    /// Parses a chunk of sound. A chunk without sample rate or channels cannot be played and is invalid. The encoding
+    /// is empty if neither the message nor the profile names one.
     fn sound(&self) -> Option<MusicStreamItem> {
         let index = SoundFileIndex {
             stream: self.index(self.stream.stream_index.as_ref(), 0)?,

@@ -44,7 +44,7 @@ pub struct ProfileMusicOptions {
     pub line_timeout: Duration,
     /// Longest message, in bytes.
     pub line_bytes: usize,
-    /// Masked in all messages of the vendor.
+    /// API key, which is masked in all messages of the vendor.
     pub api_key: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub struct ProfileMusic {
 }
 
 impl ProfileMusic {
-    /// Returns the vendor that `caller` reaches; `None` if the profile has no music.
+    /// Creates a vendor whose requests `caller` sends; `None` if the profile has no music.
     #[must_use]
     pub fn new(
         profile: Arc<Profile>,
@@ -213,7 +213,7 @@ struct ProfileMusicStream {
     vendor: ProfileMusic,
     /// Meaning of the first message, until returned.
     first: Option<VendorMusicLine>,
-    /// Format of the files, once there was sound.
+    /// Format of the files; `None` before the first sound.
     format: Option<SoundFormat>,
 }
 

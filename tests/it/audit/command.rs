@@ -45,7 +45,7 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
 }
 
-/// Every file below a directory, with its bytes.
+/// Returns every file below a directory, with its bytes.
 fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -68,7 +68,7 @@ async fn a_running_service_and_its_directory_return_the_same_results() {
     let dir = fixture.app.dir.path().to_owned();
     let (last, third) = (last.to_string(), fixture.snapshots[2].0.to_string());
     let user = format!("user/{}", fixture.owner.id);
-    let questions: Vec<Vec<&str>> = vec![
+    let queries: Vec<Vec<&str>> = vec![
         vec!["log", "--to", &last],
         vec!["log", "--json", "--to", &last],
         vec!["log", "--wide", "--to", &last],
@@ -87,20 +87,20 @@ async fn a_running_service_and_its_directory_return_the_same_results() {
 
     // When both the running service and its directory are queried
     let mut running = Vec::new();
-    for question in &questions {
-        running.push(run_ok(&dir, question).await);
+    for query in &queries {
+        running.push(run_ok(&dir, query).await);
     }
     let all = fixture.get_admin(&format!("/admin/events?limit=1000&to={last}")).await;
     let dir = fixture.app.stop().await;
     let before = files(dir.path());
     let mut offline = Vec::new();
-    for question in &questions {
-        offline.push(run_ok(dir.path(), question).await);
+    for query in &queries {
+        offline.push(run_ok(dir.path(), query).await);
     }
 
     // Then both give the same output, except for the address in `served`; the directory is unchanged
-    for ((question, running), offline) in questions.iter().zip(&running).zip(&offline) {
-        assert_eq!(running, offline, "{question:?}");
+    for ((query, running), offline) in queries.iter().zip(&running).zip(&offline) {
+        assert_eq!(running, offline, "{query:?}");
     }
     assert!(files(dir.path()) == before, "the directory was changed");
     // JSON lines are the events
@@ -139,7 +139,7 @@ async fn a_limit_returns_the_newest_events_first() {
         (vec!["--limit", "2", "--to", "2020-01-01"], Vec::new()),
     ];
 
-    // When they are asked for with a limit, of the running service and of its directory
+    // When they are queried with a limit, from the running service and from its directory
     let dir = fixture.app.dir.path().to_owned();
     let mut running = Vec::new();
     for (arguments, _) in &cases {
@@ -196,12 +196,12 @@ async fn errors_have_a_message_and_an_exit_code() {
 fn start_stranger() -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let hearing = std::thread::spawn(move || {
+    let received_request = std::thread::spawn(move || {
         let mut request = vec![0; 4096];
         let read = listener.accept().unwrap().0.read(&mut request).unwrap();
         String::from_utf8_lossy(&request[..read]).into_owned()
     });
-    (url, hearing)
+    (url, received_request)
 }
 
 #[actix_web::test]
@@ -210,7 +210,7 @@ async fn the_stored_token_is_sent_only_to_its_own_service() {
     let app = TestApp::start().await;
     let data_dir = app.dir.path().to_owned();
     let settings = data_dir.join("mediary.toml");
-    let (url, hearing) = start_stranger();
+    let (url, received_request) = start_stranger();
     let commands: [&[&str]; 3] = [&["log"], &["checkpoint"], &["as-of", "1", "publisher/acme"]];
     for file in ["", "admin_token = \"token-of-the-settings\"\n"] {
         std::fs::write(&settings, file).unwrap();
@@ -225,7 +225,7 @@ async fn the_stored_token_is_sent_only_to_its_own_service() {
     let mut audit_command = command(&data_dir, &["log", "--url", &url]);
     audit_command.env("MEDIARY_ADMIN_TOKEN", "operator-chosen-token");
     actix_web::rt::task::spawn_blocking(move || audit_command.output().unwrap()).await.unwrap();
-    let request = hearing.join().unwrap();
+    let request = received_request.join().unwrap();
     assert!(request.contains("authorization: Bearer operator-chosen-token\r\n"), "{request}");
     // While the service itself gets its own token, also when addressed by URL
     std::fs::remove_file(&settings).unwrap();
@@ -279,20 +279,20 @@ async fn amounts_are_recomputed_from_the_events() {
     let usage = app.get_as(app.admin_token(), "/usage").await.expect(200).json()["total"].clone();
     let first = lines(&run_ok(app.dir.path(), &["log", "--json", "--type", "TaskSubmitted"]).await)[0].clone();
     let payer = format!("user/{}", bob.id);
-    let questions: [&[&str]; 4] = [
+    let queries: [&[&str]; 4] = [
         &["amounts", "--json"],
         &["amounts"],
         &["amounts", "--json", "--payer", &payer],
         &["amounts", "--json", "--to", &first["position"].to_string(), "--vendor", "local-video"],
     ];
-    let mut answers = Vec::new();
-    for question in questions {
-        answers.push(run_ok(app.dir.path(), question).await);
+    let mut outputs = Vec::new();
+    for query in queries {
+        outputs.push(run_ok(app.dir.path(), query).await);
     }
     sim.finish_all();
 
     // Then the rows explain every credit, and their sums are those of the usage report
-    let rows = lines(&answers[0]);
+    let rows = lines(&outputs[0]);
     let states: Vec<_> = rows[..5].iter().map(|row| (&row["credits"], &row["state"], &row["cost"])).collect();
     let expected = json!([
         [8, "charged", 0.035],
@@ -310,19 +310,19 @@ async fn amounts_are_recomputed_from_the_events() {
         assert_eq!(rows[5]["total"][name], usage[name], "{name}");
     }
     assert!(
-        answers[1].ends_with("5 tasks, including free ones: 8 credits held, 8 charged, 24 refunded; cost 0.14\n"),
+        outputs[1].ends_with("5 tasks, including free ones: 8 credits held, 8 charged, 24 refunded; cost 0.14\n"),
         "{}",
-        answers[1]
+        outputs[1]
     );
-    assert_eq!(lines(&answers[2])[1]["total"]["submissions"], 1);
+    assert_eq!(lines(&outputs[2])[1]["total"]["submissions"], 1);
     assert_eq!(
-        lines(&answers[3])[1]["total"],
+        lines(&outputs[3])[1]["total"],
         json!({"submissions": 1, "held": 0, "charged": 8, "refunded": 0, "cost": 0.035})
     );
 
     // And the directory of the stopped service gives the same
     let dir = app.stop().await;
-    assert_eq!(run_ok(dir.path(), questions[3]).await, answers[3]);
+    assert_eq!(run_ok(dir.path(), queries[3]).await, outputs[3]);
     let (exit, _, errors) = run(dir.path(), &["amounts", "--payer", "node/a"]).await;
     assert!(exit == 2 && errors.contains("--payer node/a is invalid: it must be user/<uuid>"), "{errors}");
 }

@@ -1,4 +1,4 @@
-//! Servers that tests start, and that end with the test process, however it ends.
+//! Servers that tests start. They end with the test process, even if it is killed.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};

@@ -33,7 +33,7 @@ impl TrustedProxies {
         }
 
         for hop in self.hops(headers).into_iter().rev() {
-            // A hop without an address cannot be told from others behind the same proxy.
+            // A hop without an address cannot be distinguished from others behind the same proxy.
             let Some(address) = hop else { break };
             client = address;
             if !self.trusts(client) {

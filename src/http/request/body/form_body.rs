@@ -1,11 +1,11 @@
 //! Submissions as forms (`multipart/form-data`, RFC 7578): read into the same value as a JSON body, so that both are
-//! checked alike.
+//! checked in the same way.
 //!
 //! The schema of the JSON body decides how a part is read: a file becomes base64, text stays text where the field is a
-//! string, and is JSON (`7`, `true`, `{"whites": 60}`) everywhere else. Text that is not the JSON of its field stays text,
-//! which the check of the field then rejects. Repeated parts are the entries of an array, and an error for any other
-//! field. An empty part counts as absent, because browsers send empty fields. Unknown parts are ignored. The limits of
-//! JSON apply to all its parts together.
+//! string, and is JSON (`7`, `true`, `{"whites": 60}`) everywhere else. Text that is not the JSON of its field stays
+//! text, which the check of the field then rejects. Repeated parts are the entries of an array, and an error for any
+//! other field. An empty part counts as absent, because browsers send empty fields. Unknown parts are ignored. The
+//! limits of JSON apply to all its parts together.
 
 use std::collections::HashMap;
 use std::io::Write;
