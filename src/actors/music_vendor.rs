@@ -429,6 +429,7 @@ mod tests {
             circuits(vec![interrupted(), not_accepted(VendorErrorKind::Unknown)]).await,
             [CircuitState::Closed, CircuitState::Open]
         );
+
         let successes = [
             vec![item()],
             vec![item(), Err(MusicStreamError::Failed(failure()))],
@@ -485,11 +486,13 @@ mod tests {
             assert!(matches!(commands[..], [TaskCommand::RecordUndelivered { .. }, TaskCommand::Fail { .. }]));
             assert!(is_undelivered);
         }
+
         let MusicInterruption { failure, commands, is_undelivered } = interruption(VendorErrorKind::Unknown);
         assert_eq!(failure.code.as_str(), "outcome_unknown");
         assert!(
             matches!(commands[..], [TaskCommand::RecordUnknownOutcome { repeatable: false, .. }]) && !is_undelivered
         );
+
         let MusicInterruption { failure, commands, is_undelivered } = interruption(VendorErrorKind::Refused);
         assert_eq!(failure.code.as_str(), "vendor_refused");
         assert!(matches!(commands[..], [TaskCommand::RecordRefusal { .. }]) && !is_undelivered);

@@ -69,6 +69,7 @@ mod tests {
             assert_eq!(format_masked(key, &value), MASK, "{key}");
         }
         assert_eq!(format_masked("data_dir", &value), "\"hunter2\"");
+
         for url in
             ["postgres://mediary:hunter2@db/log", "postgres://u:hun@ter2@db", "postgres://db/log?password=hunter2"]
         {

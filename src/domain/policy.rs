@@ -261,6 +261,7 @@ mod tests {
             ReceiveVendorWebhook,
         ];
         assert_eq!(actions_allowed(CallerRole::OwnToken), expected);
+
         let expected_other = [
             ReadServiceState,
             ReadResult,

@@ -251,6 +251,7 @@ mod tests {
         for bad in ["1", "1.2", "v1.2.3", "01.2.3", "1.2.3-", "1.2.3 ", ""] {
             assert!(SemVer::parse(bad).is_err(), "{bad}");
         }
+
         let ascending = [
             "1.0.0-alpha",
             "1.0.0-alpha.1",

@@ -436,6 +436,7 @@ mod tests {
             let header = headers(path, method, status);
             assert!(header.iter().any(|told| told == name), "{method} {path} {status}: {name} is not in {header:?}");
         }
+
         let not_found_headers = headers("/nodes/{nodeId}", "get", "404");
         assert!(not_found_headers.iter().all(|name| name != "Idempotent-Replayed"), "{not_found_headers:?}");
     }

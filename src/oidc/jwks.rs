@@ -169,6 +169,7 @@ mod tests {
         ];
         assert_eq!(parse_keys(&usable), Ok(1));
         assert_eq!(parse_keys(&format!("{}, {usable}", unusable.join(", "))), Ok(1));
+
         for other in &unusable {
             assert_eq!(parse_keys(other), Err("no key for RS256 or ES256"), "{other}");
         }

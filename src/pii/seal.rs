@@ -118,6 +118,7 @@ mod tests {
     fn the_same_user_field_and_text_give_the_same_bytes_and_nothing_else_does() {
         let sealed = key(1, 7).seal(Email, "ada@example.com");
         assert_eq!(key(1, 7).seal(Email, "ada@example.com"), sealed);
+
         let different = [
             key(1, 7).seal(Email, "ada@example.con"),
             key(1, 7).seal(Name, "ada@example.com"),

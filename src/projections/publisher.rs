@@ -161,6 +161,7 @@ mod tests {
         let page = |include_banned| publishers.page(request, &HashSet::new(), include_banned);
         assert_eq!((ids(page(false).entries.into_iter()), page(false).total), (vec!["a"], 1));
         assert_eq!((ids(page(true).entries.into_iter()), page(true).total), (vec!["a", "b"], 2));
+
         let deleted = PublisherId::parse("c").unwrap();
         assert!(publishers.get(&deleted).is_none() && publishers.was_deleted(&deleted));
     }

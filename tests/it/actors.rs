@@ -173,6 +173,7 @@ async fn a_full_writer_queue_rejects_commands_and_keeps_the_state() {
     })
     .await;
     assert!(outcomes.contains(&Err(CommandError::Overloaded)) && outcomes.iter().any(Result::is_ok));
+
     for (name, outcome) in names.iter().zip(outcomes) {
         // A client that got "overloaded" can retry; repeating a successful command fails.
         match outcome {

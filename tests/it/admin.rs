@@ -99,6 +99,7 @@ async fn tokens_require_an_existing_user() {
     let path = format!("/admin/users/{}/tokens", alice.id);
     let problem = app.post_as(app.admin_token(), &path, json!({"name": null})).await.expect(400).json();
     assert_eq!(problem["errors"], json!([{"pointer": "/name", "reason": "is required"}]));
+
     for blank in ["", " \t"] {
         let problem = app.post_as(app.admin_token(), &path, json!({"name": blank})).await.expect(400).json();
         assert_eq!(problem["errors"], json!([{"pointer": "/name", "reason": "must not be blank", "value": blank}]));
@@ -117,6 +118,7 @@ async fn an_update_changes_only_present_fields() {
         json!({"id": alice.id, "name": "alice", "email": "new@example.org", "isAdmin": false, "isApproved": true});
     assert_eq!(updated, expected);
     assert_eq!(app.get_as(&alice.token, "/users").await.expect(200).json(), expected);
+
     let page = app.get_as(app.admin_token(), "/admin/users").await.expect(200).json();
     assert_eq!(page["users"][1], expected);
     assert_eq!(app.put_as(app.admin_token(), &path, json!({})).await.expect(200).json(), expected);

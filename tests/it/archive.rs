@@ -127,6 +127,7 @@ async fn under_moderation_an_upload_waits_for_an_administrator() {
     app.get(DOWNLOAD).await.expect(403);
     app.get_as(&alice.token, DOWNLOAD).await.expect(200);
     app.get("/nodes/face-tools/install").await.expect(404);
+
     let body = json!({"status": "NodeVersionStatusActive"});
     app.put_as(app.admin_token(), "/admin/nodes/face-tools/versions/1.0.0", body).await.expect(200);
     app.get(DOWNLOAD).await.expect(200);
@@ -250,6 +251,7 @@ async fn banned_and_deleted_versions_accept_no_archive() {
     let (first, second) = (publish(&app, &alice.token, "1.0.0").await, publish(&app, &alice.token, "1.0.1").await);
     app.delete_as(&alice.token, &format!("{VERSIONS}/1.0.0")).await.expect(204);
     upload(&app, &first, valid_archive()).await.expect(404);
+
     for (subject, undone) in [("nodes/face-tools", "nodes"), ("publishers/acme", "publishers")] {
         let body = json!({"reason": "malware"});
         app.post_as(app.admin_token(), &format!("/admin/{subject}/ban"), body.clone()).await.expect(204);
@@ -355,10 +357,13 @@ async fn an_upload_can_be_retried_with_an_idempotency_key() {
     let keyed = |archive| app.send(app.request(Method::PUT, &link).header("idempotency-key", "k").body(archive));
     let first = keyed(valid_archive()).await.expect(200);
     assert_eq!(first.header("idempotent-replayed"), None);
+
     let repeated = keyed(valid_archive()).await.expect(200);
     assert_eq!((repeated.header("idempotent-replayed"), repeated.json()), (Some("true"), first.json()));
+
     let other = zip(&[ZipTestEntry::stored("b", b"b")]);
     assert_eq!(keyed(other.clone()).await.expect(422).json()["error"], "idempotency_key_reused");
+
     for archive in [valid_archive(), other] {
         upload(&app, &link, archive).await.expect(409);
     }

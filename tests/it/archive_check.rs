@@ -78,6 +78,7 @@ fn invalid_and_damaged_zips_are_rejected() {
         assert_eq!(single_flaw(no_zip), "the file is not a zip archive");
     }
     assert_eq!(single_flaw(&zip(&[])), "the archive is empty");
+
     let archive = valid_archive();
     for cut in 1..archive.len() {
         single_flaw(&archive[..archive.len() - cut]);
@@ -85,6 +86,7 @@ fn invalid_and_damaged_zips_are_rejected() {
     let before = [&b"MZ"[..], &archive].concat();
     assert!(single_flaw(&before).starts_with("the archive is truncated or has extra data"));
     assert_eq!(single_flaw(&[&archive[..], b"more"].concat()), "the archive does not end at the declared offset");
+
     let mut damaged = archive.clone();
     damaged[60] ^= 0x55;
     let actual = single_flaw(&damaged);
@@ -130,13 +132,16 @@ fn links_that_escape_or_are_traversed_are_rejected() {
     for (name, target) in [("link", "/etc"), ("link", ".."), ("dir/link", "../../x"), ("a/link", "b/../../../x")] {
         assert_eq!(single_flaw(&zip(&[ZipTestEntry::link(name, target)])), format!("\"{name}\" {leaves}"));
     }
+
     let through = zip(&[ZipTestEntry::link("Dir", "other"), ZipTestEntry::stored("dir/file", b"x")]);
     assert_eq!(single_flaw(&through), "\"dir/file\" is inside \"Dir\", which is not a directory");
+
     // Nor by another spelling of the link's name, on systems that treat both as one.
     for (link, entry_below) in [("caf\u{e9}", "cafe\u{301}/x"), ("stra\u{df}e", "STRASSE/x"), ("link", "link. /x")] {
         let through = single_flaw(&zip(&[ZipTestEntry::link(link, "other"), ZipTestEntry::stored(entry_below, b"x")]));
         assert_eq!(through, format!("\"{entry_below}\" is inside \"{link}\", which is not a directory"));
     }
+
     let device = ZipTestEntry { attributes: 0o060_644 << 16, ..ZipTestEntry::stored("device", b"") };
     assert_eq!(single_flaw(&zip(&[device])), "\"device\" is neither a file, a directory nor a symbolic link");
 }
@@ -148,6 +153,7 @@ fn duplicate_names_are_rejected() {
     assert_eq!(flaw_of_duplicate("a", "a"), "\"a\" exists twice");
     assert_eq!(flaw_of_duplicate("Readme", "README"), "\"README\" is the same file as \"Readme\" on some systems");
     assert_eq!(flaw_of_duplicate("a/b", "a\\b"), "\"a\\\\b\" is the same file as \"a/b\" on some systems");
+
     for (first, second) in [("caf\u{e9}.py", "CAFE\u{301}.py"), ("ma\u{df}e", "MASSE"), ("a.py", "a.py. ")] {
         assert_eq!(
             flaw_of_duplicate(first, second),
@@ -214,6 +220,7 @@ fn contradictory_headers_are_rejected() {
         let found = single_flaw(&zip(&[lie]));
         assert!(found.starts_with(expected), "{found} and not {expected}");
     }
+
     for count in [0, 2] {
         single_flaw(&zip_with(from_ref(&entry), count));
     }

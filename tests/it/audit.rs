@@ -107,6 +107,7 @@ async fn as_of_returns_the_responses_of_that_time() {
             assert_eq!(then["state"], *expected, "{subject} at {time}");
         }
     }
+
     let before = fixture.get_admin("/admin/as-of/node/Face-Tools?position=0").await;
     assert_eq!(before, json!({"thing": "node/face-tools", "position": 0, "exists": false}));
     fixture.app.stop().await;
@@ -133,6 +134,7 @@ async fn a_diff_equals_the_difference_of_two_responses() {
             }
         }
     }
+
     let (first, last) = (fixture.snapshots[2].0, fixture.snapshots[3].0);
     let diff = fixture.get_admin(&format!("/admin/diff?from={first}&to={last}")).await;
     let changes = &diff["things"][0]["changes"];
@@ -141,6 +143,7 @@ async fn a_diff_equals_the_difference_of_two_responses() {
         json!({"path": "/description", "before": "Finds faces.", "after": "Finds \u{202e}and swaps faces."})
     );
     assert_eq!(changes[1], json!({"path": "/icon", "after": "https://example.org/i.png"}));
+
     let paged = fixture.get_admin("/admin/diff?from=0&to=9&limit=1").await;
     let next = paged["next"].as_str().unwrap();
     let remaining = fixture.get_admin(&format!("/admin/diff?from=0&to=9&limit=1000&after={next}")).await;
@@ -158,6 +161,7 @@ async fn a_history_has_exactly_the_changes_of_each_event() {
     let entries = history["entries"].as_array().unwrap();
     let types: Vec<_> = entries.iter().map(|entry| entry["event"]["type"].as_str().unwrap()).collect();
     assert_eq!((types[0], types[types.len() - 1]), ("NodeCreated", "NodeDeleted"));
+
     // Each change starts from the result of the previous one; changes of the publisher in between do not belong to the
     // node.
     let revised = entries.iter().find(|entry| entry["event"]["type"] == "VersionStatusChanged").unwrap();
@@ -167,6 +171,7 @@ async fn a_history_has_exactly_the_changes_of_each_event() {
     assert!(!paths.iter().any(|path| path.starts_with("/publisher")), "{paths:?}");
     assert_eq!(entries[0]["changes"][0]["path"], "");
     assert_eq!(entries[entries.len() - 1]["changes"][0].get("after"), None);
+
     // Paging gives the same result.
     let (mut after, mut paged) = (0, Vec::new());
     loop {
@@ -206,6 +211,7 @@ async fn filters_apply_and_pages_have_no_gaps_or_duplicates() {
     let all = all["events"].as_array().unwrap();
     let positions: Vec<_> = all.iter().map(|event| event["position"].as_u64().unwrap()).collect();
     assert_eq!(positions, (1..=head).collect::<Vec<_>>());
+
     let at = all[6]["at"].as_str().unwrap();
     let owner = format!("user/{}", fixture.owner.id);
     let time = at.to_owned();
@@ -263,10 +269,13 @@ async fn invalid_queries_are_rejected_with_the_allowed_values() {
         let problem = get(path).await.expect(400).json();
         assert_eq!(problem["errors"].as_array().map(Vec::len), Some(pointers), "{path}: {problem}");
     }
+
     let beyond = get("/admin/diff?from=0&to=99999").await.expect(400).json();
     assert_eq!(beyond["errors"][0]["reason"], "is after the last event (position 1)");
+
     let kinds = get("/admin/events?stream=nodes/").await.expect(400).text();
     assert!(kinds.contains("user, publisher, token, node, task, delivery"), "{kinds}");
+
     for path in ["/admin/history/node/none", "/admin/history/nodes/none", "/admin/as-of/user/x?position=0"] {
         get(path).await.expect(404);
     }
@@ -311,6 +320,7 @@ async fn the_state_reports_all_positions() {
         state["index"]["position"].as_u64().unwrap() + state["index"]["lag"].as_u64().unwrap(),
         state["log"]["head"]
     );
+
     // A log created by this start was not read back, so it is not reported as verified
     let (verification, head) = (&state["verification"], state["log"]["head"].as_u64().unwrap());
     assert_eq!((&verification["state"], &verification["position"]), (&json!("unverified"), &verification["until"]));

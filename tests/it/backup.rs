@@ -181,6 +181,7 @@ async fn a_second_backup_copies_only_new_data_and_keeps_modes() {
             .iter()
             .all(|file| fs::metadata(file).unwrap().permissions().mode() % 0o100 == 0 || file.ends_with("lock"))
     );
+
     // The next backup contains a new user file and drops a deleted one
     let keys = data.path().join("personal/ab");
     fs::create_dir_all(&keys).unwrap();
@@ -191,12 +192,15 @@ async fn a_second_backup_copies_only_new_data_and_keeps_modes() {
     fs::rename(keys.join("one"), keys.join("two")).unwrap();
     fs::write(keys.join("two"), "key of two").unwrap();
     run(data.path(), &["backup", name]).expect(0).assert_contains(&["; copied: 1 file, ", "removed: 1"]);
+
     let is_stored = |text: &str| files_below(&backup).iter().any(|file| fs::read(file).unwrap() == text.as_bytes());
     assert!(is_stored("key of two") && !is_stored("key of one"));
+
     // After a restore every file is identical, readable only by its owner
     let restored = other_dir.path().join("restored");
     fs::create_dir(&restored).unwrap();
     run(&restored, &["restore", name]).expect(0);
+
     let left_out =
         |path: &Path| ["answers", "log/sled", "lock", "log/journal/next.tmp"].iter().any(|name| path.starts_with(name));
     let mut compared = 0;
@@ -221,6 +225,7 @@ async fn a_damaged_backup_is_not_restored() {
     let (backup, target) = (other_dir.path().join("backup"), other_dir.path().join("target"));
     let name = backup.to_str().unwrap();
     run(data.path(), &["backup", name]).expect(0);
+
     let sound = tempfile::tempdir().unwrap();
     copy(&backup, sound.path());
     for file in files_below(sound.path()) {
@@ -240,6 +245,7 @@ async fn a_damaged_backup_is_not_restored() {
         assert_eq!(verified.code, Some(if relative.ends_with("manifest.json") { 2 } else { 1 }), "{}", verified.out);
         fs::write(backup.join(relative), bytes).unwrap();
     }
+
     // A missing file is reported; an extra one is ignored
     let file = files_below(&backup.join("files")).pop().unwrap();
     fs::remove_file(&file).unwrap();
@@ -294,6 +300,7 @@ fn a_restore_overwrites_nothing_and_a_backup_keeps_one_history() {
     copy(data.path(), earlier.path());
     add(data.path(), 20..30);
     run(data.path(), &["backup", name]).expect(0).assert_contains(&["position 60"]);
+
     let assert_rejected = |data: &Path, arguments: &[&str], reason: &str| {
         let actual = run(data, arguments).expect(1).err;
         assert!(actual.contains(reason), "{reason:?} is not in: {actual}");
@@ -308,6 +315,7 @@ fn a_restore_overwrites_nothing_and_a_backup_keeps_one_history() {
     );
     assert_rejected(data.path(), &["backup", earlier.path().to_str().unwrap()], "is not a backup directory");
     assert_rejected(other_dir.path(), &["backup", name], "is not a data directory");
+
     // A damaged journal is not backed up, and the previous backup stays valid
     let segment = data.path().join("log/journal/00000000000000000001.seg");
     let mut bytes = fs::read(&segment).unwrap();
@@ -315,6 +323,7 @@ fn a_restore_overwrites_nothing_and_a_backup_keeps_one_history() {
     fs::write(&segment, bytes).unwrap();
     assert_rejected(data.path(), &["backup", name], "the journal is damaged");
     run(data.path(), &["backup", "--verify", name]).expect(0).assert_contains(&["at position 60"]);
+
     let empty = other_dir.path().join("empty");
     run(&empty, &["backup", "--verify", empty.to_str().unwrap()]).expect(2);
 }
@@ -325,6 +334,7 @@ fn a_killed_backup_or_restore_is_never_accepted_as_complete() {
     let backup = other_dir.path().join("backup");
     let name = backup.to_str().unwrap();
     run(data.path(), &["backup", name]).expect(0);
+
     let mut rng = StdRng::seed_from_u64(0xDEAD);
     for round in 0..8 {
         add(data.path(), 40 + round..41 + round);
@@ -335,6 +345,7 @@ fn a_killed_backup_or_restore_is_never_accepted_as_complete() {
         let out = run(data.path(), &["backup", "--verify", name]).expect(0).out;
         assert!((80..=82 + 2 * round).contains(&position(&out)), "{out}");
     }
+
     let target = other_dir.path().join("target");
     for _ in 0..8 {
         let mut killed = command_on(&target, &["restore", name]).spawn().unwrap();

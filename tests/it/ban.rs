@@ -90,6 +90,7 @@ async fn administrators_can_list_banned_publishers() {
     let (app, alice, _) = acme().await;
     app.publisher("good", &alice).await;
     rule(&app, "/admin/publishers/acme/ban").await.expect(204);
+
     let ids = async |token: &str, query: &str| {
         let page = app.get_as(token, &format!("/publishers{query}")).await.expect(200).json();
         let publishers = page["publishers"].as_array().unwrap().iter();
@@ -101,6 +102,7 @@ async fn administrators_can_list_banned_publishers() {
     assert_eq!(ids(app.admin_token(), "").await, ["good"]);
     assert_eq!(ids(app.admin_token(), "?include_banned=false").await, ["good"]);
     assert_eq!(ids(app.admin_token(), "?include_banned=true").await, ["acme", "good"]);
+
     let own_publishers = app.get_as(&alice.token, "/users/publishers").await.expect(200).json();
     assert_eq!(
         (&own_publishers[0]["id"], &own_publishers[0]["status"]),
@@ -145,9 +147,11 @@ async fn writing_back_a_node_of_a_banned_publisher_does_not_ban_it() {
     }
     // A ban with its own reason is one.
     rule(&app, "/admin/publishers/acme/ban").await.expect(204);
+
     let ban = json!({"status": "NodeStatusBanned", "status_detail": "it mines coins"});
     app.put_as(app.admin_token(), paths[0], ban.clone()).await.expect(200);
     rule(&app, "/admin/publishers/acme/unban").await.expect(204);
+
     let node = app.get("/nodes/face-tools").await.expect(200).json();
     assert_eq!((&node["status"], &node["status_detail"]), (&ban["status"], &ban["status_detail"]));
     app.stop().await;
@@ -198,6 +202,7 @@ async fn a_ban_requires_a_reason() {
         let longest = json!({"reason": "ü".repeat(1000)});
         app.post_as(app.admin_token(), &format!("{resource}/ban"), longest).await.expect(204);
     }
+
     for missing in ["users/nonsense", "publishers/nowhere", "nodes/nothing", "nodes/-"] {
         rule(&app, &format!("/admin/{missing}/ban")).await.expect(404);
     }

@@ -172,11 +172,13 @@ async fn only_the_files_are_served_read_only() {
         let response = app.get(path).await.expect(404);
         assert_eq!(response.header("content-type"), Some("application/problem+json"), "{path}");
     }
+
     for method in [Method::POST, Method::PUT, Method::DELETE] {
         let response = app.send(app.request(method.clone(), "/console/app.js")).await.expect(405);
         assert_eq!(response.header("allow"), Some("GET, HEAD"), "{method}");
         app.send(app.request(method, "/")).await.expect(405);
     }
+
     let (get, head) = (app.get("/").await, app.send(app.request(Method::HEAD, "/")).await.expect(200));
     assert!(head.body.is_empty());
     assert_eq!(head.header("etag"), get.header("etag"));
@@ -320,6 +322,7 @@ async fn parts_of_the_document_are_cached_and_compressed_as_other_files() {
             assert!(compressed.body.len() * 3 < plain.body.len(), "{path}: {} bytes", compressed.body.len());
         }
     }
+
     for path in ["/console/reference/", "/console/reference/none.json", "/console/reference/upscaleImage"] {
         app.get(path).await.expect(404);
     }

@@ -112,16 +112,19 @@ async fn the_demo_reports_why_it_cannot_run() {
         assert_eq!(output.status.code(), Some(1));
         assert!(text(&output.stderr).contains(expected), "{expected}: {}", text(&output.stderr));
     }
+
     // An unreachable service is reported before a missing token, and an unwritable file before the first request
     let empty = tempfile::tempdir().unwrap();
     let url = format!("http://{unused_address}");
     let no_token = spawn_blocking(move || run(empty.path(), &["demo", "--url", &url])).await.unwrap().expect(1);
     assert!(no_token.err.contains("no service answers"), "{}", no_token.err);
+
     // The service's stored token is sent to no other service
     let other = TestApp::start().await;
     let (path, url) = (other.dir.path().to_owned(), app.url(""));
     let wrong_token = spawn_blocking(move || run(&path, &["demo", "--url", &url])).await.unwrap().expect(1);
     assert!(wrong_token.err.contains("give --token or MEDIARY_TOKEN"), "{}", wrong_token.err);
+
     let output = run_demo(app.url(""), app.admin_token().to_owned(), PathBuf::from("/nowhere/waltz.opus")).await;
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("name another file with --music"), "{}", text(&output.stderr));

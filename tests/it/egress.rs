@@ -104,6 +104,7 @@ async fn no_notation_of_a_forbidden_address_is_called() {
     let redirecting = canary::redirecting(canary.port()).await;
     let rows = rows(canary.port(), redirecting);
     assert!(rows.len() >= 80, "{}", rows.len());
+
     let app = TestApp::start_with(strict, Environment::system().with_host_resolver(Arc::new(names))).await;
     let mut mismatches = Vec::new();
     for row in &rows {
@@ -160,6 +161,7 @@ async fn proxy_environment_variables_are_ignored() {
     let body = json!({"image": receiver.url("/input"), "webhook_url": receiver.url("/hook")});
     let response = client().post(service.url(PRECISION)).bearer_auth(TOKEN).json(&body).send().await.unwrap();
     assert_eq!(response.status(), 200);
+
     let received = receiver.wait_until(|received| received.iter().any(|item| item.path == "/hook")).await;
     assert!(received.iter().any(|it| it.path == "/input"), "the input was not fetched");
     assert!(canary.requests().is_empty(), "{:?}", canary.requests());

@@ -154,6 +154,7 @@ async fn erasing_a_last_owner_lists_the_publishers() {
     }
     let owner = json!({"role": "owner"});
     app.put_as(&ada.token, &format!("/publishers/shared/members/{}", bob.id), owner.clone()).await.expect(200);
+
     for (token, path) in [(ada.token.as_str(), "/users".to_owned()), (app.admin_token(), account(&ada))] {
         let problem = app.delete_as(token, &path).await.expect(409).json();
         assert_eq!(problem["error"], "conflict");
@@ -165,6 +166,7 @@ async fn erasing_a_last_owner_lists_the_publishers() {
     app.put_as(&ada.token, &format!("/publishers/acme/members/{}", bob.id), owner).await.expect(200);
     app.delete_as(&ada.token, "/publishers/zeta").await.expect(204);
     app.delete_as(&ada.token, "/users").await.expect(204);
+
     let own = app.get_as(&bob.token, "/users/publishers").await.expect(200).json();
     assert!(own.as_array().unwrap().iter().all(|publisher| publisher["members"].as_array().unwrap().len() == 1));
     app.stop().await;

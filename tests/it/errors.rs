@@ -80,9 +80,11 @@ async fn bodies_that_are_not_json() {
     };
     let body = problem(&post(b"{\n \"a\": }".to_vec()).await, 400, "malformed_body");
     assert!(body["detail"].as_str().is_some_and(|detail| detail.contains("line 2 column 7")), "{body}");
+
     let long_list = format!("{{\"a\": [0{}]}}", ",0".repeat(100_000));
     let body = problem(&post(long_list.into()).await, 400, "malformed_body");
     assert_eq!(body["detail"], "the body has more than 100000 elements");
+
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(64), "]".repeat(64));
     for invalid in
         [b"".to_vec(), b"{".to_vec(), b"{} {}".to_vec(), b"\"\xff\"".to_vec(), b"\"\\ud800\"".to_vec(), deep.into()]

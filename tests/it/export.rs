@@ -76,6 +76,7 @@ fn an_export_is_verified_on_another_machine() {
     add(data.path(), 20..30);
     run(data.path(), &["audit", "export", name]).expect(0).assert_contains(&["60 events exported"]);
     assert_eq!(run(data.path(), &["audit", "export", "-"]).expect(0).out.lines().count(), 62);
+
     // Needs only the export and the key
     let nowhere = other_dir.path().join("nowhere");
     let text = fs::read_to_string(&file).unwrap();
@@ -86,10 +87,12 @@ fn an_export_is_verified_on_another_machine() {
     check(&["--since", checkpoint_file.to_str().unwrap()]).expect(0);
     // Without either, the origin is unknown
     check(&[]).expect(2).assert_contains(&["not verified: the origin of the export", "give --key or --since"]);
+
     let json = check(&["--json"]).expect(2).out;
     assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["result"], "unverified");
     check(&["--key", &"0".repeat(64)]).expect(1).assert_contains(&["line 1: the export is signed with key"]);
     check(&["--key", "short"]).expect(2);
+
     // A modified line is named
     let changed = text.replacen(
         "\"schema\":2,\"stream\":\"task/00000000-0000-0000-0000-000000000002\"",
@@ -114,8 +117,10 @@ fn a_diverged_history_does_not_contain_the_checkpoint() {
         SignedCheckpoint::from_json(&last["checkpoint"]).unwrap()
     };
     assert!(verified(&first, ExportTrust::Checkpoint(&checkpoint(&first))).is_clean());
+
     let findings = verified(&other, ExportTrust::Checkpoint(&checkpoint(&first))).findings;
     assert!(findings[0].problem.contains("the history was rewritten"), "{findings:?}");
+
     let findings = verified(&first, ExportTrust::Checkpoint(&checkpoint(&other))).findings;
     assert!(
         findings[0].problem.contains("the history ends at position 3, but the checkpoint was taken at 4"),
@@ -161,6 +166,7 @@ fn dropped_added_and_moved_lines_are_reported() {
             .map(|report| report.findings.first().map(|first| first.line))
     };
     assert_eq!(found(&lines).unwrap(), None);
+
     for index in 0..lines.len() {
         let mut dropped = lines.clone();
         dropped.remove(index);
@@ -181,6 +187,7 @@ fn dropped_added_and_moved_lines_are_reported() {
             assert_eq!(found(&reordered).unwrap(), Some(index as u64 + 1), "line {} behind the next", index + 1);
         }
     }
+
     // Everything after a line is missing
     for kept_lines in 1..lines.len() {
         assert_eq!(found(&lines[..kept_lines]).unwrap(), Some(kept_lines as u64 + 1), "{kept_lines} lines are left");
@@ -192,11 +199,13 @@ fn a_long_export_cannot_be_truncated_at_a_checkpoint() {
     let text = exported(same_log(&[100; 201]).path());
     let report = verified(&text, ExportTrust::Key(key_of(&text)));
     assert_eq!((report.findings, report.events, report.checkpoints, report.lines), (vec![], 20_100, 3, 205));
+
     let lines: Vec<&str> = text.lines().collect();
     let at = lines.iter().position(|line| line.starts_with("{\"checkpoint\"")).unwrap();
     let cut: String = lines[..=at].iter().flat_map(|line| [line, "\n"]).collect();
     let findings = verified(&cut, ExportTrust::Key(key_of(&text))).findings;
     assert!(findings.len() == 1 && findings[0].problem.contains("lines are missing"), "{findings:?}");
+
     let without: String = lines.iter().filter(|line| **line != lines[at]).flat_map(|line| [line, "\n"]).collect();
     let findings = verified(&without, ExportTrust::Key(key_of(&text))).findings;
     assert_eq!(

@@ -183,11 +183,13 @@ async fn preflights_are_answered_with_the_allowed_methods() {
         app.send(request.header("access-control-request-method", method)).await
     };
     preflight_from(&any_origin, FOREIGN, "GET").await.expect(200);
+
     for method in ["GET", "HEAD", "POST", "PUT", "DELETE"] {
         let response = preflight_from(&listed.app, NAMED, method).await.expect(200);
         assert_eq!(response.header("access-control-allow-origin"), Some(NAMED));
         preflight_from(&listed.app, FOREIGN, method).await.expect_refusal(FOREIGN);
     }
+
     for (app, origin, method) in
         [(&any_origin, FOREIGN, "PUT"), (&any_origin, "null", "POST"), (&listed.app, NAMED, "PATCH")]
     {

@@ -81,14 +81,17 @@ async fn install_returns_the_latest_or_requested_version() {
     let version = async |query: &str| app.get(&format!("{INSTALL}{query}")).await.expect(200).json()["version"].clone();
     assert_eq!(version("").await, "1.1.0");
     assert_eq!(version("?version=").await, "1.1.0");
+
     for spelling in ["1.0.0", "1.0.0+build.7", "1.0.0%2Bbuild.7"] {
         assert_eq!(version(&format!("?version={spelling}")).await, "1.0.0+build.7");
     }
     assert_eq!(version("?version=2.0.0-rc.1").await, "2.0.0-rc.1");
     app.get(&format!("{INSTALL}?version=3.0.0")).await.expect(404);
+
     let problem = app.get(&format!("{INSTALL}?version=latest")).await.expect(400).json();
     assert_eq!(problem["errors"][0]["pointer"], "/version");
     app.get("/nodes/none/install").await.expect(404);
+
     let redirect = app.get("/nodes/Face-Tools/install?version=1.0.0").await.expect(302);
     assert_eq!(redirect.header("location"), Some(app.url(&format!("{INSTALL}?version=1.0.0")).as_str()));
     app.stop().await;
@@ -113,6 +116,7 @@ async fn install_counts_are_batched() {
     until_downloads(&app, 20).await;
     let first = counters(&app);
     assert_eq!(first.iter().sum::<u64>(), 20);
+
     let began = std::time::Instant::now();
     for client in 20..25 {
         install_from(&app, client).await;
@@ -190,9 +194,11 @@ async fn only_members_install_flagged_and_pending_versions() {
     let token = app.access_token("acme", &alice).await;
     set_status(&app, "1.0.0", "NodeVersionStatusFlagged").await;
     app.get(INSTALL).await.expect(404);
+
     let path = format!("{INSTALL}?version=1.0.0");
     assert_eq!(app.get(&path).await.expect(403).json()["error"], "forbidden");
     app.get_as(&bob.token, &path).await.expect(403);
+
     for insider in [alice.token.as_str(), &token, app.admin_token()] {
         app.get_as(insider, &path).await.expect(200);
     }
@@ -236,6 +242,7 @@ async fn banned_nodes_and_versions_cannot_be_installed() {
     let link = app.post_as(&alice.token, versions, json!({})).await.expect(200).json();
     let link = link["signedUrl"].as_str().and_then(|url| url.find("/uploads/").map(|at| url[at..].to_owned())).unwrap();
     app.send(app.request(Method::PUT, &link).body(valid_archive())).await.expect(200);
+
     for subject in ["nodes/face-tools", "publishers/acme"] {
         let moderate = async |command: &str| {
             let path = format!("/admin/{subject}/{command}");
@@ -318,6 +325,7 @@ async fn token_uses_are_recorded_once_a_minute() {
     clock.advance(Duration::from_secs(1));
     until_used(2).await;
     assert_eq!(uses(&app, token), [start, start.saturating_add(Duration::from_mins(1))]);
+
     let token_list = app.get_as(&alice.token, "/publishers/acme/tokens").await.expect(200).json();
     assert!(token_list[0]["lastUsedAt"].is_string(), "{token_list}");
     app.stop().await;

@@ -332,9 +332,11 @@ fn a_kill_during_segment_preparation_loses_nothing() {
 fn segments_roll_and_are_read_from_any_position() {
     let log_fixture = LogFixture::with_groups(200);
     assert!(log_fixture.segments().len() > 2, "{:?}", log_fixture.segments());
+
     let (log, _) = log_fixture.open();
     let events = all(&log);
     assert_eq!(events.len(), 400);
+
     for after in [0, 1, 57, 399, 400] {
         let mut reader = log.read_journal(Position(after)).unwrap();
         let mut found = Vec::new();

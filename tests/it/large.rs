@@ -149,6 +149,7 @@ async fn the_largest_fields_survive_a_restart_unchanged() {
     let (description, changelog) = (WIDE.repeat(10_000), WIDE.repeat(20_000));
     let publisher = json!({"id": "acme", "name": WIDE.repeat(200), "description": description});
     app.post_as(&admin, "/publishers", publisher).await.expect(201);
+
     let node = json!({
         "id": "large", "description": WIDE.repeat(1000), "preempted_host_node_names": list, "tags": list,
         "supported_accelerators": list, "supported_os": list,
@@ -161,11 +162,14 @@ async fn the_largest_fields_survive_a_restart_unchanged() {
     for field in ["description", "preempted_host_node_names", "tags", "supported_accelerators", "supported_os"] {
         assert!(created[field] == node[field], "{field}");
     }
+
     for field in ["changelog", "dependencies", "tags", "supported_accelerators", "supported_os"] {
         assert!(created["latest_version"][field] == node["latest_version"][field], "{field}");
     }
+
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     assert!(app.get("/nodes/large").await.expect(200).json() == created, "the node survives");
+
     let publisher = app.get("/publishers/acme").await.expect(200).json();
     assert_eq!(publisher["description"].as_str().map(|text| text.chars().count()), Some(10_000));
     app.stop().await;

@@ -70,6 +70,7 @@ async fn pages_of_every_column_partition_the_list() {
             assert_eq!(paged, full_list, "{column}{direction}");
         }
     }
+
     // Names are n % 3 and authors n % 2; ties are ordered by ascending id.
     let by_two = ids(&app, "/nodes?sort=name;desc&sort=author&limit=5").await;
     assert_eq!(by_two, ["n02", "n08", "n05", "n04", "n10"]);
@@ -81,6 +82,7 @@ async fn limits_are_clamped_and_pages_past_the_end_are_empty() {
     let (app, _) = app_with(&[json!({"id": "a"}), json!({"id": "b"})]).await;
     let page = app.get("/nodes?limit=99999999").await.expect(200).json();
     assert_eq!((&page["limit"], &page["page"], &page["totalPages"]), (&json!(1000), &json!(1), &json!(1)));
+
     for path in [
         "/nodes?limit=1&page=3",
         "/nodes/search?limit=1&page=18446744073709551615",
@@ -89,6 +91,7 @@ async fn limits_are_clamped_and_pages_past_the_end_are_empty() {
         let page = app.get(path).await.expect(200).json();
         assert_eq!((&page["nodes"], &page["total"], &page["totalPages"]), (&json!([]), &json!(2), &json!(2)), "{path}");
     }
+
     for invalid in ["page=0", "limit=0", "limit=x", "page=-1"] {
         app.get(&format!("/nodes?{invalid}")).await.expect(400);
         app.get(&format!("/nodes/search?{invalid}")).await.expect(400);
@@ -358,6 +361,7 @@ async fn admin_fields_affect_sorting_immediately() {
     let facts = json!({"downloads": 9, "github_stars": 3, "rating": 4.5, "search_ranking": -2});
     app.put_as(&admin, "/admin/nodes/b", facts.clone()).await.expect(200);
     app.put_as(&admin, "/admin/nodes/c", json!({"downloads": 12, "search_ranking": 1})).await.expect(200);
+
     for (sort, expected) in [
         ("downloads;desc", ["c", "b", "a"]),
         ("downloads", ["a", "b", "c"]),
@@ -369,6 +373,7 @@ async fn admin_fields_affect_sorting_immediately() {
         assert_eq!(ids(&app, &format!("/nodes?sort={sort}")).await, expected, "{sort}");
     }
     assert_eq!(ids(&app, "/nodes/search").await, ["c", "b", "a"]);
+
     let body = app.get("/nodes/b").await.expect(200).json();
     for field in ["downloads", "github_stars", "rating", "search_ranking"] {
         assert_eq!(body[field], facts[field], "{field}");
@@ -382,12 +387,14 @@ async fn a_deleted_node_leaves_every_list() {
         app_with(&[json!({"id": "a"}), json!({"id": "b", "latest_version": {"version": "1.0.0"}})]).await;
     assert_eq!(ids(&app, "/nodes/search?search=b").await, ["b"]);
     app.send(app.request(Method::DELETE, "/publishers/acme/nodes/b").bearer_auth(&alice.token)).await.expect(204);
+
     for path in ["/nodes?include_banned=true", "/nodes?sort=name,id"] {
         let page = app.get_as(app.admin_token(), path).await.expect(200).json();
         assert_eq!((&page["total"], &page["nodes"][0]["id"]), (&json!(1), &json!("a")), "{path}");
     }
     assert_eq!(listed(&app, "/nodes/search?search=b").await, (vec![], 0));
     app.get("/nodes/b").await.expect(404);
+
     let requested = json!({"node_versions": [{"node_id": "b", "version": "1.0.0"}]});
     let response = app.post("/bulk/nodes/versions", requested).await.expect(200).json();
     assert_eq!(response["node_versions"][0]["status"], "not_found");

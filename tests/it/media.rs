@@ -25,6 +25,7 @@ async fn files_are_immutable() {
     let (app, path, bytes) = app_with_result().await;
     let full = get_with_headers(&app, &path, &[("accept-encoding", "gzip, br")]).await.expect(200);
     assert!(full.body == bytes, "the bytes are those that were stored");
+
     let hash = path.trim_start_matches("/media/").trim_end_matches(".png");
     for (name, value) in [
         ("content-type", "image/png"),
@@ -37,6 +38,7 @@ async fn files_are_immutable() {
         assert_eq!(full.header(name), Some(value), "{name}");
     }
     assert_eq!(full.header("content-encoding"), None);
+
     let head = app.send(app.request(Method::HEAD, &path)).await.expect(200);
     assert_eq!((head.header("content-length"), head.body.len()), (Some("200000"), 0));
     app.stop().await;

@@ -91,6 +91,7 @@ async fn members_need_an_existing_user_and_a_valid_role() {
         let problem = app.put_as(&alice.token, &membership(&bob), json!({"role": role})).await.expect(400).json();
         assert_eq!(problem["errors"], json!([{"pointer": "/role", "reason": reason, "value": role}]));
     }
+
     for user in ["nonsense", "00000000-0000-4000-8000-00000000abcd"] {
         let path = format!("/publishers/acme/members/{user}");
         let problem = app.put_as(&alice.token, &path, json!({})).await.expect(404).json();
@@ -106,6 +107,7 @@ async fn users_can_list_their_publishers() {
     let (app, alice, bob) = acme().await;
     app.publisher("zeta", &bob).await;
     app.put_as(&alice.token, &membership(&bob), json!({})).await.expect(200);
+
     let publishers_of = async |user: &TestUser| {
         let publishers = app.get_as(&user.token, "/users/publishers").await.expect(200).json();
         let ids = publishers.as_array().unwrap().iter().map(|publisher| publisher["id"].as_str().unwrap().to_owned());
@@ -117,6 +119,7 @@ async fn users_can_list_their_publishers() {
     );
     app.delete_as(&alice.token, &membership(&bob)).await.expect(204);
     assert_eq!(publishers_of(&bob).await, ["zeta"]);
+
     let listed = app.get_as(&alice.token, "/users/publishers").await.json();
     assert_eq!(listed[0], app.get_as(&alice.token, "/publishers/acme").await.json());
     app.stop().await;

@@ -165,6 +165,7 @@ fn every_panel_of_the_dashboard_queries_existing_events() {
     let dashboard: Value = serde_json::from_str(&document("contrib/grafana.json")).expect("JSON");
     let panels = dashboard["panels"].as_array().expect("panels");
     assert!(panels.len() > 15, "{panels:?}");
+
     let known: BTreeSet<_> = event::names().collect();
     for panel in panels {
         assert!(panel["title"].as_str().is_some_and(|title| !title.is_empty()), "{panel}");

@@ -116,8 +116,10 @@ async fn moderation_applies_to_every_list_immediately() {
     let (app, alice) = app_with_publisher().await;
     let node = json!({"id": "n", "latest_version": {"version": "1.0.0"}});
     app.post_as(&alice.token, NODES, node).await.expect(201);
+
     let publication = json!({"node_version": {"version": "2.0.0"}});
     app.post_as(&alice.token, &format!("{NODES}/n/versions"), publication).await.expect(201);
+
     for (number, new, latest) in [
         ("2.0.0", "Active", Some("2.0.0")),
         ("2.0.0", "Flagged", Some("1.0.0")),
@@ -154,6 +156,7 @@ async fn administrators_can_set_every_version_field() {
     let (app, alice) = app_with_publisher().await;
     let node = json!({"id": "n", "latest_version": {"version": "1.0.0", "changelog": "first", "tags": ["a"]}});
     app.post_as(&alice.token, NODES, node).await.expect(201);
+
     let body = json!({
         "changelog": "better", "dependencies": ["numpy"], "deprecated": true, "supported_os": ["linux"], "tags": ["b"],
         "supported_host_version": ">=1", "supported_accelerators": ["CUDA"], "supported_host_frontend_version": ">=2",
@@ -164,16 +167,20 @@ async fn administrators_can_set_every_version_field() {
     for (field, value) in body.as_object().unwrap() {
         assert_eq!(&ruled[field], value, "{field}");
     }
+
     let untouched = rule(&app, "n", "1.0.0", json!({"status": null, "unknown": 1})).await.expect(200).json();
     assert_eq!(untouched, ruled);
+
     let reasoned = rule(&app, "n", "1.0.0", json!({"status_reason": "odder imports"})).await.expect(200).json();
     assert_eq!(
         (&reasoned["status"], &reasoned["status_reason"]),
         (&json!("NodeVersionStatusFlagged"), &json!("odder imports"))
     );
+
     let problem =
         rule(&app, "n", "1.0.0", json!({"status": "Active", "tags_admin": 1, "createdAt": ""})).await.expect(400);
     assert_eq!(problem.json()["errors"].as_array().map(Vec::len), Some(3));
+
     for (id, number) in [("n", "9.9.9"), ("n", "nonsense"), ("none", "1.0.0"), ("-", "1.0.0")] {
         rule(&app, id, number, json!({})).await.expect(404);
     }
@@ -197,6 +204,7 @@ async fn administrators_can_set_every_node_field() {
         assert_eq!(&ruled[field], value, "{field}");
     }
     assert_eq!(app.put_as(app.admin_token(), "/admin/nodes/n", json!({"name": null})).await.expect(200).json(), ruled);
+
     for (field, invalid) in [
         ("rating", json!(5.01)),
         ("rating", json!("5")),

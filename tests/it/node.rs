@@ -31,6 +31,7 @@ async fn a_node_is_shown_with_everything_that_clients_read() {
             "preempted_host_node_names": [], "supported_accelerators": [], "supported_os": [], "tags": [], "tags_admin": [],
         })
     );
+
     let full = json!({
         "id": "full", "name": "Full", "description": "all of it", "author": "alice", "banner_url": "https://a.example/b",
         "category": "image", "icon": "", "license": "MIT", "repository": "https://a.example/r", "tags": ["a", "b"],
@@ -41,11 +42,13 @@ async fn a_node_is_shown_with_everything_that_clients_read() {
     });
     let response = app.post_as(&alice.token, "/publishers/acme/nodes", full.clone()).await.expect(201);
     assert!(response.header("location").is_some_and(|location| location.ends_with("/nodes/full")));
+
     let body = response.json();
     for field in ["author", "banner_url", "category", "license", "repository", "tags", "supported_os", "translations"] {
         assert_eq!(body[field], full[field], "{field}");
     }
     assert_eq!((body.get("icon"), &body["downloads"], body.get("rating")), (None, &json!(0), None));
+
     let version = &body["latest_version"];
     assert_eq!((&version["version"], &version["node_id"]), (&json!("1.0.0"), &json!("full")));
     assert_eq!((&version["status"], &version["deprecated"]), (&json!("NodeVersionStatusActive"), &json!(false)));
@@ -77,6 +80,7 @@ async fn one_of_two_concurrent_claims_wins() {
         statuses.sort_unstable();
         assert_eq!(statuses, [201, 409], "round {round}");
     }
+
     let page = app.get("/nodes?limit=1").await.expect(200).json();
     assert_eq!(page["total"], 1000);
     app.stop().await;
@@ -114,6 +118,7 @@ async fn pages_of_any_order_contain_every_node_once() {
         ids_seen.sort();
         assert_eq!(ids_seen, ["n0", "n1", "n2", "n3", "n4", "n5", "n6"], "{sort}");
     }
+
     let by = |sort: &'static str| {
         let app = &app;
         async move { app.get(&format!("/nodes?sort={sort}")).await.expect(200).json()["nodes"].clone() }
@@ -171,8 +176,10 @@ async fn the_nodes_of_a_publisher_come_as_an_array_with_links() {
     }
     let nodes = app.get_as(&alice.token, "/publishers/acme/nodes").await.expect(200);
     assert_eq!((ids(&nodes.json()), nodes.header("x-total-count")), (vec!["a", "b", "c"], Some("3")));
+
     let second = app.get_as(&alice.token, "/publishers/acme/nodes?limit=2&page=2").await.expect(200);
     assert_eq!((ids(&second.json()), second.header("x-total-count")), (vec!["c"], Some("3")));
+
     let page = |n: u32| app.url(&format!("/publishers/acme/nodes?limit=2&page={n}"));
     let links = format!("<{0}>; rel=\"first\", <{0}>; rel=\"prev\", <{1}>; rel=\"last\"", page(1), page(2));
     assert_eq!(second.header("link"), Some(links.as_str()));

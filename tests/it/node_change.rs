@@ -59,6 +59,7 @@ async fn only_its_publisher_can_change_a_node() {
     app.delete_as(&bob.token, "/publishers/other/nodes/face-tools").await.expect(404);
     app.delete_as(app.admin_token(), "/publishers/other/nodes/face-tools").await.expect(404);
     app.delete_as(&own_token, NODE).await.expect(403);
+
     for missing in ["/publishers/acme/nodes/none", "/publishers/acme/nodes/-", "/publishers/none/nodes/face-tools"] {
         app.put_as(&alice.token, missing, body()).await.expect(404);
         app.delete_as(&alice.token, missing).await.expect(404);
@@ -80,6 +81,7 @@ async fn permissions_report_edit_rights() {
     assert_eq!(app.get(&path).await.expect(200).json(), json!({"canEdit": false}));
     app.get("/publishers/other/nodes/face-tools/permissions").await.expect(404);
     app.post_as(app.admin_token(), "/admin/nodes/face-tools/ban", json!({"reason": "spam"})).await.expect(204);
+
     for token in [alice.token.as_str(), &own_token, app.admin_token()] {
         assert_eq!(app.get_as(token, &path).await.expect(200).json(), json!({"canEdit": false}));
     }
@@ -139,6 +141,7 @@ async fn admin_fields_from_others_are_ignored_even_if_invalid() {
         "status": "NodeStatusBanned", "status_detail": 7, "tags_admin": "x", "latest_version": 3, "publisher": {"id": "other"},
     });
     assert_eq!(app.put_as(&alice.token, NODE, facts.clone()).await.expect(200).json(), before);
+
     let problem = app.put_as(app.admin_token(), NODE, facts).await.expect(400).json();
     let mut pointers: Vec<_> =
         problem["errors"].as_array().unwrap().iter().map(|e| e["pointer"].as_str().unwrap()).collect();
@@ -222,6 +225,7 @@ async fn texts_are_limited_in_characters() {
         let problem = app.put_as(&alice.token, NODE, body(limit + 1)).await.expect(400).json();
         assert_eq!(problem["errors"][0]["pointer"], format!("/{field}"));
     }
+
     let lists = ["tags", "supported_os", "supported_accelerators", "preempted_host_node_names"];
     let all_lists: Value = lists.iter().map(|list| ((*list).to_owned(), json!(vec![face(200); 100]))).collect();
     let stored = app.put_as(&alice.token, NODE, all_lists).await.expect(200).json();
@@ -230,6 +234,7 @@ async fn texts_are_limited_in_characters() {
         app.put_as(&alice.token, NODE, json!({ list: vec![face(1); 101] })).await.expect(400);
         app.put_as(&alice.token, NODE, json!({ list: [face(201)] })).await.expect(400);
     }
+
     for invalid in ["example", "/relative", "ftp://a.example", "https://user@a.example"] {
         let problem = app
             .put_as(&alice.token, NODE, json!({"repository": invalid, "banner_url": invalid}))
@@ -254,12 +259,14 @@ async fn administrators_can_publish_with_admin_fields() {
     let by_member = app.post_as(&alice.token, &path, body("2.0.0")).await.expect(201).json()["node_version"].clone();
     assert_eq!((&by_member["status"], &by_member["tags_admin"]), (&json!("NodeVersionStatusPending"), &json!([])));
     assert_eq!(app.get("/nodes/face-tools").await.json()["downloads"], 0);
+
     let by_admin =
         app.post_as(app.admin_token(), &path, body("3.0.0")).await.expect(201).json()["node_version"].clone();
     assert_eq!(
         (&by_admin["status"], &by_admin["tags_admin"]),
         (&json!("NodeVersionStatusActive"), &json!(["imported"]))
     );
+
     let node = app.get("/nodes/face-tools").await.json();
     assert_eq!((&node["downloads"], &node["latest_version"]), (&json!(9), &by_admin));
     app.stop().await;

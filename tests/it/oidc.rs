@@ -127,6 +127,7 @@ async fn invalid_oidc_tokens_are_rejected() {
     let fixture = OidcFixture::with_key(SigningKey::rsa()).await;
     let (valid_claims, foreign_key) = (fixture.claims(), SigningKey::p256());
     assert_eq!(fixture.status(&fixture.token(&valid_claims)).await, 200);
+
     let [header, claims, signature] = {
         let token = fixture.token(&valid_claims);
         let mut parts = token.split('.').map(str::to_owned);
@@ -205,6 +206,7 @@ async fn claims_allow_clock_skew_and_several_audiences() {
             "{claim} {value}"
         );
     }
+
     let token = fixture.token(&fixture.claims());
     fixture.environment.advance(Duration::from_secs(359));
     assert_eq!(fixture.status(&token).await, 200);
@@ -224,6 +226,7 @@ async fn invalid_names_and_unverified_emails_are_ignored() {
     };
     let unverified = me(1, json!({"email_verified": false, "name": 5, "preferred_username": "ada"})).await;
     assert_eq!((unverified.get("email"), &unverified["name"]), (None, &json!("ada")));
+
     let long = me(2, json!({"email": "e".repeat(400), "name": "n".repeat(400)})).await;
     assert_eq!((long.get("email"), long.get("name")), (None, None));
     fixture.app.stop().await;
@@ -353,6 +356,7 @@ async fn known_keys_work_while_the_issuer_is_down() {
     fixture.environment.advance(Duration::from_millis(2500));
     let problem = fixture.app.get_as(&token_expiring_after(300), "/users").await.expect(503);
     assert_eq!(problem.header("retry-after"), Some("3"));
+
     let fetches = async |outcome: &str, count: u32| {
         let line = format!("mediary_issuer_key_fetches_total{{outcome=\"{outcome}\"}} {count}\n");
         let actual = fixture.app.get("/metrics").await.expect(200).text();

@@ -114,6 +114,7 @@ fn webhook_operations_have_their_own_tag() {
     let (path_tags, webhook_tags) = (tags("paths"), tags("webhooks"));
     // One class is generated per tag: equal names would overwrite each other.
     assert!(path_tags.is_disjoint(&webhook_tags), "{webhook_tags:?}");
+
     let listed_tags: BTreeSet<_> =
         document["tags"].as_array().expect("a list").iter().map(|tag| tag["name"].as_str().expect("a name")).collect();
     assert!(path_tags.iter().chain(&webhook_tags).all(|tag| listed_tags.contains(tag.as_str())), "{listed_tags:?}");

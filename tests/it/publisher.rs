@@ -117,6 +117,7 @@ async fn permissions_are_visible_to_every_user() {
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     app.publisher("acme", &alice).await;
     app.put_as(&alice.token, &format!("/publishers/acme/members/{}", bob.id), json!({})).await.expect(200);
+
     let token = app.access_token("acme", &alice).await;
     for (token, may) in [
         (None, false),
@@ -127,6 +128,7 @@ async fn permissions_are_visible_to_every_user() {
     ] {
         assert_eq!(can_edit(&app, token).await, json!(may));
     }
+
     let ban = json!({"reason": "spam"});
     app.post_as(app.admin_token(), "/admin/publishers/acme/ban", ban).await.expect(204);
     assert_eq!(can_edit(&app, Some(&alice.token)).await, json!(false));
@@ -143,19 +145,26 @@ async fn publishers_are_listed_in_pages_by_id() {
     }
     let response = app.get("/publishers?limit=2").await.expect(200);
     assert!(response.header("etag").is_some());
+
     let page = response.json();
     assert_eq!(ids(&page), ["a", "b"]);
+
     let counts = |page: &Value| ["limit", "page", "total", "totalPages"].map(|name| page[name].as_u64().unwrap());
     assert_eq!(counts(&page), [2, 1, 3, 2]);
     assert_eq!(page["publishers"][0], app.get("/publishers/a").await.json());
+
     let last = app.get("/publishers?limit=2&page=2").await.expect(200).json();
     assert_eq!((ids(&last), counts(&last)), (vec!["c"], [2, 2, 3, 2]));
+
     let past_end = app.get("/publishers?page=9").await.expect(200).json();
     assert_eq!((ids(&past_end), counts(&past_end)), (vec![], [10, 9, 3, 1]));
+
     let selected = app.get("/publishers?publisher_id=c&publisher_id=a&publisher_id=unknown").await.expect(200).json();
     assert_eq!((ids(&selected), counts(&selected)), (vec!["a", "c"], [10, 1, 2, 1]));
+
     let clamped = app.get("/publishers?limit=5000").await.expect(200).json();
     assert_eq!(clamped["limit"], 1000);
+
     let problem = app.get("/publishers?page=0&limit=x&include_banned=perhaps").await.expect(400).json();
     assert_eq!(problem["errors"].as_array().map(Vec::len), Some(3), "{problem}");
     app.stop().await;
@@ -185,8 +194,10 @@ async fn the_validate_endpoint_reports_available_ids() {
     app.publisher("taken", &alice).await;
     app.publisher("gone", &alice).await;
     app.delete_as(&alice.token, "/publishers/gone").await.expect(204);
+
     let validate = async |id: &str| app.get(&format!("/publishers/validate?username={id}")).await.expect(200).json();
     assert_eq!(validate("free").await, json!({"isAvailable": true}));
+
     for (id, expected) in [
         ("taken", "taken"),
         ("gone", "deleted"),
@@ -199,6 +210,7 @@ async fn the_validate_endpoint_reports_available_ids() {
         assert_eq!(actual["isAvailable"], json!(false), "{id}");
         assert!(actual["reason"].as_str().is_some_and(|reason| reason.contains(expected)), "{id}: {actual}");
     }
+
     let problem = app.get("/publishers/validate").await.expect(400).json();
     assert_eq!(problem["errors"], json!([{"pointer": "/username", "reason": "is required"}]));
     app.stop().await;

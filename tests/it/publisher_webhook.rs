@@ -130,6 +130,7 @@ async fn an_error_names_every_invalid_field() {
         let problem = app.post_as(&alice.token, WEBHOOKS, body.clone()).await.expect(400).json();
         assert_eq!(pointers(&problem), expected, "{body}: {problem}");
     }
+
     let path = create(&app, &alice, json!({"url": "https://a.example/hook"})).await;
     let cases = [
         (json!({}), vec!["/since"]),
@@ -143,6 +144,7 @@ async fn an_error_names_every_invalid_field() {
         found.dedup();
         assert_eq!(found, expected, "{body}: {problem}");
     }
+
     for id in ["x", "00000000-0000-4000-8000-000000000000"] {
         app.get_as(&alice.token, &format!("{WEBHOOKS}/{id}")).await.expect(404);
     }
@@ -303,6 +305,7 @@ async fn redelivery_is_bounded_and_paged() {
     let redeliver = format!("{webhook}/redeliver");
     let first = app.post_as(&alice.token, &redeliver, json!({"after": 0})).await.expect(200).json();
     assert_eq!(first["redelivered"], 100);
+
     let rest = json!({"after": first["next_after"]});
     let rest = app.post_as(&alice.token, &redeliver, rest).await.expect(200).json();
     assert_eq!(rest, json!({"redelivered": 2, "pending": 0}));

@@ -211,6 +211,7 @@ fn a_missing_segment_is_rebuilt_from_sled() {
     let case = RepairCase::with_groups(200);
     let segments = case.segments();
     assert!(segments.len() > 3);
+
     for missing in [0, 1] {
         fs::remove_file(&segments[missing]).unwrap();
         let report = case.fixture.open().1;

@@ -10,6 +10,7 @@ async fn the_rating_is_the_mean_of_the_last_review_of_each_user() {
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     app.publisher("acme", &alice).await;
     assert_eq!(app.node("acme", "Face-Tools", &alice).await.get("rating"), None);
+
     let mut rating = json!(null);
     for (user, star, expected) in [(&bob, 1, 1.0), (&alice, 4, 2.5), (&bob, 5, 4.5), (&bob, 5, 4.5), (&alice, 1, 3.0)] {
         let reviewed = app.post_as(&user.token, &format!("/nodes/Face-Tools/reviews?star={star}"), json!({})).await;
@@ -47,9 +48,11 @@ async fn only_users_review_with_1_to_5_stars() {
         assert_eq!(problem["errors"][0]["pointer"], "/star", "{query}");
     }
     app.post("/nodes/n/reviews?star=5", json!({})).await.expect(401);
+
     let token = app.access_token("acme", &alice).await;
     app.post_as(&token, "/nodes/n/reviews?star=5", json!({})).await.expect(403);
     app.post_as(&alice.token, "/nodes/none/reviews?star=5", json!({})).await.expect(404);
+
     let bare = app.request(reqwest::Method::POST, "/nodes/n/reviews?star=5").bearer_auth(&alice.token);
     assert_eq!(app.send(bare).await.expect(200).json()["rating"], json!(5.0), "no body is needed");
     app.stop().await;

@@ -39,10 +39,12 @@ async fn tokens_are_listed_without_anything_secret() {
     let tokens = response.json();
     let names: Vec<_> = tokens.as_array().unwrap().iter().map(|token| token["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["ci", "laptop"]);
+
     let [first, second] = [&tokens[0], &tokens[1]];
     assert_eq!((&first["description"], second.get("description")), (&json!("builds"), None));
     assert_eq!((&first["token"], first.get("lastUsedAt")), (&json!("mdp_********"), None));
     assert!(first["createdAt"].as_str().unwrap().ends_with('Z'));
+
     for secret in &secrets {
         assert!(!response.text().contains(&secret[4..]));
     }
@@ -89,6 +91,7 @@ async fn only_owners_of_the_publisher_can_revoke_its_tokens() {
     app.delete_as(&bob.token, &format!("/publishers/other/tokens/{id}")).await.expect(404);
     app.delete_as(app.admin_token(), &format!("/admin/users/{}/tokens/{id}", alice.id)).await.expect(404);
     app.delete_as(&token, &format!("{TOKENS}/{id}")).await.expect(403);
+
     for unknown in ["nonsense", "00000000-0000-4000-8000-00000000abcd"] {
         app.delete_as(&alice.token, &format!("{TOKENS}/{unknown}")).await.expect(404);
     }
@@ -291,6 +294,7 @@ async fn invalid_limits_of_a_token_are_reported() {
             {"pointer": "/expiresAt", "reason": "must be a time such as 2026-01-31T12:00:00Z", "value": "soon"},
         ])
     );
+
     let past = json!({"name": "x", "expiresAt": "2020-01-01T00:00:00Z"});
     let problem = app.post_as(&alice.token, OWN_TOKENS, past).await.expect(400).json();
     assert!(problem["errors"][0]["reason"].as_str().unwrap().starts_with("must be after "), "{problem}");

@@ -152,6 +152,7 @@ async fn a_busy_collector_is_retried_and_a_rejecting_one_loses_only_spans() {
     let collector = Receiver::with_replies(reply).await;
     let app = traced(&collector, Environment::system()).await;
     app.get("/nodes").await.expect(200);
+
     let received = collector.wait_until(|received| received.len() >= 2).await;
     assert_eq!(received[0].body, received[1].body);
     app.stop().await;

@@ -36,6 +36,7 @@ async fn translations_merge_language_by_language() {
     app.put_as(&alice.token, "/publishers/acme/nodes/face-tools", json!({"translations": {"fr": {"name": "Visage"}}}))
         .await
         .expect(200);
+
     let merged = app.get("/nodes/face-tools").await.expect(200).json()["translations"].clone();
     assert_eq!(merged, json!({"de": {"description": "Alles"}, "fr": {"name": "Visage"}}));
     app.stop().await;
@@ -60,6 +61,7 @@ async fn languages_and_texts_are_checked() {
         let problem = app.post_as(&alice.token, PATH, body).await.expect(400).json();
         assert_eq!(problem["errors"][0]["pointer"], pointer);
     }
+
     let text = "\u{1f600}".repeat(1000);
     let largest_texts: Value = (0..20).map(|n| (format!("f{n}"), json!(text))).collect();
     let stored =

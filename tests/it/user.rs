@@ -13,6 +13,7 @@ async fn users_can_read_their_account() {
             "id": alice.id, "name": "alice", "email": "alice@example.org", "isAdmin": false, "isApproved": false,
         })
     );
+
     let admin = app.get_as(app.admin_token(), "/users").await.expect(200).json();
     assert_eq!((admin["isAdmin"].as_bool(), admin["isApproved"].as_bool()), (Some(true), Some(true)));
     app.stop().await;

@@ -82,6 +82,7 @@ fn a_failed_export_keeps_the_previous_file() {
     fs::write(&file, "what stood there").unwrap();
     // A successful export replaces an existing file
     run(data.path(), &["audit", "export", name]).expect(0).assert_contains(&["200 events exported"]);
+
     let previous_export = fs::read(&file).unwrap();
     let first: serde_json::Value =
         serde_json::from_slice(previous_export.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
@@ -91,6 +92,7 @@ fn a_failed_export_keeps_the_previous_file() {
     flip(&segments(data.path())[1], 2000);
     assert!(run(data.path(), &["audit", "export", name]).expect(1).err.contains("the journal is damaged"));
     assert!(fs::read(&file).unwrap() == previous_export);
+
     let left: Vec<_> = fs::read_dir(other_dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(left, [file]);
 }
@@ -170,6 +172,7 @@ fn an_unreadable_sled_is_not_reported_as_clean() {
     assert_eq!(code, Some(2), "{out}");
     assert!(out.contains("not verified: sled was not compared: it could not be copied"), "{out}");
     assert!(out.contains("incomplete: no damage found in 40 events") && !out.contains("clean"), "{out}");
+
     let (code, out) = unable(&["audit", "verify", "--json"]);
     let report: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, &report["result"], &report["findings"]), (Some(2), &json!("unverified"), &json!([])));

@@ -58,22 +58,26 @@ async fn a_token_in_the_body_replaces_the_header() {
     app.post(VERSIONS, with_token(json!(own_token), "1.0.0")).await.expect(201);
     app.post(VERSIONS, with_token(json!(other_token), "1.0.1")).await.expect(403);
     app.post(VERSIONS, with_token(json!("mdp_nonsense"), "1.0.1")).await.expect(401);
+
     for user_token in [alice.token.as_str(), app.admin_token()] {
         app.post(VERSIONS, with_token(json!(user_token), "1.0.1")).await.expect(401);
     }
     app.post(VERSIONS, with_token(json!(null), "1.0.1")).await.expect(401);
     app.post(VERSIONS, publication("1.0.1")).await.expect(401);
     app.post_as(&bob.token, VERSIONS, with_token(json!(own_token), "1.0.1")).await.expect(403);
+
     // Beside a header it has no effect, but a wrong one is rejected
     for invalid_token in ["mdp_nonsense", alice.token.as_str()] {
         let problem = app.post_as(&alice.token, VERSIONS, with_token(json!(invalid_token), "1.0.1")).await.expect(401);
         assert_eq!(problem.json()["error"], "unauthorized");
     }
+
     for (passed, version) in
         [(json!(own_token), "1.0.1"), (json!(other_token), "1.0.2"), (json!(""), "1.0.3"), (json!(null), "1.0.4")]
     {
         app.post_as(&alice.token, VERSIONS, with_token(passed, version)).await.expect(201);
     }
+
     let missing_publisher = VERSIONS.replace("acme", "none");
     app.post(&missing_publisher, with_token(json!(own_token), "1.0.1")).await.expect(404);
     app.stop().await;
@@ -105,6 +109,7 @@ async fn an_invalid_publication_reports_every_field() {
         pointers,
         ["/node/id", "/node/tags/0", "/node_version/version", "/node_version/dependencies", "/node_version/deprecated"]
     );
+
     let missing = app.post_as(&alice.token, VERSIONS, json!({})).await.expect(400).json();
     assert_eq!(missing["errors"][0]["pointer"], "/node_version");
     app.post_as(&alice.token, &VERSIONS.replace("face-tools", "-"), publication("1.0.0")).await.expect(400);
@@ -158,6 +163,7 @@ async fn a_version_belongs_to_one_node_of_one_publisher() {
         let body = json!({"id": node, "latest_version": {"version": "1.0.0"}});
         app.post_as(&owner.token, &format!("/publishers/{publisher}/nodes"), body).await.expect(201);
     }
+
     let id = app.get("/nodes/face-tools").await.json()["latest_version"]["id"].as_str().unwrap().to_owned();
     let body = || json!({"changelog": "mine"});
     for (token, wrong_path) in [
@@ -183,14 +189,17 @@ async fn a_deleted_version_is_not_found_and_its_number_never_reused() {
     let node = app.post_as(&alice.token, "/publishers/acme/nodes", body).await.expect(201).json();
     let id = node["latest_version"]["id"].as_str().unwrap();
     app.post_as(&alice.token, VERSIONS, publication("2.0.0")).await.expect(201);
+
     let token = app.access_token("acme", &alice).await;
     app.delete_as(&token, &format!("{VERSIONS}/{id}")).await.expect(403);
+
     for version in [id, "2.0.0"] {
         let deleted = app.delete_as(&alice.token, &format!("{VERSIONS}/{version}")).await.expect(204);
         assert!(deleted.body.is_empty());
         app.delete_as(&alice.token, &format!("{VERSIONS}/{version}")).await.expect(404);
         app.put_as(&alice.token, &format!("{VERSIONS}/{version}"), json!({"changelog": "x"})).await.expect(404);
     }
+
     for number in ["1.0.0", "1.0.0+build.2", "2.0.0"] {
         app.post_as(&alice.token, VERSIONS, publication(number)).await.expect(409);
     }
@@ -206,10 +215,12 @@ async fn a_changelog_may_have_20_000_characters_of_any_width() {
         "tags": vec!["\u{1f600}".repeat(200); 100], "dependencies": vec!["\u{1f600}".repeat(200); 100]}});
     let node = app.post_as(&alice.token, "/publishers/acme/nodes", body).await.expect(201).json();
     assert_eq!(node["latest_version"]["changelog"], long);
+
     let revised = format!("{}x", &long[4..]);
     let path = format!("{VERSIONS}/1.0.0");
     let response = app.put_as(&alice.token, &path, json!({"changelog": revised})).await.expect(200).json();
     assert_eq!((&response["changelog"], &response["tags"]), (&json!(revised), &node["latest_version"]["tags"]));
+
     let problem = app.put_as(&alice.token, &path, json!({"changelog": format!("{long}x")})).await.expect(400).json();
     assert_eq!(problem["errors"][0]["pointer"], "/changelog");
     app.stop().await;
@@ -220,6 +231,7 @@ async fn admin_fields_of_versions_are_ignored_from_others() {
     let (app, alice) = app_with_publisher().await;
     let body = json!({"id": "face-tools", "latest_version": {"version": "1.0.0", "status": 1, "tags_admin": 2, "createdAt": 3}});
     app.post_as(&alice.token, "/publishers/acme/nodes", body).await.expect(201);
+
     let path = format!("{VERSIONS}/1.0.0");
     let before = app.get("/nodes/face-tools/versions/1.0.0").await.expect(200).json();
     let facts = json!({
@@ -231,12 +243,15 @@ async fn admin_fields_of_versions_are_ignored_from_others() {
     for body in [&facts, &invalid_fields] {
         assert_eq!(app.put_as(&alice.token, &path, body.clone()).await.expect(200).json(), before);
     }
+
     let ruled = app.put_as(app.admin_token(), &path, facts.clone()).await.expect(200).json();
     for (field, value) in facts.as_object().unwrap() {
         assert_eq!(&ruled[field], value, "{field}");
     }
+
     let problem = app.put_as(app.admin_token(), &path, invalid_fields).await.expect(400).json();
     assert_eq!(problem["errors"].as_array().map(Vec::len), Some(5));
+
     let impossible = json!({"status": "NodeVersionStatusPending"});
     app.put_as(app.admin_token(), &path, impossible).await.expect(409);
     app.stop().await;

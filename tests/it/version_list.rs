@@ -44,6 +44,7 @@ async fn the_versions_of_a_node_come_highest_first_and_by_status() {
         rule(&app, "Face-Tools", number, status).await;
     }
     app.delete_as(&alice.token, &format!("{NODES}/Face-Tools/versions/0.1.0")).await.expect(204);
+
     for (query, expected) in [
         ("", vec!["2.0.0-rc.10", "1.10.0", "1.9.0"]),
         ("?statuses=NodeVersionStatusFlagged", vec!["2.0.0-rc.2"]),
@@ -59,8 +60,10 @@ async fn the_versions_of_a_node_come_highest_first_and_by_status() {
         assert_eq!(numbers(&listed), expected, "{query}");
         assert!(listed.as_array().unwrap().iter().all(|version| version["node_id"] == "Face-Tools"));
     }
+
     let problem = app.get("/nodes/Face-Tools/versions?statuses=Active").await.expect(400).json();
     assert_eq!(problem["errors"][0]["pointer"], "/statuses");
+
     for known_status in ["NodeVersionStatusActive", "NodeVersionStatusDeleted", "NodeVersionStatusFlagged"] {
         assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(known_status)), "{problem}");
     }
@@ -100,8 +103,10 @@ async fn a_version_is_read_by_its_number() {
     let (app, alice) = app_with_publisher().await;
     node_with_versions(&app, &alice, "Face-Tools", &["1.0.0", "2.0.0-rc.1+build.7", "3.0.0"]).await;
     app.delete_as(&alice.token, &format!("{NODES}/Face-Tools/versions/3.0.0")).await.expect(204);
+
     let version = app.get("/nodes/Face-Tools/versions/1.0.0").await.expect(200);
     assert_eq!(app.get("/nodes/Face-Tools").await.json()["latest_version"], version.json());
+
     for number in ["2.0.0-rc.1+build.7", "2.0.0-rc.1%2Bbuild.7", "2.0.0-rc.1"] {
         let pending = app.get(&format!("/nodes/Face-Tools/versions/{number}")).await.expect(200).json();
         assert_eq!(
@@ -109,6 +114,7 @@ async fn a_version_is_read_by_its_number() {
             (&json!("2.0.0-rc.1+build.7"), &json!("NodeVersionStatusPending"))
         );
     }
+
     for unknown_number in ["3.0.0", "9.9.9", "v1.0.0", "1", "latest"] {
         app.get(&format!("/nodes/Face-Tools/versions/{unknown_number}")).await.expect(404);
     }
@@ -127,6 +133,7 @@ async fn lists_have_etags_and_wrong_case_redirects() {
         let conditional_request = app.request(reqwest::Method::GET, path).header("if-none-match", &tag);
         assert!(app.send(conditional_request).await.expect(304).body.is_empty(), "{path}");
     }
+
     let statuses = "?statuses=NodeVersionStatusActive";
     for suffix in ["/versions".to_owned(), format!("/versions{statuses}"), "/versions/1.0.0".to_owned()] {
         let redirect = app.get(&format!("/nodes/face-TOOLS{suffix}")).await.expect(302);
@@ -143,6 +150,7 @@ async fn all_versions_come_newest_first_whatever_their_status() {
     rule(&app, "a", "1.1.0", "Banned").await;
     rule(&app, "B", "2.1.0", "Flagged").await;
     app.delete_as(&alice.token, &format!("{NODES}/B/versions/2.2.0")).await.expect(204);
+
     for (query, expected) in [
         ("", vec!["2.2.0", "2.1.0", "2.0.0", "1.1.0", "1.0.0"]),
         ("?limit=2", vec!["2.2.0", "2.1.0"]),
@@ -163,10 +171,12 @@ async fn all_versions_come_newest_first_whatever_their_status() {
         let page = app.get(&format!("/versions{query}")).await.expect(200).json();
         assert_eq!(numbers(&page["versions"]), expected, "{query}");
     }
+
     let page = app.get("/versions?limit=2&page=2").await.expect(200).json();
     let sizes = ["page", "limit", "total", "totalPages"].map(|name| page[name].as_u64().unwrap());
     assert_eq!(sizes, [2, 2, 5, 3]);
     assert_eq!(page["versions"][0]["node_id"], "B");
+
     for invalid in ["page=0", "limit=x", "statuses=Banned"] {
         app.get(&format!("/versions?{invalid}")).await.expect(400);
     }

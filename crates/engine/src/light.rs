@@ -136,10 +136,12 @@ mod tests {
         }
         assert!((lit(0.3, 1.0) - 0.3).abs() < 1e-6 && (lit(1.0, 9.0) - 1.0).abs() < 1e-6 && lit(0.3, 2.0) > 0.4);
         assert!((to_light(0.5) - 0.2140).abs() < 1e-4);
+
         for stops in (-80..80).map(|step| step as f32 / 7.0) {
             assert!((gain_of(stops) / stops.exp2() - 1.0).abs() < 5e-6, "{stops}");
         }
         assert!(gain_of(f32::MAX).is_finite() && gain_of(f32::MIN) > 0.0);
+
         for light in (1..400).map(|step| step as f32 / 97.0) {
             assert!((stops_of(light) - light.log2()).abs() < 5e-6, "{light}");
             let expected = if light <= 0.04045 { light / 12.92 } else { ((light + 0.055) / 1.055).powf(2.4) };

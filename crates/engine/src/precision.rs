@@ -248,6 +248,7 @@ mod tests {
                 .map(|flavor| move |picture: &Pixels| luma(picture, PrecisionJob { flavor, ..plain_job(2) }));
         let noisy = sample::noisy(64);
         assert!(deviation(&denoised(&noisy)) < 0.3 * deviation(&photo(&noisy)));
+
         // The denoiser distinguishes texture from noise and does not blur clean lines.
         let picture = sample::photo(64);
         let fine = |plane: Plane| deviation(&finer_than(&plane, 2));

@@ -240,9 +240,11 @@ mod tests {
             let wish = parse_look(prompt);
             assert!(wish.smooth > 0.0 && wish.grain <= 0.0 && wish.texture <= 0.0, "{prompt}: {wish:?}");
         }
+
         for prompt in ["fix blurry photo", "not blurry", "remove blur", "blur removal"] {
             assert!(hints(prompt).sharpen > 0.0, "{prompt}");
         }
+
         for prompt in ["a noisy photo", "noise", "blurry", "motion blur", "no noise reduction"] {
             assert_eq!(hints(prompt), Look::NONE, "{prompt}");
         }

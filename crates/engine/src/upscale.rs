@@ -278,6 +278,7 @@ mod tests {
         let between = fine_of(UpscaleCharacter::Sparkle);
         let automatic = fine_of(UpscaleCharacter::Automatic);
         assert!(soft < automatic && automatic < between && between < crisp, "{soft} {automatic} {between} {crisp}");
+
         let highest = |engine| {
             let luma = planes(&with_engine(engine)).luma;
             let bright: Vec<f32> = luma.values().iter().copied().filter(|value| *value > 0.6).collect();
@@ -321,6 +322,7 @@ mod tests {
                 assert!(distance(&one.luma, &other.luma) > 1e-3);
             }
         }
+
         let [standard, soft, hard, art, assets, nature, film, renders, dark] = &variants[..] else {
             panic!("nine kinds")
         };

@@ -80,6 +80,7 @@ mod tests {
         let windows: Vec<&[f32]> = mono.chunks_exact(RATE as usize / 20).collect();
         let tonal = windows.iter().filter(|window| periodicity(window) > 0.6).count();
         assert!(tonal * 2 > windows.len(), "{tonal} of {}", windows.len());
+
         // Ensures that the measure rates noise as noise.
         let mut state = 1_u32;
         let noise: Vec<f32> = (0..2_400)

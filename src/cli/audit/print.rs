@@ -358,6 +358,7 @@ mod tests {
         let data =
             json!({"id": "face-tools", "fields": {"name": "Face Tools", "tags": ["a", "b"]}, "subject": {"User": "u"}});
         assert_eq!(printer.summary(&data), r#"name="Face Tools" tags=["a","b"] id=face-tools subject.User=u"#);
+
         let long = json!({"a": "x".repeat(500), "b": "\u{1b}[2J"});
         let summary = printer.summary(&long);
         assert!(

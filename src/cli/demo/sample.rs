@@ -138,10 +138,12 @@ mod tests {
         let versions: Vec<_> = nodes.iter().flat_map(|node| &node.versions).collect();
         assert_eq!((samples.len(), nodes.len(), versions.len()), (25, 200, 660));
         assert!(nodes.iter().all(|node| (1..=8).contains(&node.versions.len())));
+
         let versions_with =
             |field: &str| versions.iter().filter(|version| version.other_fields.contains_key(field)).count();
         assert!(versions_with("deprecated") >= 5 && versions_with("dependencies") >= 20);
         assert!(versions.iter().filter(|version| version.version.contains('-')).count() >= 15, "pre-releases");
+
         for field in ["icon", "banner_url", "translations", "category", "preempted_host_node_names", "tags_admin"] {
             assert!(nodes.iter().any(|node| node.other_fields.contains_key(field)), "{field}");
         }

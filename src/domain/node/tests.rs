@@ -514,6 +514,7 @@ fn events_that_do_not_fit_change_nothing() {
         let after = given::<Node>(&history).and_now(event.clone()).state;
         assert_eq!(after, given::<Node>(&history).state, "{event:?}");
     }
+
     let events = [
         NodeEvent::NodeRevised { change: full() },
         released(1, "1.0.0"),
@@ -847,6 +848,7 @@ fn a_user_has_one_review_and_the_rating_is_their_mean() {
     let admin_rating = NodeAdminFields { rating: Some(Rating::new(1.5).unwrap()), ..NodeAdminFields::default() };
     let mut history = vec![created(), NodeEvent::NodeAdministered { admin_fields: admin_rating }];
     assert_eq!(profile(&history).rating(), Some(1.5));
+
     for (nth, n, rating) in [(1, 5, 5.0), (2, 4, 4.5), (3, 4, 4.33), (1, 1, 3.0)] {
         let reviewed = NodeEvent::NodeReviewed { user: user(nth), stars: stars(n) };
         let review = NodeCommand::Review { user: user(nth), stars: stars(n) };

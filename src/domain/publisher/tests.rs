@@ -289,6 +289,7 @@ fn the_largest_publisher_is_recorded_whole() {
     };
     let events = given::<Publisher>([]).when(command).events();
     assert_eq!(profile(&events).fields, fields);
+
     let revised = given::<Publisher>([created(OWNER, PublisherFields::default())]).when(revise(fields)).events();
     assert!(!revised.is_empty() && events.len() == revised.len());
 }

@@ -251,6 +251,7 @@ mod tests {
         let vq3_job = with_sound_settings(VideoModel::Vq3Pro);
         assert_eq!((vq3_job.effective_audio_type(), vq3_job.has_background_music()), (Some(AudioType::All), false));
         assert_eq!(vq3_job.effective_amplitude(), MovementAmplitude::Auto);
+
         let vq2_job = with_sound_settings(VideoModel::Vq2Turbo);
         assert_eq!(
             (vq2_job.effective_audio_type(), vq2_job.has_background_music()),

@@ -170,6 +170,7 @@ mod tests {
             assert_eq!(other.id, first.id);
             assert_ne!(other.fingerprint, first.fingerprint, "{uri} {kind}");
         }
+
         let user = "user/00000000-0000-0000-0000-000000000000";
         for (caller, key) in [(user, "k"), ("anonymous/192.0.2.2", "k"), ("anonymous/192.0.2.1", "l")] {
             let other = request_for(caller, key, request("/a?b", "c"), b"d").await;

@@ -313,6 +313,7 @@ mod tests {
         assert_eq!(code(first.charge(60, NOON, &tasks).err()), None);
         assert_eq!(code(second.charge(41, NOON, &tasks).err()), Some(Code::QuotaExceeded));
         assert_eq!(code(second.charge(40, NOON, &tasks).err()), None);
+
         let today = || {
             let tasks_today = submissions.tasks_today(&accounts(1), NOON, &tasks);
             (tasks_today, submissions.credits_today(&accounts(1), NOON, &tasks))

@@ -295,6 +295,7 @@ mod tests {
         let gzipped = headers_after("gzip");
         assert_eq!(gzipped.get(ETAG).unwrap(), "\"a-gzip\"");
         assert_eq!(gzipped.get(X_REQUEST_ID).unwrap(), "r");
+
         let plain = headers_after("identity");
         assert_eq!(plain.get(ETAG).unwrap(), "\"a\"");
         assert!(plain.get(CONTENT_ENCODING).is_none());

@@ -401,6 +401,7 @@ mod tests {
         for good in ["application/json", "Application/JSON; charset=UTF-8", "application/merge-patch+json"] {
             assert!(is_accepted(good), "{good}");
         }
+
         for bad in ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "x+json"] {
             assert!(!is_accepted(bad), "{bad}");
         }

@@ -126,6 +126,7 @@ mod tests {
         // However much came at once, only the grace period is left for the rest.
         deadline.received(1 << 20, start);
         assert_eq!(deadline.due, start + GRACE);
+
         // At half the minimum rate, the deadline passes after nearly twice the grace period.
         let in_time = (1..).map(|second| start + Duration::from_secs(second)).take_while(|now| {
             let in_time = *now < deadline.due;

@@ -501,10 +501,13 @@ mod tests {
         assert_eq!(named(Problem::not_found("path"), &[("nodeId", "a")]), "path not found");
         assert_eq!(named(version(), &[("nodeId", "a"), ("version", "9.9.9")]), "node version 9.9.9 of a not found");
         assert_eq!(named(version(), &[("nodeId", "a")]), "node version of a not found");
+
         let resource = Problem::not_found("resource");
         assert_eq!(named(resource, &[("kind", "node"), ("id", "a")]), "resource node/a not found");
+
         let erased = Problem::new(Code::NotFound, "user not found: it was erased");
         assert_eq!(named(erased, &[("userId", "7")]), "user 7 not found: it was erased");
+
         let long = named(Problem::not_found("node"), &[("nodeId", &"x".repeat(200))]);
         assert!(long.contains('…') && long.chars().count() < 120, "{long}");
         assert_eq!(named(Problem::new(Code::Conflict, "x not found"), &[("id", "7")]), "x not found");
@@ -536,6 +539,7 @@ mod tests {
             assert!(response.headers().contains_key(RETRY_AFTER));
             assert!(!problem.to_string().contains("disk"));
         }
+
         let full = CommandError::Full { reason: "disk full: 1 MiB free".to_owned() };
         let problem = Problem::from(CommandError::<NodeRejection>::clone(&full));
         let response = problem.to_response("/nodes");

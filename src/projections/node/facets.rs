@@ -297,12 +297,15 @@ mod tests {
         for windows in ["Windows", "win32", "WIN", "Windows 11", "win-64", "Operating System :: Microsoft :: Windows"] {
             assert_eq!(matched(windows), [true, false, false], "{windows}");
         }
+
         for mac in ["macOS", "darwin", "Mac OS X", "osx-arm64", "OS X", "Operating System :: MacOS"] {
             assert_eq!(matched(mac), [false, true, false], "{mac}");
         }
+
         for linux in ["Linux", "linux_x86_64", "GNU/Linux", "Ubuntu", "Operating System :: POSIX :: Linux"] {
             assert_eq!(matched(linux), [false, false, true], "{linux}");
         }
+
         for any in ["OS Independent", "any", "All", "cross-platform", "Operating System :: OS Independent"] {
             assert_eq!(matched(any), [true; 3], "{any}");
         }

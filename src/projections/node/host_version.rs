@@ -285,6 +285,7 @@ mod tests {
         ] {
             assert_eq!(HostVersion::parse(reported), Version::parse(version).ok().map(HostVersion), "{reported}");
         }
+
         for unknown in ["", "unknown", "latest", "5c5457a4", "*", "v", "1.2.3.4", "0.3.30 (modified)"] {
             assert_eq!(HostVersion::parse(unknown), None, "{unknown}");
         }

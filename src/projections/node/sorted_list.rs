@@ -261,6 +261,7 @@ mod tests {
             prop_assert_eq!(order.len(), model.len());
             prop_assert!(order.iter().eq(model.iter().copied()));
             prop_assert!(order.chunks.iter().all(|chunk| (1..=CHUNK_MAX).contains(&chunk.len())));
+
             for offset in (0..model.len() + 2).step_by(97) {
                 prop_assert!(order.iter_from_offset(offset).eq(model.iter().copied().skip(offset)));
                 prop_assert!(order.iter_rev_from_end(offset).eq(model.iter().rev().copied().skip(offset)));

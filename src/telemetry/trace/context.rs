@@ -78,6 +78,7 @@ mod tests {
         assert_eq!((context.trace[0], context.span[7], context.sampled), (0x0a, 0x31, true));
         assert!(!SpanContext::parse(&GOOD.replace("-01", "-00")).unwrap().sampled);
         assert!(SpanContext::parse(&format!("cc{}-what-will-be", &GOOD[2..])).is_some());
+
         for bad in [
             "",
             "00",

@@ -320,6 +320,7 @@ mod tests {
         let default_fixture = fixture(ImageEngineOptions::default());
         assert_eq!(cost(&default_fixture, 16, 700), JOB_KILOPIXELS_MIN);
         assert_eq!([cost(&default_fixture, 16, 50_000_000), cost(&default_fixture, 1000, 16_000_000)], [3_127, 6_000]);
+
         let small = fixture(ImageEngineOptions { kilopixels_max: 5_000, ..ImageEngineOptions::default() });
         assert_eq!(cost(&small, 1000, 16_000_000), 5_000);
     }

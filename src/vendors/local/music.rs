@@ -179,6 +179,7 @@ mod tests {
         assert!(
             matches!(&items[1], MusicStreamItem::Title { title, tags, .. } if !title.as_str().is_empty() && tags.len() > 2)
         );
+
         let bytes: Vec<u8> = items[2..]
             .iter()
             .flat_map(|item| match item {

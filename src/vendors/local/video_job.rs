@@ -257,11 +257,13 @@ mod tests {
         assert!(
             matches!(without_pictures.material, Material::Words { seconds: 5 }) && without_pictures.size.width == 640
         );
+
         let with_one = plan_start_end(job(), vec![picture(50, 100)]);
         assert!(
             matches!(with_one.material, Material::Still { .. })
                 && (with_one.size.width, with_one.size.height) == (360, 720)
         );
+
         let with_two = plan_start_end(job(), vec![picture(50, 100), picture(9, 9)]);
         assert!(matches!(with_two.material, Material::Legs { ref legs, .. } if legs.len() == 1));
     }

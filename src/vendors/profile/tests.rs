@@ -299,6 +299,7 @@ fn booleans_are_written_as_in_json() {
     let profile = Profile::load_file(&path).unwrap();
     let request = build(&profile, &image_work(ImageJob::Relight(RelightJob::default())));
     assert_eq!(request.path, "/proxy/x/true?a=true");
+
     let form = String::from_utf8_lossy(&request.body.encode("mark").bytes).into_owned();
     for expected in ["\"b\"\r\n\r\ntrue", "\"c\"\r\n\r\nis true", "\"d\"\r\n\r\nyes"] {
         assert!(form.contains(expected), "{form}");
@@ -791,6 +792,7 @@ fn only_servers_that_take_our_id_are_searched() {
     for newer in ["0.3.45", "0.3.64", "0.10.0", "1.0"] {
         assert!(version(newer), "{newer}");
     }
+
     for other in ["0.3.44", "0.2.99", "0.3", "", "next", "0.3.x"] {
         assert!(!version(other), "{other}");
     }
@@ -845,6 +847,7 @@ fn a_submission_is_unknown_after_statuses_that_do_not_say_that_nothing_began() {
     for status in [302, 303, 307, 408, 409, 500, 502, 503, 504] {
         assert_eq!(kind("magnific", "image-upscaler", status), VendorErrorKind::Unknown, "{status}");
     }
+
     // The API of this service defines what it answers before it takes a job.
     for (status, expected) in
         [(307, VendorErrorKind::Unserved), (408, VendorErrorKind::Busy), (503, VendorErrorKind::Busy)]

@@ -177,15 +177,19 @@ async fn errors_have_a_message_and_an_exit_code() {
         assert!(errors.contains(expected), "{arguments:?}: {errors}");
         assert!(["/position", "/from", "/to"].iter().all(|pointer| !errors.contains(pointer)), "{errors}");
     }
+
     let (exit, _, errors) = run(&running, &["log", "--token", "mdu_wrong"]).await;
     assert!(exit == 1 && errors.contains("rejects this token"), "{errors}");
+
     let dir = app.stop().await;
     for (arguments, code, expected) in cases {
         let (exit, _, errors) = run(dir.path(), arguments).await;
         assert!(exit == code && errors.contains(expected), "{arguments:?}: {exit} {errors}");
     }
+
     let (exit, _, errors) = run(dir.path(), &["log", "--follow"]).await;
     assert!(exit == 1 && errors.contains("no service is running"), "{errors}");
+
     let empty = tempfile::tempdir().unwrap();
     let (exit, _, errors) = run(empty.path(), &["log"]).await;
     assert!(exit == 1 && errors.contains("there is no event log in"), "{errors}");

@@ -103,12 +103,14 @@ async fn a_stream_applies_its_filter_and_ends_at_its_limit() {
         publisher(&app, id).await;
     }
     assert_eq!(reader.next().await.expect("an event").1["stream"], "publisher/b");
+
     let last = head(&app).await;
     let mut reader = AuditStreamReader::open(&app, app.admin_token(), &format!("after=0&to={last}"), None).await;
     for expected in 1..=last {
         assert_eq!(reader.next().await.expect("an event").0, expected);
     }
     assert_eq!(reader.next().await, None);
+
     // Without a last event id the stream begins where the filter does; with one it continues after it
     for (query, expected_count, expected) in [
         ("from=2&to=3".to_owned(), None, vec![2, 3]),
@@ -124,12 +126,14 @@ async fn a_stream_applies_its_filter_and_ends_at_its_limit() {
         }
         assert_eq!(positions, expected, "{query} {expected_count:?}");
     }
+
     // A stream that begins beyond the end waits for new events
     let mut reader = AuditStreamReader::open(&app, app.admin_token(), &format!("from={}", last + 2), None).await;
     for id in ["d", "e"] {
         publisher(&app, id).await;
     }
     assert_eq!(reader.next().await.expect("an event").0, last + 2);
+
     // Errors point at the invalid parameter
     for (query, expected_count, pointer) in
         [("after=99999", "", "/after"), ("after=0", "99999", "/Last-Event-ID"), ("", "x", "/Last-Event-ID")]
@@ -139,6 +143,7 @@ async fn a_stream_applies_its_filter_and_ends_at_its_limit() {
             app.request(Method::GET, &path).bearer_auth(app.admin_token()).header("last-event-id", expected_count);
         assert_eq!(app.send(request).await.expect(400).json()["errors"][0]["pointer"], pointer);
     }
+
     // A HEAD request is answered at once.
     let request = app.request(Method::HEAD, "/admin/events/stream").bearer_auth(app.admin_token());
     app.send(request).await.expect(200);

@@ -108,6 +108,7 @@ async fn wrong_jobs_parameters_and_files_are_explained() {
     place.run(&["run"]).await.expect(2);
     place.run(&["watch", "no-id"]).await.expect(2);
     place.run(&["watch", "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11"]).await.expect(1);
+
     let anonymous = Workplace::new();
     anonymous.run(&["run", "music", "-p", "x", "--url", &app.url("")]).await.expect(2);
     anonymous
@@ -115,6 +116,7 @@ async fn wrong_jobs_parameters_and_files_are_explained() {
         .await
         .expect(0)
         .assert_contains(&["scale_factor"]);
+
     let list = app.get_as(&ada.token, "/tasks").await.expect(200).json();
     assert_eq!(list["tasks"].as_array().unwrap().len(), 0);
 }

@@ -130,8 +130,10 @@ async fn only_the_owner_sees_deliveries() {
     // Precision upscaling reports only its end
     assert_eq!((found.len(), &found[0]["status"]), (1, &json!("COMPLETED")));
     app.get_as(&bob.token, &format!("/tasks/{task}/deliveries")).await.expect(404);
+
     let redeliver_path = format!("/deliveries/{}/redeliver", found[0]["id"].as_str().unwrap());
     app.post_as(&bob.token, &redeliver_path, json!({})).await.expect(404);
+
     for unknown in ["nothing", "00000000-0000-4000-8000-00000000abcd", task.as_str()] {
         app.post_as(&ada.token, &format!("/deliveries/{unknown}/redeliver"), json!({})).await.expect(404);
     }
@@ -194,6 +196,7 @@ async fn pending_deliveries_per_account_are_limited() {
         (problem.json()["error"].as_str(), problem.header("retry-after")),
         (Some("too_many_callbacks"), Some("60"))
     );
+
     let metrics = app.get("/metrics").await.expect(200).text();
     assert!(metrics.contains("mediary_limit_refusals_total{code=\"too_many_callbacks\"} 1\n"), "{metrics}");
     crate::image::submit(&app, &ada, PRECISION, body(false)).await;

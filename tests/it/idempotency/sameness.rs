@@ -275,9 +275,11 @@ async fn an_invalid_key_is_rejected_where_keys_apply() {
         let get = app.request(Method::GET, "/users").bearer_auth(&ada.token);
         app.send(get.header(KEY, invalid)).await.expect(200);
     }
+
     let two_keys = app.request(Method::POST, "/publishers").bearer_auth(&ada.token).header(KEY, "a").header(KEY, "a");
     assert_problem(&app.send(two_keys.json(&json!({"id": "acme"}))).await, 400, "malformed_request");
     assert_eq!(app.recorded("PublisherCreated"), 0);
+
     // A read with a key always returns the current state
     let read_request = || app.request(Method::GET, "/publishers/acme").header(KEY, "k");
     app.send(read_request()).await.expect(404);

@@ -108,6 +108,7 @@ async fn a_few_redirects_are_followed() {
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/a")})).await;
     result_of(&app, &wait_for_end(&app, &alice, UPSCALER, &task).await).await;
     assert_eq!(server.requested_paths(), ["/a", "/b", "/c"]);
+
     for (path, reason) in [("/round", "more than 3 redirects"), ("/nowhere", "redirect without a Location")] {
         let (code, message) = failure(&app, &alice, &server.url(path)).await;
         assert_eq!(

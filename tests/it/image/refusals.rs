@@ -55,9 +55,11 @@ async fn every_invalid_field_is_reported_before_anything_is_stored() {
             "/webhook_url",
         ]
     );
+
     let scale = errors.iter().find(|error| error["pointer"] == "/scale_factor").unwrap();
     assert_eq!(scale["reason"], "must be one of 2x 4x 8x 16x");
     assert_eq!(app.app.models().read().position, head, "nothing was recorded");
+
     // A valid picture is not stored either if another field is invalid
     let body = json!({"image": base64_png(8, 8), "creativity": 11});
     let problem = app.post_as(&alice.token, UPSCALER, body).await.expect(400).json();

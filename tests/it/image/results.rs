@@ -138,6 +138,7 @@ async fn results_are_random_only_without_fixed_generation() {
     ] {
         assert_eq!(seed_of(&app, &alice, &path, body).await, None, "{path}");
     }
+
     for path in [STYLE.to_owned(), RELIGHT.to_owned(), format!("{SKIN}/creative"), format!("{SKIN}/flexible")] {
         let (first_seed, second_seed) = (
             seed_of(&app, &alice, &path, plain_body.clone()).await,

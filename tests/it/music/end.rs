@@ -95,10 +95,12 @@ async fn a_shutdown_ends_and_records_streams() {
     let user = app.user("listener").await;
     let mut listener = MusicListener::request(&app, &user, &LONG).await;
     assert!(listener.line().await.is_some());
+
     let task = listener.task.clone();
     let (dir, lines) = futures_util::future::join(app.stop(), listener.collect()).await;
     let last = lines.last().expect("a last line");
     assert_eq!((&last["type"], &last["code"]), (&json!("error"), &json!("interrupted")));
+
     let app = TestApp::start_in(dir, |_| {}, mediary::environment::Environment::system()).await;
     let body = app.get_as(&user.token, &format!("/tasks/{task}")).await.expect(200).json();
     assert_eq!((&body["state"], &body["error"]["code"]), (&json!("failed"), &json!("interrupted")));

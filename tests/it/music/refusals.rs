@@ -36,16 +36,19 @@ async fn every_invalid_field_is_reported_without_effect() {
     for fields in prompts {
         assert_eq!(rejected_fields(&app, &user, fields).await, ["/prompt"], "{fields:?}");
     }
+
     let fields: [(&str, &[u8]); 2] = [("prompt", far_too_long.as_bytes()), ("duration", &[b'9'; 99])];
     let request = form_of_bytes(app.request(Method::POST, GENERATE).bearer_auth(&user.token), &fields);
     let detail = app.send(request).await.expect(400).json()["detail"].to_string();
     for allowed in ["/prompt must have 1 to 2000 characters", "/duration must be an integer from 1 to 360 (seconds)"] {
         assert!(detail.contains(allowed), "{allowed} is not in: {detail}");
     }
+
     for duration in ["0", "361", "-1", "1.5", "ten", "99999999999999999999999", "٣", "1 2"] {
         let fields: [(&str, &[u8]); 2] = [("prompt", b"calm"), ("duration", duration.as_bytes())];
         assert_eq!(rejected_fields(&app, &user, &fields).await, ["/duration"], "{duration}");
     }
+
     let both_fields: [(&str, &[u8]); 2] = [("prompt", b""), ("duration", b"400")];
     assert_eq!(rejected_fields(&app, &user, &both_fields).await, ["/prompt", "/duration"]);
     assert_eq!(tasks(&app, &user).await, json!([]));
@@ -69,6 +72,7 @@ async fn other_bodies_than_forms_are_rejected() {
     let post = || app.request(Method::POST, GENERATE).bearer_auth(&user.token);
     let json = app.post_as(&user.token, GENERATE, json!({"prompt": "calm"})).await;
     assert_eq!((json.status, json.json()["error"].as_str()), (415, Some("unsupported_media_type")));
+
     for (kind, body) in [
         ("multipart/form-data", "--x\r\n"),
         ("multipart/form-data; boundary=x", ""),
@@ -78,6 +82,7 @@ async fn other_bodies_than_forms_are_rejected() {
         let response = app.send(post().header("content-type", kind).body(body)).await;
         assert_eq!(response.status, 400, "{kind} {body:?}: {}", response.text());
     }
+
     let large = "x".repeat(300_000);
     let response = app.send(form(post(), &[("prompt", "calm"), ("other", &large)])).await;
     assert_eq!((response.status, response.json()["error"].as_str()), (413, Some("payload_too_large")));

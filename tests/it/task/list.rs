@@ -114,6 +114,7 @@ async fn task_filters_apply() {
     let tasks = some_tasks(&app, &alice, 6).await;
     let failed_task = submit(&app, &alice, UPSCALER, json!({"image": "http://127.0.0.1:1/none.png"})).await;
     app.post_as(&alice.token, &format!("/tasks/{failed_task}/cancel"), json!({})).await.expect(200);
+
     let times: Vec<Value> = {
         let page = app.get_as(&alice.token, "/tasks").await.expect(200).json();
         page["tasks"].as_array().unwrap().iter().map(|task| task["created_at"].clone()).collect()

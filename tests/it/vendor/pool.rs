@@ -268,6 +268,7 @@ async fn equal_vendors_share_by_weight() {
     for task in &tasks {
         assert_eq!(wait_for_end(&app, &user, UPSCALER, task).await["status"], "COMPLETED");
     }
+
     let (light, heavy) = (first.charges().len(), second.charges().len());
     assert_eq!(light + heavy, 60);
     // 12 and 48 are expected; the chance of less than twice as many is far below one in a million.

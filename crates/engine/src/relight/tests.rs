@@ -223,6 +223,7 @@ fn styles_have_their_characters() {
     let with_style = |style| by_map(&PictureRelight { style, ..mapped() });
     let variants: Vec<Planes> = LightCharacter::ALL.iter().map(|style| with_style(*style)).collect();
     assert_all_differ(&variants);
+
     let [standard, darker, clean, soft, brighter, hdr, composition] = &variants[..] else { panic!("seven styles") };
     assert!(mean_value(&darker.luma) < mean_value(&standard.luma) - 0.05);
     assert!(
@@ -231,6 +232,7 @@ fn styles_have_their_characters() {
     );
     assert!(sides(soft) < sides(standard) && deviation(&hdr.luma) > deviation(&standard.luma));
     assert!(mean(&clean.blue, LEFT) < 0.8 * mean(&standard.blue, LEFT));
+
     let colours = |planes: &Planes| {
         let mut change = planes.red.clone();
         change.combine(&original().red, |after, before| (after - before).abs());
@@ -259,11 +261,13 @@ fn light_transfer_has_levels_and_is_strongest_on_faces() {
     let with_transfer = |transfer| by_map(&with_adjustments(|settings| settings.transfer_light_a = transfer));
     let variants: Vec<Planes> = LightTransfer::ALL.iter().map(|transfer| with_transfer(*transfer)).collect();
     assert_all_differ(&variants);
+
     let [automatic, low, medium, normal, high, on_faces] = &variants[..] else { panic!("six") };
     let change = |planes: &Planes| distance(planes, &original());
     assert!(change(low) < change(medium) && change(medium) < change(normal) && change(normal) < change(high));
     assert!(change(low) < change(automatic) && change(automatic) < change(high));
     assert!((mean(&on_faces.luma, LEFT) - mean(&normal.luma, LEFT)).abs() < 5e-3);
+
     let on_face = |planes: &Planes| {
         let side = |left| mean(&planes.luma, Region { left, width: 8, ..FACE });
         side(44) - side(76)
@@ -295,12 +299,16 @@ fn transfer_curves_are_ordered_from_dark_to_bright() {
     };
     let [dark, middle, bright] = relative(LightCurve::SmoothIn);
     assert!(dark < 0.5 && middle > 0.7 && bright > 0.9, "{dark} {middle} {bright}");
+
     let [dark, middle, bright] = relative(LightCurve::SmoothOut);
     assert!(dark > 0.9 && middle > 0.7 && bright < 0.5, "{dark} {middle} {bright}");
+
     let [dark, middle, bright] = relative(LightCurve::SmoothBoth);
     assert!(dark < 0.5 && middle > 0.7 && bright < 0.5, "{dark} {middle} {bright}");
+
     let [dark, middle, bright] = relative(LightCurve::ReverseBoth);
     assert!(dark > 0.7 && middle < 0.4 && bright > 0.5, "{dark} {middle} {bright}");
+
     // Soft variants act in the same direction, but less.
     for (smooth, soft, end) in
         [(LightCurve::SmoothIn, LightCurve::SoftIn, 0), (LightCurve::SmoothOut, LightCurve::SoftOut, 2)]
@@ -311,6 +319,7 @@ fn transfer_curves_are_ordered_from_dark_to_bright() {
     }
     assert!(relative(LightCurve::SoftMid)[1] < 0.8 && relative(LightCurve::StrongMid)[1] > 1.2);
     assert!(relative(LightCurve::StyleShift)[1] < 0.8 && relative(LightCurve::StrongShift)[1] > 1.2);
+
     let automatic = relative(LightCurve::Automatic);
     assert!(automatic[0] < 0.97 && automatic[1] > automatic[0], "{automatic:?}");
 }
@@ -326,6 +335,7 @@ fn composition_is_wide_and_shifts_change_colour() {
         deviation(&lit.luma.window(Region { left: 0, top: 4, width: 128, height: 12 }))
     };
     assert!(stripes(LightCurve::Composition) < 0.7 * stripes(LightCurve::Straight));
+
     for shift in [LightCurve::StyleShift, LightCurve::StrongShift] {
         assert!(mean(&with_curve(shift).blue, LEFT) < mean(&straight.blue, LEFT) - 0.02);
     }
@@ -356,12 +366,14 @@ fn fine_adjustments_have_the_effect_of_their_names() {
 #[test]
 fn alpha_profile_and_size_are_kept_for_any_picture() {
     assert_eq!(relight(portrait(), None, &PictureRelight::default(), 1).profile, Some(vec![3]));
+
     let cut = RgbaImage::from_fn(30, 20, |x, y| Rgba([90, 80, 70, (x * 8 + y) as u8]));
     let input = DecodedPicture { pixels: Pixels::Transparent(cut.clone()), profile: None };
     let Pixels::Transparent(after) = relight(input, Some(&map()), &mapped(), 1).pixels else {
         panic!("transparency is kept")
     };
     assert!(after.pixels().zip(cut.pixels()).all(|(after, before)| after.0[3] == before.0[3]));
+
     let all_options =
         PictureRelight { style: LightCharacter::ContrastedNHdr, ..prompt("neon spotlight from behind, left") };
     for (width, height) in [(1, 1), (1, 40), (900, 2)] {
@@ -373,6 +385,7 @@ fn alpha_profile_and_size_are_kept_for_any_picture() {
             assert_eq!(relight(input.clone(), Some(&single_pixel), &job, 1).dimensions(), (width, height));
         }
     }
+
     let drawing = DecodedPicture { pixels: sample::drawing(48), profile: None };
     assert_ne!(relight(drawing.clone(), None, &PictureRelight::default(), 1), drawing);
 }

@@ -97,9 +97,11 @@ fn skin_detail_ranges_from_smooth_to_every_pore() {
     assert!(texture.is_sorted_by(|less, more| *less < 0.85 * more), "{texture:?}");
     assert!((texture[3] / pores(&original()) - 1.0).abs() < 0.15, "{texture:?}");
     assert!(texture[0] < 0.4 * texture[3] && texture[4] > 1.3 * texture[3], "{texture:?}");
+
     // Blemishes decrease with the texture.
     let uneven = results.each_ref().map(|results| blotches(&results.luma));
     assert!(uneven.is_sorted_by(|less, more| less < more), "{uneven:?}");
+
     // Both ends are visible: measured in steps of 1/255 on the cheeks.
     let cheeks = |result: &Planes| result.luma.window(CHEEKS);
     let distances = [0, 4].map(|end| 255.0 * distance(&cheeks(&results[end]), &cheeks(&results[3])));

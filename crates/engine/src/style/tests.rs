@@ -168,6 +168,7 @@ fn cartoons_are_lit_and_drawn_ones_have_lines() {
     };
     let cartoon = draw(StylePreset::Cartoon3d);
     assert!(cartoon.l.row(35)[35] > cartoon.l.row(61)[61] + 0.02);
+
     let darkest = |colours: &Colours| colours.l.values().iter().copied().fold(1.0, f32::min);
     let anime = draw(StylePreset::ColorfulAnime);
     let caricature = draw(StylePreset::Caricature);
@@ -178,6 +179,7 @@ fn cartoons_are_lit_and_drawn_ones_have_lines() {
         darkest(&caricature),
         darkest(&cartoon)
     );
+
     let area = |colours: &Colours| colours.b.values().iter().filter(|b| **b > 0.02).count();
     assert!(area(&caricature) > area(&anime) * 11 / 10, "{} {}", area(&caricature), area(&anime));
 }
@@ -236,6 +238,7 @@ fn flavors_have_the_effect_of_their_names() {
     assert!((mean(&unstyled.b) - mean(&original.b)).abs() < 0.4 * (mean(&faithful.b) - mean(&original.b)).abs());
     assert!(fine(&sharp) > 1.15 * fine(&unstyled));
     assert!(fine(&with_reference(StyleMethod::Detaily)) > 1.15 * fine(&faithful));
+
     let with_flavor_only = |flavor| render_colours(&with_flavor(flavor));
     let clear = with_flavor_only(StyleMethod::Clear);
     let faithful_result = with_flavor_only(StyleMethod::Faithful);
@@ -244,9 +247,11 @@ fn flavors_have_the_effect_of_their_names() {
         values.iter().copied().fold(0.0, f32::max) - values.iter().copied().fold(1.0, f32::min)
     };
     assert!(range(&clear) > range(&faithful_result));
+
     let young = with_flavor_only(StyleMethod::GenZ);
     let psychedelic = with_flavor_only(StyleMethod::Psychedelia);
     assert!(mean(&young.a) > mean(&faithful_result.a) + 0.05, "pink");
+
     let hues = |colours: &Colours| deviation(colours.a.values()) + deviation(colours.b.values());
     assert!(hues(&psychedelic) > 1.3 * hues(&faithful_result) && chroma(&psychedelic) > 1.3 * chroma(&faithful_result));
 }
@@ -261,11 +266,13 @@ fn portraits_pop_and_skin_keeps_its_colour() {
     assert_rises(
         &ColourStrength::ALL.iter().map(|strength| chroma(&draw(&portrait(*strength, None), None))).collect::<Vec<_>>(),
     );
+
     let centre = |colours: &Colours| colours.b.row(48)[48];
     let blue = reference();
     let general = draw(&StyleJob::default(), Some(&blue));
     let portrait_result = draw(&portrait(ColourStrength::Standard, None), Some(&blue));
     assert!(centre(&portrait_result) > centre(&general) + 0.02, "{} {}", centre(&portrait_result), centre(&general));
+
     let rough = |beautifier| {
         let fine = finer_than(&draw(&portrait(ColourStrength::Standard, beautifier), None).l, 2);
         deviation(&(30..66).flat_map(|y| fine.row(y)[30..66].to_vec()).collect::<Vec<_>>())

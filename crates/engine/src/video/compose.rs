@@ -265,6 +265,7 @@ mod tests {
             picture.sample((x + SIZE.aspect()) * 27.0, (y + 1.0) * 27.0)
         };
         assert!(at(red)[0] > 0.7 && at(blue)[2] > 0.7, "{:?} {:?}", at(red), at(blue));
+
         let background_depth = composed.view.depth.at([0.0, -0.8]);
         assert!(composed.view.depth.at(red) > background_depth + 0.2);
     }

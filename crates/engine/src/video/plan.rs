@@ -178,6 +178,7 @@ mod tests {
             );
         }
         assert_eq!((size(720, (4, 3)), size(720, (3, 4))), ((960, 720), (720, 960)));
+
         for width in 1..=100 {
             let size = size_of(360, None, Some((width, 37)));
             assert!(

@@ -89,6 +89,7 @@ fn the_watermark_is_in_the_video_and_not_on_the_cover() {
     let unmarked = render_plan(still_plan("static"));
     let marked = render_plan(VideoPlan { stamp: Some(stamp()), ..still_plan("static") });
     assert!(marked.bytes != unmarked.bytes && marked.cover == unmarked.cover);
+
     let with_stamp = |stamp| {
         render_plan(VideoPlan {
             stamp,

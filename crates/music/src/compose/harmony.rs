@@ -257,6 +257,7 @@ mod tests {
             }
         }
         assert!(faults * 25 <= moves, "{faults} of {moves}");
+
         let both_up = parallels(&(vec![60, 67], 48), &[62, 69], 50);
         assert!(both_up >= 2);
         assert_eq!(parallels(&(vec![60, 67], 48), &[60, 67], 48), 0);

@@ -111,9 +111,11 @@ fn words_have_their_intended_effect() {
     assert!(compose("lofi", None).space.tape_hertz.is_some() && compose("house", None).space.tape_hertz.is_none());
     assert!(compose("house", None).parts.iter().any(|part| part.duck > 0.3));
     assert!(compose("pop fade out", Some(40)).space.fade_frames > compose("pop", Some(40)).space.fade_frames);
+
     let round = compose("techno loop", Some(20)).space;
     assert!(round.seamless && round.fade_frames == 0);
     assert!(compose("ambient", None).space.reverb_seconds > 2.0 * compose("funk", None).space.reverb_seconds);
+
     let kicks = compose("techno at 120 bpm, loop", Some(16)).kicks;
     assert!(kicks.windows(2).all(|pair| pair[1] - pair[0] == RATE / 2) && kicks.len() >= 28, "{}", kicks.len());
 }

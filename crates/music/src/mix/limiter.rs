@@ -150,6 +150,7 @@ mod tests {
         let mut right = wave.clone();
         Limiter::default().render(&mut left, &mut right);
         assert!(left.iter().all(|sample| sample.abs() <= CEILING + 1e-4));
+
         let gains: Vec<f32> = (LATENCY..48_000)
             .filter(|at| wave[at - LATENCY].abs() > 0.2)
             .map(|at| left[at] / wave[at - LATENCY])

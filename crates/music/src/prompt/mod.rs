@@ -225,6 +225,7 @@ mod tests {
         ] {
             assert_eq!(parse(prompt).tempo.requested_bpm, bpm, "{prompt}");
         }
+
         let factor = |prompt| parse(prompt).tempo.factor;
         assert!(factor("very slow") < factor("slow") && factor("slow") < 1.0 && factor("fast") < factor("very fast"));
         assert!((factor("not fast") - 1.0).abs() < f32::EPSILON);

@@ -38,6 +38,7 @@ fn a_response_opens_only_with_its_key_and_secret() {
     fs::create_dir_all(store.path(&Digest([2; 32]), true).parent().unwrap()).unwrap();
     fs::copy(store.path(&Digest([1; 32]), true), store.path(&Digest([2; 32]), true)).unwrap();
     assert_eq!(store.read(&request(2, "key")), None);
+
     // Neither does a different secret.
     let root = store.root.clone();
     assert_eq!(

@@ -352,6 +352,7 @@ mod tests {
         };
         let junk = format!("{{\"image\":\"x\",\"junk\":[0{}]}}", ",0".repeat(98_000));
         assert!(parsed(&junk).is_ok_and(|bytes| bytes < 1024));
+
         for bad in [r#"{"junk": 1e999}"#, r#"{"junk": "\ud800"}"#, r#"{"junk": [1,]}"#, "{} x", "{\"junk\": \"\n\"}"] {
             let expected = serde_json::from_str::<Value>(bad).unwrap_err().to_string();
             let Err(BodyParseError::NotJson(error)) = parsed(bad) else { panic!("{bad} was taken") };

@@ -70,6 +70,7 @@ fn waiting_jobs_have_positions_and_progress_never_decreases() {
     assert_eq!(jobs.state(&key("a")), Some(JobState::Waiting), "it does not run");
     jobs.mark_running(&key("a"));
     assert_eq!(["a", "b", "c"].map(|name| jobs.queue_position(&key(name))), [None, Some(1), Some(2)]);
+
     for (reported, expected) in [(40, 40), (30, 40), (990, 990)] {
         jobs.advance(&key("a"), reported);
         assert_eq!(jobs.state(&key("a")), Some(JobState::Running { permille: expected }));

@@ -211,6 +211,7 @@ async fn credits_balance_over_submissions_failures_cancellations_and_crashes() {
     let response = client().put(path).bearer_auth(TOKEN).json(&body).send().await.unwrap();
     assert_eq!(response.status(), 200);
     assert!(process.terminate().0.success());
+
     let (mut known_tasks, mut rng) = (KnownTasks::default(), StdRng::seed_from_u64(0xC4ED_1755));
     for _ in 0..rounds {
         let process = start(data.path());
