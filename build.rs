@@ -1,5 +1,5 @@
-//! Sets two variables for the compiler: a fingerprint of all sources that determine the read models, because snapshots of
-//! another fingerprint are not read; and the version, with the commit if `BUILD_COMMIT` names it.
+//! Sets two variables for the compiler: a fingerprint of all sources that determine the read models, because snapshots
+//! of another fingerprint are not read; and the version, with the commit if `BUILD_COMMIT` names it.
 
 use std::env;
 use std::fs;

@@ -134,8 +134,8 @@ impl DataDir {
     }
 
     /// Returns the command that closes the parts of the directory that other users may enter or read; `None` if there
-    /// are none. An older release, or the creator of the directory, may have left them open. If the directory is a volume of
-    /// another owner, group permissions are ignored, because the service has its access through the group.
+    /// are none. An older release, or the creator of the directory, may have left them open. If the directory is a
+    /// volume of another owner, group permissions are ignored, because the service has its access through the group.
     #[must_use]
     pub fn chmod_advice(&self) -> Option<String> {
         let metadata = |path: &Path| fs::metadata(path).ok();

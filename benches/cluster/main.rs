@@ -1,5 +1,5 @@
-//! Benchmark of clusters: nodes as shipped over three NATS servers, alternating with the same service without a cluster.
-//! `benches/cluster/run` provides nats-server and runs it.
+//! Benchmark of clusters: nodes as shipped over three NATS servers, alternating with the same service without a
+//! cluster. `benches/cluster/run` provides nats-server and runs it.
 //!
 //! Options: `--dir DIR` (for data, on the disk to be measured), `--connections 1,8,64`, `--seconds`, `--rounds`,
 //! `--sync always,2m` (`sync_interval` of the servers), `--takeovers`.

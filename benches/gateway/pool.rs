@@ -1,5 +1,5 @@
-//! Tasks over three vendors of the same priority: throughput, delay and memory, and that nothing is lost or doubled. The
-//! baseline has three healthy vendors; then the last one fails half of the time.
+//! Tasks over three vendors of the same priority: throughput, delay and memory, and that nothing is lost or doubled.
+//! The baseline has three healthy vendors; then the last one fails half of the time.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-/// Returns the directory that `--dir` names, or the default one in the target directory. Ends the process with a message
-/// if there is no such directory.
+/// Returns the directory that `--dir` names, or the default one in the target directory. Ends the process with a
+/// message if there is no such directory.
 pub fn data_dir(given: Option<&str>) -> PathBuf {
     let directory = PathBuf::from(given.unwrap_or(env!("CARGO_TARGET_TMPDIR")));
     if !directory.is_dir() {

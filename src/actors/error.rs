@@ -15,8 +15,8 @@ pub enum CommandError<R> {
     /// One of its events exceeds the size limit of the log.
     #[error("an event of {bytes} bytes is too large")]
     TooLarge { bytes: usize },
-    /// Another node is executing or has executed a request with the same idempotency key. Nothing was done; a retry gets
-    /// the response.
+    /// Another node is executing or has executed a request with the same idempotency key. Nothing was done; a retry
+    /// gets the response.
     #[error("the idempotency key is in use")]
     Claimed,
     /// The decision was based on an outdated state. Nothing was done; a retry sees the new state.

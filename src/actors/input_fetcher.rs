@@ -24,8 +24,8 @@ pub enum InputFailure {
     Permanent(TaskFailure),
     /// A retry may succeed. Contains the failure of a task that is not retried.
     Transient(TaskFailure),
-    /// The host name of the URL has no address. A retry may succeed, within a short time. Contains the failure of a task
-    /// that is not retried.
+    /// The host name of the URL has no address. A retry may succeed, within a short time. Contains the failure of a
+    /// task that is not retried.
     Unresolved(TaskFailure),
     /// The service has a problem; the task waits.
     Internal(String),

@@ -31,7 +31,7 @@ pub enum Reschedule {
     After(Duration),
 }
 
-/// Tells what the reactors of this node do at the moment, and what those of other nodes do. Cheap to clone.
+/// Current division of work between the reactors of this node and those of other nodes. Cheap to clone.
 #[derive(Clone)]
 pub struct Duty(Arc<dyn Fn() -> WorkShare + Send + Sync>);
 
@@ -42,7 +42,7 @@ impl Duty {
         Self::new(|| WorkShare::Everything)
     }
 
-    /// The duty that `share` decides each time.
+    /// Creates a duty whose share is returned by `share`, which is called each time.
     #[must_use]
     pub fn new(share: impl Fn() -> WorkShare + Send + Sync + 'static) -> Self {
         Self(Arc::new(share))

@@ -1,5 +1,5 @@
-//! Webhooks of vendors: each only causes an earlier poll of its task. Their content is not trusted. In a cluster, the node
-//! that receives one tells the others, because one of them may be polling the task.
+//! Webhooks of vendors: each only causes an earlier poll of its task. Their content is not trusted. In a cluster, the
+//! node that receives one tells the others, because one of them may be polling the task.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -63,7 +63,8 @@ impl VendorWebhooks {
         self.arrival.notify_waiters();
     }
 
-    /// Removes and returns tasks whose webhooks were accepted since the last call, at most as many as a message carries.
+    /// Removes and returns tasks whose webhooks were accepted since the last call, at most as many as a message
+    /// carries.
     #[must_use]
     pub fn take_accepted(&self) -> Vec<TaskId> {
         let Some(accepted) = &self.accepted else { return Vec::new() };

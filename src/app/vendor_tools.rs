@@ -249,7 +249,7 @@ impl VendorTool {
     }
 }
 
-/// Keeps only the vendor of this name; returns `false`, and keeps all, if there is none.
+/// Keeps only the vendor of this name. If no vendor has it, keeps all and returns `false`.
 fn keep_named<V>(vendors: &mut Vec<V>, name: &str, name_of: fn(&V) -> &String) -> bool {
     let is_there = vendors.iter().any(|vendor| name_of(vendor) == name);
     if is_there {

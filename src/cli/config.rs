@@ -1,5 +1,5 @@
-//! `mediary config`: prints the settings that differ from the defaults, or all of them, with the source of each value, or
-//! a reference of all settings.
+//! `mediary config`: prints the settings that differ from the defaults, or all of them, with the source of each value,
+//! or a reference of all settings.
 
 use anyhow::Context;
 use clap::Args;

@@ -11,8 +11,8 @@ use crate::events::shared::postgres::is_postgres_url;
 /// Membership of a cluster.
 #[derive(Clone)]
 pub struct ClusterSettings {
-    /// URLs of the engine's servers, or the URL of a database, which may contain a password. Empty: the node is alone and
-    /// uses its embedded log.
+    /// URLs of the engine's servers, or the URL of a database, which may contain a password. Empty: the node is alone
+    /// and uses its embedded log.
     pub engine: Vec<String>,
     /// Credentials file of the engine.
     pub credentials: Option<PathBuf>,

@@ -1,4 +1,5 @@
-//! Webhook deliveries: each status change of a task, and each event of a node, is sent at least once until a 2xx response, or dead-lettered (contract 8).
+//! Webhook deliveries: each status change of a task, and each event of a node, is sent at least once until a 2xx
+//! response, or dead-lettered (contract 8).
 
 use std::time::Duration;
 

@@ -186,8 +186,8 @@ pub enum TaskCommand {
     RecordRefusal { failure: TaskFailure },
     /// Records that the call had no effect; the task waits for the next one.
     RecordUndelivered { reason: Text<1000> },
-    /// Records a call without a response. If `repeatable`, the task waits for another call; otherwise it fails. Also ends
-    /// a task that waits although an earlier call had no response.
+    /// Records a call without a response. If `repeatable`, the task waits for another call; otherwise it fails. Also
+    /// ends a task that waits although an earlier call had no response.
     RecordUnknownOutcome { reason: Text<1000>, repeatable: bool },
     /// Records that the vendor lost the job; it may be submitted again.
     RecordLostJob,

@@ -208,8 +208,8 @@ pub const LIST_MAX: usize = 100;
 /// A list of at most [`LIST_MAX`] labels.
 pub type Labels = TextList<LIST_MAX, 200>;
 
-/// A list of at most `ENTRIES` texts of at most `CHARS` characters. Uses a single allocation, because a registry holds a
-/// million such lists.
+/// A list of at most `ENTRIES` texts of at most `CHARS` characters. Uses a single allocation, because a registry holds
+/// a million such lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TextList<const ENTRIES: usize, const CHARS: usize>(
     /// The texts, each followed by [`TEXT_END`].
@@ -251,8 +251,8 @@ impl<const ENTRIES: usize, const CHARS: usize> TextList<ENTRIES, CHARS> {
         self.0.split_terminator(TEXT_END)
     }
 
-    /// Splits the list into consecutive lists of at most `bytes` bytes of text each; a larger entry gets one of its own.
-    /// Returns at least one list, which may be empty.
+    /// Splits the list into consecutive lists of at most `bytes` bytes of text each; a larger entry gets one of its
+    /// own. Returns at least one list, which may be empty.
     #[must_use]
     pub fn split(&self, bytes: usize) -> Vec<Self> {
         let mut lists = vec![Vec::new()];

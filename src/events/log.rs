@@ -64,8 +64,8 @@ pub enum LogFailure {
     /// The engine of a shared log did not accept the group. Nothing of it was recorded, and the append may be retried.
     #[error("the shared log cannot be reached: {reason}")]
     Unreachable { reason: String },
-    /// The engine of a shared log did not return the group in time. It may still be recorded, until a later group of this
-    /// node is.
+    /// The engine of a shared log did not return the group in time. It may still be recorded, until a later group of
+    /// this node is.
     #[error("the outcome is unknown: {reason}")]
     OutcomeUnknown { reason: String },
     /// The local log and the shared log contradict each other. Neither reads nor appends are possible.
@@ -96,8 +96,8 @@ pub type GroupOutcome = Vec<Result<Commit, AppendRejection>>;
 ///   continues to serve reads. [`LogFailure::Full`] is an exception: nothing was written, and the log accepts appends
 ///   again once there is space. So are [`LogFailure::Unreachable`] and [`LogFailure::OutcomeUnknown`] of a shared log.
 ///
-/// The calls block, so they must not run on an arbiter thread, except for the writer's appends to an embedded log on its
-/// own arbiter (ADR 12).
+/// The calls block, so they must not run on an arbiter thread, except for the writer's appends to an embedded log on
+/// its own arbiter (ADR 12).
 pub trait EventLog: Send + Sync + 'static {
     /// Makes the accepted appends of a group durable together, with one sync.
     ///
@@ -120,8 +120,8 @@ pub trait EventLog: Send + Sync + 'static {
     /// The position of the last acknowledged event.
     fn head(&self) -> Position;
 
-    /// Returns `true` if several nodes append to the log. Such a log itself applies the commits of all nodes to the read
-    /// models, and an append waits for other machines.
+    /// Returns `true` if several nodes append to the log. Such a log itself applies the commits of all nodes to the
+    /// read models, and an append waits for other machines.
     fn is_shared(&self) -> bool {
         false
     }

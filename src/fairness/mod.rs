@@ -1,5 +1,5 @@
-//! Fair scheduling: callers take turns by key, usually an account, so that a key waits for at most one job of each other
-//! key.
+//! Fair scheduling: callers take turns by key, usually an account, so that a key waits for at most one job of each
+//! other key.
 
 mod round_robin;
 mod semaphore;

@@ -1,9 +1,9 @@
 //! OpenAPI 3.1 document of all served routes, generated from the code.
 //!
-//! To find the text of an operation, look up the file of its tag in `groups`; each operation is one entry with
-//! the id that the route table names. `operation` adds the error responses that follow from the route, `route` adds access rules and body limits,
-//! and `schema` takes value ranges from the types of the domain. `openapi.json` at the root of the repository is this
-//! document.
+//! To find the text of an operation, look up the file of its tag in `groups`; each operation is one entry with the id
+//! that the route table names. `operation` adds the error responses that follow from the route, `route` adds access
+//! rules and body limits, and `schema` takes value ranges from the types of the domain. `openapi.json` at the root of
+//! the repository is this document.
 
 mod admin;
 mod archive;

@@ -204,8 +204,8 @@ impl ApiEndpoint {
         }
     }
 
-    /// Checks that a node of a cluster is not cut off, since access may have been revoked meanwhile, and waits for the position
-    /// that the client knows. Probes are answered anyway.
+    /// Checks that a node of a cluster is not cut off, since access may have been revoked meanwhile, and waits for the
+    /// position that the client knows. Probes are exempt.
     async fn enter_node(&self, request: &HttpRequest, shared: &AppState) -> Result<Option<WantedPosition>, Problem> {
         let Some(cluster) = shared.services.cluster.as_ref().filter(|_| self.action != Action::ReadServiceState) else {
             return Ok(None);

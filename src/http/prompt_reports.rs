@@ -35,13 +35,13 @@ impl PromptReports {
         Self { built_in, of_work, of_strict_video, recent: Arc::new(Cache::new(RECENT_MAX)) }
     }
 
-    /// Returns the report on a submission; `None` if another vendor may make it.
+    /// Returns the report on a submission; `None` if another vendor may get the task.
     #[must_use]
     pub fn of_submission(&self, submission: &Submission) -> Option<PromptReport> {
         if self.built_in.contains(&submission.work.gateway()) { self.of_built_in(submission) } else { None }
     }
 
-    /// Returns the report on a task; `None` if another vendor makes it.
+    /// Returns the report on a task; `None` if another vendor has it.
     #[must_use]
     pub fn of_task(&self, task: &TaskRecord) -> Option<PromptReport> {
         let recorded = task.vendor.as_ref().and_then(|vendor| vendor.recorded.as_ref());

@@ -1,4 +1,5 @@
-//! Route table: every path of the API with its method, operation id, action and handler. Other paths may be files of the `console`.
+//! Route table: every path of the API with its method, operation id, action and handler. Other paths may be files of
+//! the `console`.
 //!
 //! The action of a route is part of its handler's signature, so the two cannot differ. A test walks [`route_infos`] and
 //! fails for a route with unknown permissions.

@@ -252,7 +252,7 @@ pub struct HttpOptions {
     pub video_needs_token: bool,
     /// Maximum length of `images` of a video task, for endpoints that take several.
     pub video_max_images: usize,
-    /// Media of which only the built-in engine makes tasks, with the report of what it makes of their prompts.
+    /// Reports of the built-in engine on prompts, for the media that only this engine generates.
     pub prompt_reports: PromptReports,
     /// Jobs of each vendor.
     pub vendor_jobs: Vec<VendorJobs>,

@@ -55,8 +55,8 @@ pub enum DeliveryQueueId {
 }
 
 impl DeliveryQueueId {
-    /// Returns the number that assigns the queue to a cluster node. A queue keeps it, so one cluster node makes its deliveries
-    /// in order.
+    /// Returns the number that assigns the queue to a cluster node. A queue keeps it, so one cluster node makes its
+    /// deliveries in order.
     #[must_use]
     pub fn number(&self) -> u128 {
         match self {
@@ -329,8 +329,8 @@ impl Deliveries {
         self.by_id.get(&delivery).map(|pending| pending.queue.subject())
     }
 
-    /// Returns the deliveries due at `now` whose queue passes `is_own` and is accepted by `try_take`, which gets queue, owner
-    /// and receiver.
+    /// Returns the deliveries due at `now` whose queue passes `is_own` and is accepted by `try_take`, which gets queue,
+    /// owner and receiver.
     ///
     /// The receiver with the longest wait comes first. Its accounts take turns, and the deliveries of an account are
     /// ordered by due time. A receiver is skipped after `rejections_max` rejected offers, however many deliveries wait

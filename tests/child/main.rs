@@ -1,5 +1,5 @@
-//! Child processes of the tests: the service with faults built in, and work whose memory, panics or hangs must not reach
-//! the test program.
+//! Child processes of the tests: the service with faults built in, and work whose memory, panics or hangs must not
+//! reach the test program.
 //!
 //! | Arguments | Effect |
 //! |---|---|

@@ -50,7 +50,7 @@ impl PromptReport {
         other.ignored.into_iter().for_each(|word| self.add(word, false));
     }
 
-    /// Adds a word, unless it is there already. Ignored words without a meaning of their own are left out.
+    /// Adds a word, unless the report already contains it. Ignored function words such as "the" are left out.
     pub fn add(&mut self, word: String, is_understood: bool) {
         if is_understood {
             self.ignored.retain(|ignored| *ignored != word);

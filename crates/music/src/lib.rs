@@ -1,7 +1,7 @@
 //! Music engine: turns a prompt into an Ogg/Opus stream, rendered while it is read.
 //!
-//! [`compose()`] interprets the prompt and returns a [`Piece`]: notes and their timing, without sound. [`Stream`] plays a
-//! piece and encodes it, chunk by chunk. [`bed()`] returns background music as samples. Everything is synthesized and
+//! [`compose()`] interprets the prompt and returns a [`Piece`]: notes and their timing, without sound. [`Stream`] plays
+//! a piece and encodes it, chunk by chunk. [`bed()`] returns background music as samples. Everything is synthesized and
 //! deterministic: the same prompt gives the same bytes.
 //!
 //! ```

@@ -243,7 +243,7 @@ async fn read_file_part(call: &RequestContext, account: Account, chunks: BodyChu
     let mut writer = Some(start_writer(call, account, chunks.content_length()).await?);
     let failure = Arc::default();
     let mut parts = Multipart::new(call.headers(), into_stream(chunks, Arc::clone(&failure)));
-    // A failure of the body, such as a timeout, takes precedence over what the form reader makes of it.
+    // A failure of the body, such as a timeout, takes precedence over the error that the form reader derives from it.
     let to_problem = |error: &dyn std::fmt::Display| failure.lock().take().unwrap_or_else(|| malformed_form(error));
 
     let mut upload = None;

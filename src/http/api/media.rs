@@ -1,4 +1,5 @@
-//! Files of media tasks: results, and inputs under signed URLs; and the pictures of nodes. A name is a hash, so its content never changes.
+//! Files of media tasks: results, and inputs under signed URLs; and the pictures of nodes. A name is a hash, so its
+//! content never changes.
 
 use std::time::Duration;
 

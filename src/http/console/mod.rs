@@ -2,8 +2,8 @@
 //!
 //! The pages are static and call the public API with the user's token, so nothing here needs authorization, and the
 //! files are not routes of the API. Generated files have parts of the OpenAPI document, whose whole text would make up
-//! most of the first view of a page. Page state is in the URL fragment (`#`), which browsers do not send, so pages never
-//! collide with paths of the API.
+//! most of the first view of a page. Page state is in the URL fragment (`#`), which browsers do not send, so pages
+//! never collide with paths of the API.
 
 mod files;
 #[cfg(test)]

@@ -112,9 +112,8 @@ impl ResponseStore {
         Ok(Self { root, secret: secret.0, usage: Mutex::new(usage), purge_epoch: RwLock::default() })
     }
 
-    /// Derives the random seed of a request. `first_run_at` is the time of its first execution: a key that is used again
-    /// after
-    /// its expiry must not produce the same ids.
+    /// Derives the random seed of a request. `first_run_at` is the time of its first execution: a key that is used
+    /// again after its expiry must not produce the same ids.
     #[must_use]
     pub fn seed(&self, request: &IdempotentRequest, first_run_at: Timestamp) -> [u8; 32] {
         self.derive(

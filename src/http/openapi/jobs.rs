@@ -18,8 +18,8 @@ struct JobDocument {
     components: Value,
 }
 
-/// Returns the operations that submit a job as JSON, for a service that accepts `max_images` images per video. They have
-/// no parameters, examples and errors, and of their responses only the media types.
+/// Returns the operations that submit a job as JSON, for a service that accepts `max_images` images per video. They
+/// have no parameters, examples and errors, and of their responses only the media types.
 ///
 /// # Errors
 /// If serialization fails, which is a bug.

@@ -46,8 +46,8 @@ pub enum BodyLimit {
     Form,
     /// Picture or video, of any content type, 512 MiB; always streamed.
     InputFile,
-    /// Form with a picture or video, 512 MiB and the rest of the form; always streamed. A request with JSON has the limit
-    /// [`BodyLimit::Json`], see [`BodyLimit::for_headers`].
+    /// Form with a picture or video, 512 MiB and the rest of the form; always streamed. For a request with JSON, see
+    /// [`BodyLimit::for_headers`]: it has the limit [`BodyLimit::Json`].
     InputForm,
 }
 

@@ -134,7 +134,8 @@ impl ApiResponse {
         Ok(self)
     }
 
-    /// Builds the response. JSON and CSV responses to GET get a strong entity tag, and become a 304 if the client has it.
+    /// Builds the response. JSON and CSV responses to GET get a strong entity tag, and become a 304 if the client has
+    /// it.
     #[must_use]
     pub fn into_response(self, request: &HttpRequest) -> HttpResponse {
         let mut response = HttpResponse::build(self.status);

@@ -1,5 +1,5 @@
-//! Error responses: `application/problem+json` (RFC 9457; contract 2). One table defines each code, for `docs/errors.md`
-//! and the OpenAPI document too.
+//! Error responses: `application/problem+json` (RFC 9457; contract 2). One table defines each code, for
+//! `docs/errors.md` and the OpenAPI document too.
 
 use std::fmt;
 

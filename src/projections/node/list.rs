@@ -24,7 +24,8 @@ use crate::projections::page::{Page, PageRequest};
 
 /// Sorting a set costs about as much for each node as this many steps through a stored order.
 const SORT_STEPS: usize = if cfg!(test) { 1 } else { 128 };
-/// Maximum number of ties before and after a page that are sorted with it. Longer runs are paged by the further columns.
+/// Maximum number of ties before and after a page that are sorted with it. Longer runs are paged by the further
+/// columns.
 const TIES_MAX: usize = if cfg!(test) { 3 } else { 256 };
 
 /// A request for one page of a list.
@@ -273,8 +274,8 @@ impl Indexes {
         self.page_with_hidden(slots, keys, offset, limit)
     }
 
-    /// Returns a page of a set with hidden nodes, which the stored orders do not contain. They are few, so all of them are
-    /// merged into a page of the visible ones that begins as many nodes earlier as they may precede.
+    /// Returns a page of a set with hidden nodes, which the stored orders do not contain. They are few, so all of them
+    /// are merged into a page of the visible ones that begins as many nodes earlier as they may precede.
     fn page_with_hidden(&self, slots: &SlotSet, keys: &[Sort], offset: usize, limit: usize) -> Vec<Slot> {
         let mut hidden = slots.clone();
         hidden.subtract(&self.visible);

@@ -22,7 +22,7 @@ fn group_seconds() -> Histogram {
     Histogram::new(exponential_buckets(0.000_5, 2.0, 16))
 }
 
-/// What a node counts of the shared log. Clones share their values.
+/// Metrics of a node about the shared log. Clones share their values.
 #[derive(Debug, Clone)]
 pub struct ClusterMetrics {
     groups: Family<LabelPairs<1>, Counter>,

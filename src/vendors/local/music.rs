@@ -17,7 +17,7 @@ use crate::vendors::music::{MusicStreamError, MusicVendor, VendorMusicStream};
 
 pub use mediary_music::bed;
 
-/// Returns the length of the music that the engine makes of a job, in seconds, rounded up.
+/// Returns the length in seconds, rounded up, of the music that the engine generates for a job.
 #[must_use]
 pub fn seconds_of(work: &MusicWork) -> u16 {
     mediary_music::seconds_of(work.prompt.as_str(), work.seconds.map(MusicSeconds::get))
@@ -36,8 +36,8 @@ pub struct LocalMusic {
 }
 
 impl LocalMusic {
-    /// Creates an engine that renders up to `concurrency` chunks at a time, at least one. Others wait, and accounts take
-    /// turns.
+    /// Creates an engine that renders up to `concurrency` chunks at a time, at least one. Others wait, and accounts
+    /// take turns.
     #[must_use]
     pub fn new(concurrency: usize) -> Self {
         Self { permits: FairSemaphore::new(concurrency.max(1) as u64) }

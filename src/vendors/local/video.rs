@@ -179,8 +179,8 @@ impl VideoEngine {
         tokio::task::spawn_blocking(footage_size).await.ok().flatten().unwrap_or(0)
     }
 
-    /// Returns the cost of a job in thousands of pixels, at most the whole budget; `decode_bytes` is the number of bytes
-    /// needed to decode an input video.
+    /// Returns the cost of a job in thousands of pixels, at most the whole budget; `decode_bytes` is the number of
+    /// bytes needed to decode an input video.
     fn cost(&self, work: &VideoWork, decode_bytes: u64) -> u32 {
         let cores = EngineThreads::per_job() as u64;
         let frames = size(work).area() as u64 * FRAME_COST * cores;

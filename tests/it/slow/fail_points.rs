@@ -1,7 +1,8 @@
 //! kill -9 after every numbered step of a commit, a segment, a start and a file: acknowledged writes survive, without
 //! gaps or duplicates, and the service starts without help.
 //!
-//! The service that kills itself is the child program of the tests, so that the real program has no such code. The suite kills it once after each step; `CRASH_STEPS=20 cargo test --test it fail_points` does so more often.
+//! The service that kills itself is the child program of the tests, so that the real program has no such code. The
+//! suite kills it once after each step; `CRASH_STEPS=20 cargo test --test it fail_points` does so more often.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;

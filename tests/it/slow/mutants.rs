@@ -1,8 +1,8 @@
 //! Mutation tests of untrusted input: nothing panics, hangs, or exceeds its memory limit.
 //!
-//! A child process (`tests/child/mutants`) tries the mutants, so that crashes and memory are observable. The suite tries
-//! some of each kind; `MUTANTS=4000 cargo test --test it mutants` tries that many of each, `MUTANTS_ONLY=17` only that
-//! one. `fuzz/` has the same targets for a fuzzer.
+//! A child process (`tests/child/mutants`) tries the mutants, so that crashes and memory are observable. The suite
+//! tries some of each kind; `MUTANTS=4000 cargo test --test it mutants` tries that many of each, `MUTANTS_ONLY=17` only
+//! that one. `fuzz/` has the same targets for a fuzzer.
 
 use std::ops::Range;
 use std::process::Output;

@@ -509,7 +509,7 @@ fn stability_picture(reason: &str, picture: &str) -> ScriptedReply {
     ScriptedReply::new(200, "application/json; type=image/png", body.to_string().into_bytes())
 }
 
-/// The image API of this service, and the one that it was made after.
+/// The image API of this service, and the original API that it follows.
 fn data_task(world: &mut SimWorld, request: &Received, phase: RequestPhase) -> ScriptedReply {
     let task = |id: &str, status: &str, generated: Value| {
         ScriptedReply::json(200, &json!({"data": {"task_id": id, "status": status, "generated": generated}}))

@@ -50,7 +50,7 @@ pub fn compose(prompt: &str, seconds: Option<u16>) -> Piece {
     }
 }
 
-/// Returns the length of the piece that [`compose`] makes of these arguments, in seconds, rounded up.
+/// Returns the length in seconds, rounded up, of the piece that [`compose`] returns for these arguments.
 #[must_use]
 pub fn seconds_of(prompt: &str, seconds: Option<u16>) -> u16 {
     let plan = PiecePlan::from_brief(&prompt::parse(prompt), seconds);

@@ -1,6 +1,6 @@
 //! Credit accounts under random submissions, failures, cancellations, stops and crashes, compared with the client's
-//! knowledge and with the events. Two callers have accounts, of which the first has a budget; the third is anonymous and may not use a
-//! remote vendor.
+//! knowledge and with the events. Two callers have accounts, of which the first has a budget; the third is anonymous
+//! and may not use a remote vendor.
 //!
 //! `ACCOUNT_ROUNDS=200 cargo test --test it vendor_crash::accounts` sets the number of restarts.
 
