@@ -153,7 +153,7 @@ impl Raster {
         let down = size.height as f64 * scale;
         let part = [(width - across) / 2.0, (height - down) / 2.0, across, down];
 
-        // Colours are weighted by their coverage: hidden ones would show as a fringe.
+        // Colours are weighted by their coverage; otherwise hidden ones would show as a fringe.
         let is_covered = self.pixels.iter().all(|pixel| pixel[3] >= 1.0);
         let channels: Vec<Plane> = (0..4_usize)
             .into_par_iter()
