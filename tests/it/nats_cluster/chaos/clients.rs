@@ -21,6 +21,8 @@ use crate::support::process::TOKEN;
 const LOG_POSITION: &str = "x-log-position";
 /// Time for an answer, after which it counts as lost.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Status of a request that arrived while its node was paused, longer than a request head may take.
+const PAUSED: u16 = 408;
 /// Pause between two tasks of a submitter.
 const TASK_INTERVAL: Duration = Duration::from_millis(400);
 
@@ -99,6 +101,7 @@ impl KeyedRequest {
         let body = json_of(response).await.ok_or("connection lost")?;
         match status {
             200 | 201 => Ok((body, position.expect("every response has a position"))),
+            PAUSED => Err("408".to_owned()),
             409 | 429 | 503 | 507 if is_temporary => {
                 Err(format!("{status} {}", body["error"].as_str().unwrap_or_default()))
             }
@@ -192,7 +195,7 @@ impl ChaosClient {
         }
         let Ok(response) = request.send().await else { return };
         let status = response.status().as_u16();
-        assert!(status == 200 || status == 503, "{path}: {status} on node {node} at {position:?}");
+        assert!(matches!(status, 200 | 503 | PAUSED), "{path}: {status} on node {node} at {position:?}");
         self.world.reads.fetch_add(1, Ordering::SeqCst);
     }
 }
@@ -205,7 +208,7 @@ pub async fn read_counters(node: usize, world: Arc<ChaosWorld>) {
             let at_least = world.seen[node][index].load(Ordering::SeqCst);
             let url = format!("{}/publishers/{}", world.url(node), counter(index));
             let Ok(response) = client.get(url).timeout(ANSWER_TIMEOUT).send().await else { continue };
-            if response.status() == 503 {
+            if matches!(response.status().as_u16(), 503 | PAUSED) {
                 continue;
             }
             assert_eq!(response.status(), 200);
