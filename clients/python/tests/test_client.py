@@ -82,9 +82,20 @@ def test_every_invalid_field_is_named(service: Mediary, picture: bytes) -> None:
         service.submit("image-upscaler", image=picture, scale_factor="3x", creativity=99)
     error = failure.value
     assert (error.status, error.code) == (400, "invalid_input")
-    assert {field.pointer for field in error.fields} == {"/scale_factor", "/creativity"}
+    assert {field.pointer: field.value for field in error.fields} == {"/scale_factor": "3x", "/creativity": 99}
     with pytest.raises(ValueError, match="the jobs are image-upscaler"):
         service.submit("image-upscale")
+
+
+def test_a_misspelled_parameter_is_refused_before_anything_is_sent(service: Mediary, picture: bytes) -> None:
+    with pytest.raises(TypeError, match="no parameter 'scale_facter'; did you mean 'scale_factor'"):
+        service.submit("image-upscaler", image=picture, scale_facter="4x")
+    with pytest.raises(TypeError, match=r"no parameter 'colour' \(its parameters are .*image\)"):
+        service.run("image-upscaler", image=picture, colour="red")
+    with pytest.raises(TypeError, match="no parameter 'key_picture' in image_settings; did you mean 'key_image'"):
+        service.submit("multiframe", image_settings=[{"key_picture": picture}, {"key_image": picture}])
+    with pytest.raises(TypeError, match="change_log"):
+        service.publish("acme", "tools", "1.0.0", b"", change_log="First")  # type: ignore[call-arg]
 
 
 def test_music_is_received_while_it_is_made(service: Mediary) -> None:

@@ -9,8 +9,17 @@ export type File = Blob | Uint8Array<ArrayBuffer>;
 /** Parameters of a job. Files, also in lists and objects, are uploaded first. */
 export type Parameters = Record<string, unknown>;
 
-/** Fields of a new version besides its number, such as `changelog`. */
-export type VersionFields = Record<string, unknown>;
+/** Fields of a new version besides its number. */
+export interface VersionFields {
+  changelog?: string;
+  dependencies?: string[];
+  deprecated?: boolean;
+  tags?: string[];
+  supported_os?: string[];
+  supported_accelerators?: string[];
+  supported_host_version?: string;
+  supported_host_frontend_version?: string;
+}
 
 export interface MediaryOptions {
   token?: string;
@@ -45,10 +54,14 @@ export class Mediary {
     return models;
   }
 
-  /** Submits an image or video job. */
+  /**
+   * Submits an image or video job. Throws a `TypeError` for a parameter that the job does not have, because the service
+   * ignores it.
+   */
   async submit(job: string, parameters: Parameters): Promise<Task> {
     const found = await this.#job(job);
     if (found.medium === "music") throw new TypeError("music is made while it is received: call stream()");
+    checkNames(found, parameters);
     const body = await this.#withUploads(parameters);
     type Submitted = { task_id?: string; data?: { task_id: string } };
     const submitted = await this.#json<Submitted>("POST", found.path, body, true);
@@ -202,6 +215,13 @@ export class Mediary {
     if (this.#token) headers.set("Authorization", `Bearer ${this.#token}`);
     return checked(await this.#fetch.call(globalThis, this.#url + path, { ...init, method, headers }));
   }
+}
+
+/** Throws for the first name that is not a parameter of the job. */
+function checkNames({ job, parameters }: Job, given: Parameters): void {
+  const known = parameters.map(({ name }) => name);
+  const unknown = Object.keys(given).find((name) => !known.includes(name));
+  if (unknown !== undefined) throw new TypeError(`${job} has no parameter ${unknown}; its parameters are ${known.join(", ")}`);
 }
 
 async function checked(response: Response): Promise<Response> {

@@ -5,6 +5,8 @@ export interface FieldError {
   /** JSON pointer into the body, or the name of a parameter after a slash. */
   pointer: string;
   reason: string;
+  /** Value that was sent: a number, a boolean or the start of a text. Absent if the service does not repeat it. */
+  value?: string | number | boolean;
 }
 
 interface Problem {

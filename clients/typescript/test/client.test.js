@@ -89,10 +89,17 @@ test("every invalid field is named", async () => {
   const submitted = service.submit("image-upscaler", { image: picture(), scale_factor: "3x", creativity: 99 });
   await assert.rejects(submitted, (error) => {
     assert.ok(error instanceof ServiceError && error.status === 400 && error.code === "invalid_input");
-    assert.deepEqual(error.fields.map((field) => field.pointer).sort(), ["/creativity", "/scale_factor"]);
+    const values = Object.fromEntries(error.fields.map(({ pointer, value }) => [pointer, value]));
+    assert.deepEqual(values, { "/creativity": 99, "/scale_factor": "3x" });
     return true;
   });
   await assert.rejects(service.submit("image-upscale", {}), /the jobs are image-upscaler/);
+});
+
+test("a misspelled parameter is refused before anything is sent", async () => {
+  const service = new Mediary(url, { token: await newToken() });
+  const submitted = service.submit("image-upscaler", { image: picture(), scale_facter: "4x" });
+  await assert.rejects(submitted, /^TypeError: image-upscaler has no parameter scale_facter; its parameters are .*image$/);
 });
 
 test("music is received while it is made", async () => {

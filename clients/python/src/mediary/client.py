@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Union
 from urllib.parse import quote
@@ -70,10 +70,12 @@ class Mediary:
         return jobs
 
     def submit(self, job: str, **parameters: Any) -> Task:
-        """Submits an image or video job. Files among the parameters, also in lists and objects, are uploaded first."""
+        """Submits an image or video job. Files among the parameters, also in lists and objects, are uploaded first.
+        Raises ``TypeError`` for a parameter that the job does not have, because the service ignores it."""
         found = self._job(job)
         if found.medium == "music":
             raise ValueError("music is made while it is received: call stream()")
+        found.check_names(parameters)
         body = self._with_uploads(parameters)
         submitted = self._send("POST", found.path, json=body, once=True)
         return self.task(submitted.get("data", submitted)["task_id"])
@@ -170,11 +172,37 @@ class Mediary:
         self._put(announced["upload_url"], file, size, "application/octet-stream")
         return str(announced["url"])
 
-    def publish(self, publisher: str, node: str, version: str, archive: File, **fields: Any) -> dict[str, Any]:
-        """Publishes a version of a node and returns it. ``fields`` are further ones of the version, such as
-        ``changelog``; ``node`` is created if it is new. Continues after an upload that was interrupted."""
+    def publish(
+        self,
+        publisher: str,
+        node: str,
+        version: str,
+        archive: File,
+        *,
+        changelog: str | None = None,
+        dependencies: Sequence[str] | None = None,
+        deprecated: bool | None = None,
+        tags: Sequence[str] | None = None,
+        supported_os: Sequence[str] | None = None,
+        supported_accelerators: Sequence[str] | None = None,
+        supported_host_version: str | None = None,
+        supported_host_frontend_version: str | None = None,
+    ) -> dict[str, Any]:
+        """Publishes a version of a node and returns it. ``node`` is created if it is new. Continues after an upload
+        that was interrupted."""
         path = f"/publishers/{_segment(publisher)}/nodes/{_segment(node)}/versions"
-        body = {"node_version": {"version": version, **fields}}
+        fields = {
+            "version": version,
+            "changelog": changelog,
+            "dependencies": _list(dependencies),
+            "deprecated": deprecated,
+            "tags": _list(tags),
+            "supported_os": _list(supported_os),
+            "supported_accelerators": _list(supported_accelerators),
+            "supported_host_version": supported_host_version,
+            "supported_host_frontend_version": supported_host_frontend_version,
+        }
+        body = {"node_version": {name: value for name, value in fields.items() if value is not None}}
         try:
             created = self._send("POST", path, json=body, once=True)
         except ServiceError as error:
@@ -250,6 +278,13 @@ def _pause(attempt: int, failure: Exception) -> float:
     """Returns the seconds to wait after a failed attempt, as the service asks."""
     asked = failure.retry_after if isinstance(failure, ServiceError) else None
     return min(0.25 * 2**attempt if asked is None else asked, PAUSE_MAX)
+
+
+def _list(values: Sequence[str] | None) -> list[str] | None:
+    """Returns a list. A text is one value, not the list of its letters."""
+    if values is None:
+        return None
+    return [values] if isinstance(values, str) else list(values)
 
 
 def _segment(value: str) -> str:

@@ -18,6 +18,8 @@ class FieldError:
     #: JSON pointer into the body, or the name of a parameter after a slash.
     pointer: str
     reason: str
+    #: Value that was sent: a number, a boolean or the start of a text; ``None`` if the service does not repeat it.
+    value: str | int | float | bool | None = None
 
 
 class ServiceError(Exception):
@@ -29,7 +31,10 @@ class ServiceError(Exception):
         self.retry_after = retry_after
         #: Stable code; ``docs/errors.md`` lists all of them.
         self.code = str(problem.get("error", ""))
-        self.fields = [FieldError(str(entry["pointer"]), str(entry["reason"])) for entry in problem.get("errors", [])]
+        self.fields = [
+            FieldError(str(entry["pointer"]), str(entry["reason"]), entry.get("value"))
+            for entry in problem.get("errors", [])
+        ]
         super().__init__(f"{status} {self.code}: {problem.get('detail', 'no description')}")
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 
@@ -18,6 +19,23 @@ class Job:
     available: bool
     #: JSON schema of each parameter, by name.
     parameters: dict[str, dict[str, Any]]
+
+    def check_names(self, values: dict[str, Any]) -> None:
+        """Raises ``TypeError`` for the first name that is not a parameter of the job, also in objects and lists."""
+        self._check(values, self.parameters, "")
+
+    def _check(self, values: dict[str, Any], known: dict[str, Any], place: str) -> None:
+        for name, value in values.items():
+            if name not in known:
+                similar = get_close_matches(name, known, n=1)
+                hint = f"; did you mean {similar[0]!r}?" if similar else ""
+                raise TypeError(f"{self.name} has no parameter {name!r}{place}{hint} (its parameters are {', '.join(known)})")
+            schema = known[name]
+            inner = schema.get("properties") or schema.get("items", {}).get("properties")
+            entries = value if isinstance(value, (list, tuple)) else [value]
+            for entry in entries:
+                if inner and isinstance(entry, dict):
+                    self._check(entry, inner, f" in {name}")
 
 
 @dataclass(frozen=True)
