@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Gateway, TaskKind};
-use crate::domain::image::{ImageWork, Picture, PictureSource};
+use crate::domain::image::{ImageJob, ImageWork, Picture, PictureSource, SkinMode};
 use crate::domain::music::{MusicStream, MusicWork};
 use crate::domain::value::Digest;
 use crate::domain::video::{Clip, Creation, Credits, VideoWork};
@@ -56,6 +56,19 @@ impl TaskWork {
             Self::Image(work) => TaskKind::from_image_job(&work.job),
             Self::Video(work) => TaskKind::from_video_job(&work.job),
             Self::Music(_) => TaskKind::Music,
+        }
+    }
+
+    /// Returns the name of the job: the kind, with the mode if it has several.
+    #[must_use]
+    pub const fn job_name(&self) -> &'static str {
+        match self {
+            Self::Image(ImageWork { job: ImageJob::SkinEnhance(job), .. }) => match job.mode {
+                SkinMode::Creative => "skin-enhancer/creative",
+                SkinMode::Faithful { .. } => "skin-enhancer/faithful",
+                SkinMode::Flexible { .. } => "skin-enhancer/flexible",
+            },
+            _ => self.kind().as_str(),
         }
     }
 

@@ -13,6 +13,7 @@ use crate::actors::task_progress::TaskBlocker;
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::task::{ImageStatus, TaskKind, TaskStatus, VideoState};
 use crate::domain::value::Timestamp;
+use crate::http::api::models::JOBS;
 use crate::http::api::task::{DETAILS, LIMIT_DEFAULT, LIMIT_MAX};
 use crate::http::response::error::Code;
 use crate::projections::task::index::EntryState;
@@ -56,7 +57,7 @@ fn task_example() -> Value {
 }
 
 fn listed_task_example() -> Value {
-    json!({"task_id": TASK_ID_EXAMPLE, "kind": "skin-enhancer", "state": "IN_PROGRESS", "progress": 0.5, "cost": 0, "cost_state": "held",
+    json!({"task_id": TASK_ID_EXAMPLE, "kind": "skin-enhancer", "job": "skin-enhancer/faithful", "state": "IN_PROGRESS", "progress": 0.5, "cost": 0, "cost_state": "held",
         "vendor": {"name": "studio", "profile": "comfyui", "reference": TASK_ID_EXAMPLE, "cost": 0.035}, "created_at": CREATED_AT_EXAMPLE,
         "updated_at": UPDATED_AT_EXAMPLE, "history": [{"state": "CREATED", "at": CREATED_AT_EXAMPLE}, {"state": "IN_PROGRESS", "at": UPDATED_AT_EXAMPLE}], "generated": []})
 }
@@ -149,7 +150,7 @@ fn follow() -> Operation {
 }
 
 fn cancel() -> Operation {
-    let cancelled = json!({"task_id": TASK_ID_EXAMPLE, "kind": "skin-enhancer", "state": "FAILED", "progress": 0.1, "cost": 0, "cost_state": "refunded", "vendor": null, "created_at": CREATED_AT_EXAMPLE,
+    let cancelled = json!({"task_id": TASK_ID_EXAMPLE, "kind": "skin-enhancer", "job": "skin-enhancer/faithful", "state": "FAILED", "progress": 0.1, "cost": 0, "cost_state": "refunded", "vendor": null, "created_at": CREATED_AT_EXAMPLE,
         "updated_at": UPDATED_AT_EXAMPLE, "history": [{"state": "CREATED", "at": CREATED_AT_EXAMPLE}, {"state": "FAILED", "at": UPDATED_AT_EXAMPLE}], "generated": [],
         "error": {"code": "cancelled", "message": "cancelled on request"}});
     operation("cancelTask", "Cancel a task")
@@ -170,6 +171,12 @@ pub fn task_schema() -> Value {
     response_object([
         field::<TaskId>("task_id", "The task.").required(),
         field::<TaskKind>("kind", "Kind of the task.").required(),
+        field_with_schema(
+            "job",
+            "Name of the job, as `GET /models` lists it: the kind, with the mode if it has several.",
+            json!({"type": "string", "enum": JOBS.map(|endpoint| endpoint.job)}),
+        )
+        .required(),
         field::<TaskStatus>(
             "state",
             "State, in the names of its kind. `COMPLETED`, `FAILED`, `success` and `failed` are final.",

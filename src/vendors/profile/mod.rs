@@ -206,7 +206,7 @@ impl Profile {
     /// Returns `true` if the profile can express this work: it has the job, and words for all its values.
     #[must_use]
     pub fn serves(&self, work: &TaskWork) -> bool {
-        let name = scope::job_name(work);
+        let name = work.job_name();
         if name == "music" && self.file.stream.is_none() {
             return false;
         }

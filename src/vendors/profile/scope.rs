@@ -8,9 +8,9 @@ use serde_json::Value as Json;
 
 use super::picture::{PictureAccess, PictureInput};
 use super::template::{TemplateScope, json_to_value, value_to_text};
-use crate::domain::image::{ImageJob, Picture, PictureSource, SkinMode};
+use crate::domain::image::{Picture, PictureSource};
 use crate::domain::parameter::{JobParameter, JobParameters};
-use crate::domain::task::{TaskKind, TaskWork};
+use crate::domain::task::TaskWork;
 use crate::domain::video::VideoJob;
 
 /// Names of all jobs in profiles: the submission endpoints of this service, and `music`.
@@ -31,22 +31,6 @@ pub const JOB_NAMES: [&str; 12] = [
 
 /// Parameter of an extension: the id that the maker of the video gave it.
 pub(super) const VENDOR_CREATION_ID: &str = "vendor_creation_id";
-
-/// Returns the name of the job in profiles.
-pub(in crate::vendors) fn job_name(work: &TaskWork) -> &'static str {
-    match work {
-        TaskWork::Image(work) => match &work.job {
-            ImageJob::SkinEnhance(job) => match job.mode {
-                SkinMode::Creative => "skin-enhancer/creative",
-                SkinMode::Faithful { .. } => "skin-enhancer/faithful",
-                SkinMode::Flexible { .. } => "skin-enhancer/flexible",
-            },
-            job => TaskKind::from_image_job(job).as_str(),
-        },
-        TaskWork::Video(work) => TaskKind::from_video_job(&work.job).as_str(),
-        TaskWork::Music(_) => "music",
-    }
-}
 
 /// Returns the parameters that a job can have, for the check of its templates.
 pub(in crate::vendors) fn parameter_names(job: &str) -> &'static [&'static str] {

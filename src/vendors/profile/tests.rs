@@ -11,7 +11,7 @@ use super::file::{FlowFile, PollFile};
 use super::music::VendorMusicLine;
 use super::picture::PictureAccess;
 use super::request::{EncodedBody, FormContent, FormPart, PreparedBody, PreparedRequest};
-use super::scope::{JOB_NAMES, job_name, parameter_names, work_scope};
+use super::scope::{JOB_NAMES, parameter_names, work_scope};
 use super::template::TemplateScope;
 use super::{Profile, SHIPPED_PROFILES};
 use crate::domain::ids::TaskId;
@@ -52,7 +52,7 @@ fn access(uploads: Vec<(Picture, minijinja::Value)>) -> Arc<PictureAccess> {
 
 /// Returns the submission of a job, with every upload answered by the name of the picture.
 fn build(profile: &Profile, work: &TaskWork) -> PreparedRequest {
-    let job = profile.job(job_name(work)).unwrap_or_else(|| panic!("{} has {}", profile.name(), job_name(work)));
+    let job = profile.job(work.job_name()).unwrap_or_else(|| panic!("{} has {}", profile.name(), work.job_name()));
     let trial = PictureAccess::trial();
     let scope = work_scope(work, &trial).unwrap();
     let scope = profile.submission_scope(job, scope, KEY, Some(WEBHOOK.to_owned()));
@@ -67,7 +67,7 @@ fn build(profile: &Profile, work: &TaskWork) -> PreparedRequest {
 
 /// Returns the path of the first poll of a job with this id.
 fn poll_path(profile: &Profile, work: &TaskWork, id: &str) -> Option<String> {
-    let name = job_name(work);
+    let name = work.job_name();
     let job = profile.job(name)?;
     let poll = profile.flow(job)?.poll.first()?;
     let scope = profile.job_scope(Profile::family(name, job), job, id);
@@ -266,7 +266,7 @@ fn every_request_of_every_shipped_profile_is_as_recorded() {
                 };
                 let headers: Vec<_> = request.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
                 json!({
-                    "job": job_name(work),
+                    "job": work.job_name(),
                     "method": request.method.as_str(),
                     "path": request.path,
                     "headers": headers,
@@ -572,7 +572,7 @@ fn the_parameters_of_every_job_are_known_to_the_check() {
     let works = all_jobs();
     for name in JOB_NAMES {
         let known = parameter_names(name);
-        let of_job = works.iter().filter(|work| job_name(work) == name);
+        let of_job = works.iter().filter(|work| work.job_name() == name);
         let used: Vec<_> = of_job.flat_map(|work| work_scope(work, &access(Vec::new())).unwrap().into_keys()).collect();
         assert!(!used.is_empty(), "{name}");
         for parameter in used {

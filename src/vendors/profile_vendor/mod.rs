@@ -30,7 +30,7 @@ use crate::vendors::profile::answer::{JobReport, ResultItem, SubmissionMeaning};
 use crate::vendors::profile::file::{FlowFile, HttpMethod, JobFile, VendorConditionFile};
 use crate::vendors::profile::picture::{PictureAccess, PictureInput, ReadPicture};
 use crate::vendors::profile::request::PreparedRequest;
-use crate::vendors::profile::scope::{job_name, work_scope};
+use crate::vendors::profile::scope::work_scope;
 use crate::vendors::profile::template::{TemplateError, TemplateScope, encode_segment, json_to_value};
 use crate::vendors::{
     JobProgress, ResultFetchError, SubmissionCall, SubmissionRecovery, SubmissionReply, Vendor, VendorError,
@@ -154,7 +154,7 @@ impl ProfileVendor {
             return Err(VendorError::new(VendorErrorKind::Unreached, "the service is stopping"));
         };
 
-        let name = job_name(&job.work);
+        let name = job.work.job_name();
         let (definition, flow) = self.definition(&job.work)?;
         let uploads = self.upload_pictures(&job, definition).await?;
         let family = Profile::family(name, definition).to_owned();
@@ -197,7 +197,7 @@ impl ProfileVendor {
     }
 
     fn definition(&self, work: &TaskWork) -> Result<(&JobFile, &FlowFile), VendorError> {
-        let name = job_name(work);
+        let name = work.job_name();
         let job = self.profile.job(name).and_then(|job| Some((job, self.profile.flow(job)?)));
         job.ok_or_else(|| {
             let message = format!("{} does not do {name}", self.options.name);
@@ -407,7 +407,7 @@ impl ProfileVendor {
     }
 
     async fn find_job(&self, job: VendorJob) -> Result<Option<VendorReference>, VendorError> {
-        let name = job_name(&job.work);
+        let name = job.work.job_name();
         let (definition, flow) = self.definition(&job.work)?;
         let family = Profile::family(name, definition);
         let key = job.key.as_str();

@@ -16,7 +16,7 @@ use crate::vendors::credential_mask::CredentialMask;
 use crate::vendors::profile::Profile;
 use crate::vendors::profile::picture::{PictureAccess, PictureInput, ReadPicture};
 use crate::vendors::profile::request::{FormContent, PreparedBody, PreparedRequest};
-use crate::vendors::profile::scope::{job_name, work_scope};
+use crate::vendors::profile::scope::work_scope;
 use crate::vendors::profile::template::TemplateScope;
 
 /// Longest text that is shown whole.
@@ -46,7 +46,7 @@ pub fn preview_submission(
     key: &str,
     read: ReadPictureBytes,
 ) -> Result<Vec<String>, String> {
-    let name = job_name(work);
+    let name = work.job_name();
     let job = profile.job(name).ok_or_else(|| format!("the profile {} has no job {name}", profile.name()))?;
     let read: ReadPicture = read;
 

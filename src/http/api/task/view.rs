@@ -27,6 +27,8 @@ const PROGRESS_RUNNING: f64 = 0.1;
 pub struct TaskView {
     task_id: String,
     kind: &'static str,
+    /// Name of the job, as `GET /models` lists it.
+    job: &'static str,
     state: &'static str,
     /// Owner, only for administrators; absent for anonymous tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -209,6 +211,7 @@ impl<'s> TaskRenderer<'s> {
         TaskView {
             task_id: task.to_string(),
             kind: work.kind().as_str(),
+            job: work.job_name(),
             state: record.status.name(gateway),
             owner: record.submission.owner.filter(|_| self.is_admin).map(|UserId(id)| id.to_string()),
             progress: combined_progress(recorded_progress(record, states), self.task_progress.permille(task)),
