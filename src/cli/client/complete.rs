@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::job::Job;
 use super::login;
-use super::search::search_path;
+use super::search::completion_path;
 use super::service::{ServiceArguments, ServiceConnection};
 use super::task;
 use crate::app;
@@ -32,7 +32,7 @@ pub(super) fn nodes(current: &OsStr) -> Vec<CompletionCandidate> {
         );
     }
     candidates(&current, str::to_owned, async |service| {
-        let found = service.get(&search_path(&current, CANDIDATES_MAX, 1)).await?;
+        let found = service.get(&completion_path(&current, CANDIDATES_MAX)).await?;
         Ok(pairs(&found["nodes"], "id", "description"))
     })
 }

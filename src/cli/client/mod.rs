@@ -2,6 +2,7 @@
 //! of any service, and need neither its settings nor its data directory.
 
 pub(super) mod cluster_status;
+mod compare;
 mod complete;
 mod install;
 mod job;
@@ -9,11 +10,13 @@ mod login;
 mod login_file;
 mod manifest;
 mod node_ref;
+mod node_view;
 mod package;
 mod publish;
 mod run;
 mod search;
 pub(super) mod service;
+mod show;
 mod task;
 mod terminal;
 mod token;
@@ -39,9 +42,15 @@ pub(super) enum ClientCommand {
     /// Search the nodes of the registry
     #[command(after_help = search::SEARCH_HELP)]
     Search(search::SearchArguments),
+    /// List the nodes of the registry, with filters and in any order
+    #[command(after_help = search::LIST_HELP)]
+    List(search::ListArguments),
     /// Show a node and its versions
-    #[command(after_help = search::SHOW_HELP)]
-    Show(search::ShowNodeArguments),
+    #[command(after_help = show::HELP)]
+    Show(show::ShowNodeArguments),
+    /// Compare two versions of a node, or two nodes
+    #[command(after_help = compare::HELP)]
+    Compare(compare::CompareArguments),
     /// Download a node and unpack it
     #[command(after_help = install::INSTALL_HELP)]
     Install(install::InstallArguments),
@@ -72,7 +81,9 @@ pub(super) fn run(command: ClientCommand) -> Result<(), CliError> {
         ClientCommand::Whoami(arguments) => login::whoami(&arguments),
         ClientCommand::Token(command) => token::run(&command),
         ClientCommand::Search(arguments) => search::search(&arguments),
-        ClientCommand::Show(arguments) => search::show(&arguments),
+        ClientCommand::List(arguments) => search::list(&arguments),
+        ClientCommand::Show(arguments) => show::show(&arguments),
+        ClientCommand::Compare(arguments) => compare::compare(&arguments),
         ClientCommand::Install(arguments) => install::install(&arguments),
         ClientCommand::Init(arguments) => publish::init(&arguments),
         ClientCommand::Pack(arguments) => publish::pack(&arguments),

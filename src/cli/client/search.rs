@@ -1,65 +1,129 @@
-//! `mediary search` and `mediary show`: nodes of the registry.
+//! `mediary search` and `mediary list`: nodes of the registry.
 
-use std::fmt::Write as _;
+use std::fmt;
 
-use clap::Args;
-use clap_complete::ArgValueCompleter;
+use clap::{Args, ValueEnum};
 use serde::Deserialize;
-use serde_json::json;
 use url::form_urlencoded;
 
-use super::complete;
-use super::node_ref::{NodeReference, url_version};
+use super::node_view::{FoundNode, summary};
 use super::service::{ServiceArguments, ServiceConnection};
 use crate::app;
-use crate::cli::audit::text::{printable, truncate};
+use crate::cli::audit::text::printable;
+use crate::cli::suggestions::SuggestedValues;
 use crate::cli::table::{RowColor, TextTable};
 use crate::cli::{CliError, print_text};
 use crate::pluralize::pluralize;
 
-/// Maximum number of versions that are shown.
-const VERSIONS_SHOWN: usize = 10;
-/// Maximum characters of a description or changelog in a table.
-const SUMMARY_MAX: usize = 80;
-
 pub(super) const SEARCH_HELP: &str = "\
-Lists the nodes that contain every word, best matches first; without words, the most downloaded ones.
-Needs no token.
+Lists the nodes that contain every word, best matches first. Needs no token.
 
 Examples:
-  mediary search
   mediary search face mask
+  mediary search upscale --sort rating --os Linux
   mediary search upscale --limit 50 --json";
 
-pub(super) const SHOW_HELP: &str = "\
-Needs no token.
+pub(super) const LIST_HELP: &str = "\
+Lists all nodes, the most downloaded ones first. Needs no token.
 
 Examples:
-  mediary show face-tools
-  mediary show face-tools@1.0.0";
+  mediary list
+  mediary list --sort updated --limit 50
+  mediary list --sort name --reverse --page 2
+  mediary list --os Linux --accelerator CUDA --json";
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct SearchArguments {
     /// Words that the node must contain
     #[arg(value_name = "WORD")]
     words: Vec<String>,
+    #[command(flatten)]
+    selection: NodeSelection,
+    #[command(flatten)]
+    service: ServiceArguments,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ListArguments {
+    #[command(flatten)]
+    selection: NodeSelection,
+    #[command(flatten)]
+    service: ServiceArguments,
+}
+
+/// Filters, order and page of a list of nodes.
+#[derive(Debug, Args)]
+struct NodeSelection {
+    /// Order of the nodes
+    #[arg(long, value_name = "ORDER")]
+    sort: Option<NodeOrder>,
+    /// Reverse the order of --sort
+    #[arg(long, requires = "sort")]
+    reverse: bool,
+    /// Only nodes for this operating system, such as Linux (repeatable)
+    #[arg(long, value_name = "SYSTEM", value_parser = SuggestedValues(&["Linux", "Windows", "macOS"]), hide_possible_values = true)]
+    os: Vec<String>,
+    /// Only nodes for this accelerator, such as CUDA (repeatable)
+    #[arg(long, value_name = "NAME", value_parser = SuggestedValues(&["CUDA", "ROCm", "DirectML", "Metal"]), hide_possible_values = true)]
+    accelerator: Vec<String>,
+    /// Only nodes that support this version of the host application
+    #[arg(long, value_name = "VERSION")]
+    host_version: Option<String>,
     /// Number of nodes to list
     #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1000))]
     limit: u64,
     /// Page to list, from 1
     #[arg(long, value_name = "PAGE", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     page: u64,
-    #[command(flatten)]
-    service: ServiceArguments,
 }
 
-#[derive(Debug, Args)]
-pub(in crate::cli) struct ShowNodeArguments {
-    /// Node, with an optional version
-    #[arg(value_name = "NODE[@VERSION]", add = ArgValueCompleter::new(complete::nodes))]
-    node: NodeReference,
-    #[command(flatten)]
-    service: ServiceArguments,
+/// Order of a list: by name from A to Z, by all others from the highest value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum NodeOrder {
+    Downloads,
+    Rating,
+    Stars,
+    Updated,
+    Created,
+    Name,
+    Author,
+    Publisher,
+}
+
+impl NodeOrder {
+    /// Returns the column of the API, and `true` if the highest value comes first.
+    const fn column(self) -> (&'static str, bool) {
+        match self {
+            Self::Downloads => ("downloads", true),
+            Self::Rating => ("rating", true),
+            Self::Stars => ("github_stars", true),
+            Self::Updated => ("updated_at", true),
+            Self::Created => ("created_at", true),
+            Self::Name => ("name", false),
+            Self::Author => ("author", false),
+            Self::Publisher => ("publisher", false),
+        }
+    }
+}
+
+impl NodeSelection {
+    /// Returns the path of a search, or of the list of all nodes.
+    fn path(&self, words: Option<&str>) -> String {
+        let Self { sort, reverse, os, accelerator, host_version, limit, page } = self;
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(words.map(|words| ("search", words)));
+        query.append_pair("limit", &limit.to_string()).append_pair("page", &page.to_string());
+        // A search without an order has its best matches first.
+        if let Some(order) = sort.or(words.is_none().then_some(NodeOrder::Downloads)) {
+            let (column, is_descending) = order.column();
+            let direction = if is_descending == *reverse { "asc" } else { "desc" };
+            query.append_pair("sort", &format!("{column};{direction}"));
+        }
+        query.extend_pairs(os.iter().map(|system| ("supported_os", system)));
+        query.extend_pairs(accelerator.iter().map(|name| ("supported_accelerator", name)));
+        query.extend_pairs(host_version.iter().map(|version| ("host_version", version)));
+        format!("/nodes/search?{}", query.finish())
+    }
 }
 
 #[derive(Deserialize)]
@@ -68,183 +132,92 @@ struct FoundNodes {
     total: u64,
 }
 
-#[derive(Deserialize)]
-struct FoundNode {
-    id: String,
-    name: String,
-    #[serde(default)]
-    description: String,
-    downloads: u64,
-    rating: Option<f64>,
-    author: Option<String>,
-    license: Option<String>,
-    repository: Option<String>,
-    status: String,
-    status_detail: Option<String>,
-    publisher: NodePublisher,
-    latest_version: Option<FoundVersion>,
-    #[serde(default)]
-    tags: Vec<String>,
-    #[serde(default)]
-    supported_os: Vec<String>,
-    #[serde(default)]
-    supported_accelerators: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct NodePublisher {
-    id: String,
-    name: String,
-}
-
-#[derive(Deserialize)]
-struct FoundVersion {
-    version: String,
-    status: String,
-    #[serde(rename = "createdAt")]
-    created_at: String,
-    changelog: Option<String>,
-    #[serde(default)]
-    deprecated: bool,
-    #[serde(rename = "downloadUrl")]
-    download_url: Option<String>,
-    #[serde(default)]
-    dependencies: Vec<String>,
-}
-
 pub(super) fn search(arguments: &SearchArguments) -> Result<(), CliError> {
-    let SearchArguments { words, limit, page, service } = arguments;
+    let SearchArguments { words, selection, service } = arguments;
+    let words = Some(words.join(" ")).filter(|words| !words.is_empty());
+    print_nodes(service, &selection.path(words.as_deref()))
+}
+
+pub(super) fn list(arguments: &ListArguments) -> Result<(), CliError> {
+    print_nodes(&arguments.service, &arguments.selection.path(None))
+}
+
+fn print_nodes(service: &ServiceArguments, path: &str) -> Result<(), CliError> {
     let service = ServiceConnection::open(service)?;
-    let words = words.join(" ");
-    let response = app::block_on(service.get(&search_path(&words, *limit, *page)))?;
+    let response = app::block_on(service.get(path))?;
     if service.json {
         return ServiceConnection::print_json(&response);
     }
-
-    let FoundNodes { nodes, total } = service.parse(response)?;
-    if nodes.is_empty() {
-        return print_text(if total == 0 { "No nodes match.\n" } else { "This page is past the last node.\n" });
-    }
-    let shown = nodes.len() as u64;
-    let mut table = TextTable::new(&["NODE", "VERSION", "PUBLISHER", "DOWNLOADS", "DESCRIPTION"]).right_align(&[3]);
-    for node in nodes {
-        let version = node.latest_version.map_or_else(|| "-".to_owned(), |version| version.version);
-        let cells = [node.id, version, node.publisher.id, node.downloads.to_string(), summary(&node.description)];
-        table.push(RowColor::Plain, cells.map(|cell| printable(&cell)));
-    }
-    let more = if shown < total {
-        format!("\n{shown} of {}; see --page and --limit\n", pluralize(total, "node"))
-    } else {
-        String::new()
-    };
-    print_text(&format!("{table}{more}"))
+    print_text(&service.parse::<FoundNodes>(response)?.to_string())
 }
 
-/// Returns the path of a search.
-pub(super) fn search_path(words: &str, limit: u64, page: u64) -> String {
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    query.append_pair("search", words);
-    query.append_pair("limit", &limit.to_string()).append_pair("page", &page.to_string());
-    format!("/nodes/search?{}", query.finish())
-}
-
-pub(super) fn show(arguments: &ShowNodeArguments) -> Result<(), CliError> {
-    let ShowNodeArguments { node: reference, service } = arguments;
-    let service = ServiceConnection::open(service)?;
-    let node = &reference.node;
-    let (found, versions) = app::block_on(async {
-        let found = service.get(&format!("/nodes/{node}")).await?;
-        let versions = match &reference.version {
-            Some(version) => json!([service.get(&format!("/nodes/{node}/versions/{}", url_version(version))).await?]),
-            None => service.get(&format!("/nodes/{node}/versions")).await?,
-        };
-        Ok::<_, CliError>((found, versions))
-    })?;
-    if service.json {
-        return ServiceConnection::print_json(&json!({"node": found, "versions": versions}));
-    }
-
-    let found: FoundNode = service.parse(found)?;
-    let versions: Vec<FoundVersion> = service.parse(versions)?;
-    print_text(&describe(&found, &versions, reference))
-}
-
-fn describe(node: &FoundNode, versions: &[FoundVersion], reference: &NodeReference) -> String {
-    let id = printable(&node.id);
-    let mut text = format!("{} ({id})\n", printable(&node.name));
-    if !node.description.is_empty() {
-        let _ = writeln!(text, "{}", node.description.lines().map(printable).collect::<Vec<_>>().join("\n"));
-    }
-    text.push('\n');
-
-    let list = |values: &[String]| Some(values.join(", ")).filter(|text| !text.is_empty());
-    let only_version = if reference.version.is_some() { versions.first() } else { None };
-    let fields = [
-        ("publisher", Some(format!("{} ({})", node.publisher.name, node.publisher.id))),
-        ("author", node.author.clone()),
-        ("license", node.license.clone()),
-        ("repository", node.repository.clone()),
-        ("tags", list(&node.tags)),
-        ("systems", list(&node.supported_os)),
-        ("accelerators", list(&node.supported_accelerators)),
-        ("dependencies", only_version.and_then(|version| list(&version.dependencies))),
-        ("downloads", Some(node.downloads.to_string())),
-        ("rating", node.rating.map(|rating| format!("{rating:.1}"))),
-        ("status", node.status_detail.as_ref().map(|detail| format!("{}: {detail}", short_status(&node.status)))),
-    ];
-    for (name, value) in fields {
-        if let Some(value) = value {
-            let _ = writeln!(text, "{name:<12}  {}", printable(&value));
+impl fmt::Display for FoundNodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { nodes, total } = self;
+        if nodes.is_empty() {
+            return f.write_str(if *total == 0 { "No nodes match.\n" } else { "This page is past the last node.\n" });
         }
-    }
 
-    let mut table = TextTable::new(&["VERSION", "STATUS", "PUBLISHED", "CHANGES"]);
-    for version in versions.iter().take(VERSIONS_SHOWN) {
-        let FoundVersion { version: number, status, created_at, changelog, deprecated, download_url, .. } = version;
-        let mut notes = vec![short_status(status)];
-        notes.extend(deprecated.then(|| "deprecated".to_owned()));
-        notes.extend(download_url.is_none().then(|| "no archive".to_owned()));
-        let color = match status.as_str() {
-            "NodeVersionStatusActive" if *deprecated => RowColor::Pending,
-            "NodeVersionStatusActive" => RowColor::Plain,
-            "NodeVersionStatusPending" => RowColor::Pending,
-            _ => RowColor::Bad,
-        };
-        let date = created_at.split('T').next().unwrap_or_default().to_owned();
-        let changes = summary(changelog.as_deref().unwrap_or_default());
-        table.push(color, [number.clone(), notes.join(", "), date, changes].map(|cell| printable(&cell)));
-    }
-    if versions.is_empty() {
-        text.push_str("\nThis node has no versions yet.\n");
-        return text;
-    }
-    let _ = write!(text, "\n{table}");
-    if versions.len() > VERSIONS_SHOWN {
-        let _ =
-            writeln!(text, "and {}; see --json", pluralize((versions.len() - VERSIONS_SHOWN) as u64, "older version"));
-    }
-
-    let installable = only_version.or_else(|| {
-        let latest = node.latest_version.as_ref()?;
-        versions.iter().find(|version| version.version == latest.version)
-    });
-    let _ = match (installable, &node.repository) {
-        (Some(version), _) if version.download_url.is_some() => {
-            writeln!(text, "\nInstall: mediary install {reference}")
+        let headers = ["NODE", "VERSION", "PUBLISHER", "DOWNLOADS", "RATING", "UPDATED", "DESCRIPTION"];
+        let mut table = TextTable::new(&headers).right_align(&[3, 4]);
+        for node in nodes {
+            let latest = node.latest_version.as_ref();
+            let cells = [
+                node.id.clone(),
+                latest.map_or_else(|| "-".to_owned(), |version| version.version.clone()),
+                node.publisher.id.clone(),
+                node.downloads.to_string(),
+                node.rating
+                    .filter(|rating| *rating > 0.0)
+                    .map_or_else(|| "-".to_owned(), |rating| format!("{rating:.1}")),
+                latest.map_or_else(|| "-".to_owned(), super::node_view::FoundVersion::date),
+                summary(&node.description),
+            ];
+            table.push(RowColor::Plain, cells.map(|cell| printable(&cell)));
         }
-        (_, Some(repository)) => writeln!(text, "\nNothing to install; the code is at {}", printable(repository)),
-        (_, None) => Ok(()),
-    };
-    text
+        table.fmt(f)?;
+        let shown = nodes.len() as u64;
+        if shown < *total {
+            writeln!(f, "\n{shown} of {}; see --page and --limit", pluralize(*total, "node"))?;
+        }
+        Ok(())
+    }
 }
 
-/// Returns the first line of a text, shortened.
-fn summary(text: &str) -> String {
-    truncate(text.trim().lines().next().unwrap_or_default(), SUMMARY_MAX)
+/// Returns the path of a search for completions.
+pub(super) fn completion_path(words: &str, limit: u64) -> String {
+    let query = form_urlencoded::Serializer::new(String::new())
+        .append_pair("search", words)
+        .append_pair("limit", &limit.to_string())
+        .finish();
+    format!("/nodes/search?{query}")
 }
 
-/// Returns the status without its prefix: `active` for `NodeVersionStatusActive`.
-fn short_status(status: &str) -> String {
-    let name = status.trim_start_matches("NodeVersionStatus").trim_start_matches("NodeStatus");
-    name.to_lowercase()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(words: Option<&str>, sort: Option<NodeOrder>, reverse: bool) -> String {
+        let selection = NodeSelection {
+            sort,
+            reverse,
+            os: vec!["Linux".to_owned()],
+            accelerator: Vec::new(),
+            host_version: None,
+            limit: 20,
+            page: 2,
+        };
+        selection.path(words)
+    }
+
+    #[test]
+    fn a_list_is_sorted_and_a_search_has_its_best_matches_first() {
+        let list = "/nodes/search?limit=20&page=2&sort=downloads%3Bdesc&supported_os=Linux";
+        assert_eq!(path(None, None, false), list);
+        assert_eq!(path(Some("mask"), None, false), "/nodes/search?search=mask&limit=20&page=2&supported_os=Linux");
+        let order = |order, reverse| path(None, Some(order), reverse).split("sort=").nth(1).unwrap().to_owned();
+        assert_eq!(order(NodeOrder::Name, false), "name%3Basc&supported_os=Linux");
+        assert_eq!(order(NodeOrder::Name, true), "name%3Bdesc&supported_os=Linux");
+        assert_eq!(order(NodeOrder::Stars, true), "github_stars%3Basc&supported_os=Linux");
+    }
 }

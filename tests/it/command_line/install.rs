@@ -1,6 +1,6 @@
 //! `mediary install`: downloads a node and unpacks it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Workplace;
 use crate::support::TestApp;
@@ -53,6 +53,61 @@ async fn a_node_is_installed_and_not_overwritten() {
     place.run(&["install", "nothing", "-o", "new", "--url", &base]).await.expect(1);
     place.run(&["install", "face-tools@x", "-o", "new", "--url", &base]).await.expect(2);
     assert!(!place.path("new").exists());
+}
+
+#[actix_web::test]
+async fn nodes_are_listed_in_any_order_and_compared() {
+    // Given two nodes, one of them with two versions
+    let app = registry().await;
+    let ada = app.user("eve").await;
+    app.publisher("zeta", &ada).await;
+    let node = json!({"id": "sky-tools", "name": "Sky tools", "supported_os": ["Linux"], "license": "MIT"});
+    app.post_as(&ada.token, "/publishers/zeta/nodes", node).await.expect(201);
+    let body = json!({"node_version": {"version": "1.1.0", "changelog": "Clouds", "dependencies": ["numpy"]}});
+    let path = "/publishers/acme/nodes/face-tools/versions";
+    let published = app.post_as(app.admin_token(), path, body).await.expect(201).json();
+    let archive = zip(&[ZipTestEntry::stored("face_tools/README.md", b"# Face and sky tools\n")]);
+    let url = published["signedUrl"].as_str().unwrap();
+    let request = crate::support::client().put(url).header("content-type", "application/zip").body(archive);
+    app.send(request).await.expect(200);
+    let place = Workplace::new();
+    let base = app.url("");
+    let run = async |arguments: &[&str]| place.run(&[arguments, &["--url", &base]].concat()).await;
+
+    // When they are listed, then in the requested order, and only those that are asked for
+    let order = |text: &str| {
+        text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(order(&run(&["list", "--sort", "name"]).await.expect(0).out), ["sky-tools", "face-tools"]);
+    assert_eq!(order(&run(&["list", "--sort", "name", "--reverse"]).await.expect(0).out), ["face-tools", "sky-tools"]);
+    assert_eq!(order(&run(&["list", "--os", "linux"]).await.expect(0).out), ["sky-tools"]);
+    assert_eq!(
+        order(&run(&["search", "tools", "--sort", "publisher"]).await.expect(0).out),
+        ["face-tools", "sky-tools"]
+    );
+    let json: Value = serde_json::from_str(&run(&["list", "--limit", "1", "--json"]).await.expect(0).out).unwrap();
+    assert_eq!((&json["total"], json["nodes"].as_array().unwrap().len()), (&json!(2), 1));
+    run(&["list", "--limit", "1"]).await.expect(0).assert_contains(&["1 of 2 nodes"]);
+    run(&["list", "--sort", "colour"]).await.expect(2);
+
+    // When two versions are compared, then their fields and files
+    let compared = run(&["compare", "face-tools@1.0.0", "face-tools@1.1.0"]).await.expect(0);
+    compared.assert_contains(&["dependencies", "numpy", "modified", "face_tools/README.md", "changed file"]);
+    let patch = run(&["compare", "face-tools@1.0.0", "--patch"]).await.expect(0);
+    patch.assert_contains(&["-# Face tools", "+# Face and sky tools"]);
+    let json = run(&["compare", "FACE-tools@1.0.0", "face-tools", "--json"]).await.expect(0).out;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["versions"][1]["version"], json["files"].is_array()), (&json!("1.1.0"), true));
+
+    // And two nodes are compared by their fields
+    run(&["compare", "face-tools", "sky-tools"]).await.expect(0).assert_contains(&["acme", "zeta", "MIT", "1.1.0"]);
+    run(&["compare", "face-tools"]).await.expect(2);
+    run(&["compare", "face-tools@9.0.0"]).await.expect(1);
+    run(&["compare", "face-tools", "sky-tools", "--patch"]).await.expect(2);
+
+    // And a version is shown with its whole changelog and its dependencies
+    run(&["show", "face-tools@1.1.0"]).await.expect(0).assert_contains(&["Clouds", "dependencies  numpy"]);
+    run(&["show", "sky-tools"]).await.expect(0).assert_contains(&["systems       Linux", "license       MIT"]);
 }
 
 /// Response with a body and an entity tag.

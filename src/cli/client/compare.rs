@@ -1,0 +1,280 @@
+//! `mediary compare`: two versions of a node, or two nodes.
+
+use std::fmt::Write as _;
+
+use anyhow::anyhow;
+use clap::Args;
+use clap_complete::ArgValueCompleter;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::complete;
+use super::node_ref::{NodeReference, url_version};
+use super::node_view::{FoundNode, FoundVersion, NamedValue};
+use super::service::{ServiceArguments, ServiceConnection};
+use crate::app;
+use crate::cli::audit::text::{printable, truncate};
+use crate::cli::progress::format_bytes;
+use crate::cli::table::{RowColor, TextTable};
+use crate::cli::{CliError, print_text};
+use crate::domain::version::SemVer;
+use crate::pluralize::pluralize;
+
+/// Maximum characters of a value in a table.
+const VALUE_MAX: usize = 48;
+
+pub(super) const HELP: &str = "\
+Compares two versions of a node: the fields that differ, and the files of their archives. Without a
+second argument, the second version is the latest one. Two nodes are compared by their fields, with
+their latest versions unless others are named. Needs no token.
+
+Examples:
+  mediary compare face-tools@1.0.0 face-tools@1.1.0
+  mediary compare face-tools@1.0.0 --patch
+  mediary compare face-tools mask-tools";
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CompareArguments {
+    /// Node, with the older version
+    #[arg(value_name = "NODE[@VERSION]", add = ArgValueCompleter::new(complete::nodes))]
+    first: NodeReference,
+    /// The same node with the newer version, or another node
+    #[arg(value_name = "NODE[@VERSION]", add = ArgValueCompleter::new(complete::nodes))]
+    second: Option<NodeReference>,
+    /// Print the differences of text files as a patch
+    #[arg(long)]
+    patch: bool,
+    #[command(flatten)]
+    service: ServiceArguments,
+}
+
+/// Response of the comparison of two archives.
+#[derive(Deserialize)]
+struct ArchiveDifference {
+    files: Vec<ChangedFile>,
+}
+
+#[derive(Deserialize)]
+struct ChangedFile {
+    path: String,
+    change: String,
+    old_bytes: Option<u64>,
+    new_bytes: Option<u64>,
+    patch: Option<String>,
+    omitted: Option<String>,
+}
+
+/// A node with one of its versions, as received and as read.
+struct ComparedNode {
+    node: Value,
+    version: Option<Value>,
+}
+
+pub(super) fn compare(arguments: &CompareArguments) -> Result<(), CliError> {
+    let CompareArguments { first, second, patch, service } = arguments;
+    let second = match second {
+        Some(second) => second.clone(),
+        None if first.version.is_some() => NodeReference { node: first.node.clone(), version: None },
+        None => {
+            return Err(CliError::Usage(format!("name a version, as in {first}@1.0.0, or a second node")));
+        }
+    };
+    let service = ServiceConnection::open(service)?;
+    if first.node.key() == second.node.key() {
+        compare_versions(&service, first, &second, *patch)
+    } else if *patch {
+        Err(CliError::Usage("--patch compares two versions of one node".to_owned()))
+    } else {
+        compare_nodes(&service, first, &second)
+    }
+}
+
+async fn read_node(service: &ServiceConnection, reference: &NodeReference) -> Result<ComparedNode, CliError> {
+    let node = service.get(&format!("/nodes/{}", reference.node)).await?;
+    let version = match &reference.version {
+        Some(version) => {
+            Some(service.get(&format!("/nodes/{}/versions/{}", reference.node, url_version(version))).await?)
+        }
+        None => node.get("latest_version").filter(|version| !version.is_null()).cloned(),
+    };
+    Ok(ComparedNode { node, version })
+}
+
+fn compare_versions(
+    service: &ServiceConnection,
+    first: &NodeReference,
+    second: &NodeReference,
+    patch: bool,
+) -> Result<(), CliError> {
+    let (old, new, difference) = app::block_on(async {
+        let old = read_node(service, first).await?;
+        let new = read_node(service, second).await?;
+        let missing = |version: Option<Value>| {
+            version.ok_or_else(|| CliError::Runtime(anyhow!("{} has no active version; name one", first.node)))
+        };
+        let (from, to) = (missing(old.version)?, missing(new.version)?);
+        let has_archives = [&from, &to].iter().all(|version| version["downloadUrl"].is_string());
+        let difference = if has_archives {
+            // The id in its original case, because the service redirects from others.
+            let id = new.node["id"].as_str().unwrap_or_default();
+            Some(service.get(&difference_path(id, &from, &to)?).await?)
+        } else {
+            None
+        };
+        Ok::<_, CliError>((from, to, difference))
+    })?;
+    if service.json {
+        let files = difference.as_ref().map(|difference| difference["files"].clone());
+        return ServiceConnection::print_json(&json!({"versions": [old, new], "files": files}));
+    }
+
+    let difference: Option<ArchiveDifference> = difference.map(|difference| service.parse(difference)).transpose()?;
+    let (old, new): (FoundVersion, FoundVersion) = (service.parse(old)?, service.parse(new)?);
+    if patch {
+        let difference = difference.ok_or_else(|| anyhow!("one of the versions has no archive"))?;
+        return print_text(&difference.patches());
+    }
+    print_text(&describe_versions(&old, &new, difference.as_ref()))
+}
+
+/// Returns the path of the difference between two versions.
+fn difference_path(node: &str, from: &Value, to: &Value) -> Result<String, CliError> {
+    let number = |version: &Value| {
+        let text = version["version"].as_str().unwrap_or_default();
+        SemVer::parse(text)
+            .map(|version| url_version(&version))
+            .map_err(|reason| CliError::Runtime(anyhow!("the version {text:?} of the response {reason}")))
+    };
+    Ok(format!("/nodes/{node}/versions/{}/diff?from={}", number(to)?, number(from)?))
+}
+
+fn describe_versions(old: &FoundVersion, new: &FoundVersion, difference: Option<&ArchiveDifference>) -> String {
+    let headers = [old.version.as_str(), new.version.as_str()];
+    let published = |version: &FoundVersion| ("published", Some(version.date()));
+    let fields = |version: &FoundVersion| [vec![published(version)], version.fields()].concat();
+    let mut text = field_table(headers, &fields(old), &fields(new), true);
+
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    let Some(ArchiveDifference { files }) = difference else {
+        text.push_str("One of the versions has no archive, so that their files cannot be compared.\n");
+        return text;
+    };
+    if files.is_empty() {
+        text.push_str("The archives have the same files.\n");
+        return text;
+    }
+    let mut table = TextTable::new(&["CHANGE", "OLD", "NEW", "FILE"]).right_align(&[1, 2]);
+    for ChangedFile { path, change, old_bytes, new_bytes, .. } in files {
+        let color = match change.as_str() {
+            "added" => RowColor::Good,
+            "removed" => RowColor::Bad,
+            _ => RowColor::Pending,
+        };
+        let size = |bytes: &Option<u64>| bytes.map_or_else(|| "-".to_owned(), format_bytes);
+        table
+            .push(color, [change.clone(), size(old_bytes), size(new_bytes), path.clone()].map(|cell| printable(&cell)));
+    }
+    let _ = writeln!(
+        text,
+        "{table}\n{}; --patch prints the changes of texts",
+        pluralize(files.len() as u64, "changed file")
+    );
+    text
+}
+
+impl ArchiveDifference {
+    /// Returns the patches, with a line for each file that has none.
+    fn patches(&self) -> String {
+        let mut text = String::new();
+        for ChangedFile { path, change, patch, omitted, .. } in &self.files {
+            let _ = match patch {
+                Some(patch) => writeln!(text, "{}", printable_patch(patch.trim_end_matches('\n'))),
+                None => {
+                    let reason = omitted.as_deref().unwrap_or("no text").replace('_', " ");
+                    writeln!(text, "{} {}: {}", printable(change), printable(path), printable(&reason))
+                }
+            };
+        }
+        text
+    }
+}
+
+/// Escapes what controls a terminal, except line breaks and tabs.
+fn printable_patch(patch: &str) -> String {
+    patch.split_inclusive(['\n', '\t']).fold(String::new(), |text, part| {
+        let end = if part.ends_with(['\n', '\t']) { part.len() - 1 } else { part.len() };
+        text + &printable(&part[..end]) + &part[end..]
+    })
+}
+
+fn compare_nodes(service: &ServiceConnection, first: &NodeReference, second: &NodeReference) -> Result<(), CliError> {
+    let (one, other) = app::block_on(async {
+        Ok::<_, CliError>((read_node(service, first).await?, read_node(service, second).await?))
+    })?;
+    if service.json {
+        let nodes = [one, other].map(|ComparedNode { node, version }| json!({"node": node, "version": version}));
+        return ServiceConnection::print_json(&json!({"nodes": nodes}));
+    }
+
+    let fields = |compared: ComparedNode| -> Result<(String, Vec<NamedValue>), CliError> {
+        let node: FoundNode = service.parse(compared.node)?;
+        let mut fields = vec![("name", Some(node.name.clone())), ("description", Some(node.description.clone()))];
+        fields.extend(node.fields());
+        let version = compared.version.map(|version| service.parse::<FoundVersion>(version)).transpose()?;
+        fields.push(("version", version.as_ref().map(|version| version.version.clone())));
+        fields.push(("published", version.as_ref().map(FoundVersion::date)));
+        fields.push(("dependencies", version.and_then(|version| version.dependencies())));
+        Ok((node.id, fields))
+    };
+    let ((one, one_fields), (other, other_fields)) = (fields(one)?, fields(other)?);
+    print_text(&field_table([&one, &other], &one_fields, &other_fields, false))
+}
+
+/// Formats the fields of two resources side by side, or nothing if there are none; those that differ are coloured. Fields that both lack, and with
+/// `only_different` those that are equal, are left out.
+fn field_table(headers: [&str; 2], one: &[NamedValue], other: &[NamedValue], only_different: bool) -> String {
+    let headers = headers.map(printable);
+    let mut table = TextTable::new(&["", &headers[0], &headers[1]]);
+    let mut is_empty = true;
+    for ((name, value), (_, other_value)) in one.iter().zip(other) {
+        let is_equal = value == other_value;
+        if (value.is_none() && other_value.is_none()) || (is_equal && only_different) {
+            continue;
+        }
+        let color = if is_equal { RowColor::Plain } else { RowColor::Pending };
+        let cell = |value: &Option<String>| {
+            let text = value.as_deref().unwrap_or("-");
+            printable(&truncate(text.lines().next().unwrap_or("-"), VALUE_MAX))
+        };
+        table.push(color, [(*name).to_owned(), cell(value), cell(other_value)]);
+        is_empty = false;
+    }
+    if is_empty { String::new() } else { table.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_fields_are_left_out_between_versions() {
+        assert_eq!(field_table(["1.0.0", "2.0.0"], &[("x", None)], &[("x", None)], true), "");
+        let fields = |text: &str| vec![("tags", Some("a".to_owned())), ("host", Some(text.to_owned())), ("x", None)];
+        let table = field_table(["1.0.0", "2.0.0"], &fields(">=1"), &fields(">=2"), true);
+        assert_eq!(table, "      1.0.0  2.0.0\nhost  >=1    >=2\n");
+        let table = field_table(["a", "b"], &fields(">=1"), &fields(">=1"), false);
+        assert_eq!(table.lines().count(), 3, "{table}");
+    }
+
+    #[test]
+    fn patches_are_joined_and_files_without_one_are_named() {
+        let difference: ArchiveDifference = serde_json::from_value(json!({"files": [
+            {"path": "a.py", "change": "modified", "patch": "--- a\n+++ b\n-\t\u{1b}\n"},
+            {"path": "b.bin", "change": "added", "new_bytes": 3, "omitted": "too_large"}
+        ]}))
+        .unwrap();
+        assert_eq!(difference.patches(), "--- a\n+++ b\n-\t\\u{1b}\nadded b.bin: too large\n");
+    }
+}
