@@ -1,5 +1,6 @@
 //! Jobs of a service, as `GET /models` lists them, and their parameters.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::Deserialize;
@@ -38,6 +39,31 @@ pub(super) struct Job {
 struct JobPrice {
     credits: Option<u64>,
     credits_per_second: Option<u64>,
+    /// Prices of videos by model and resolution.
+    #[serde(default)]
+    by_model: BTreeMap<String, BTreeMap<String, LengthPrice>>,
+}
+
+/// Price of a video by its length.
+#[derive(Deserialize)]
+struct LengthPrice {
+    /// Prices of one second, two seconds and so on.
+    seconds: Vec<u64>,
+}
+
+impl JobPrice {
+    /// Returns the price, or the lowest one if it depends on the parameters.
+    fn describe(&self) -> String {
+        match (self.credits, self.credits_per_second) {
+            (Some(credits), Some(second)) if second > 0 => format!("{credits} + {second}/s"),
+            (Some(credits), _) => credits.to_string(),
+            (None, _) => {
+                let prices = self.by_model.values().flat_map(BTreeMap::values);
+                let lowest = prices.filter_map(|price| price.seconds.first()).min();
+                lowest.map_or_else(|| "by length".to_owned(), |credits| format!("from {credits}"))
+            }
+        }
+    }
 }
 
 /// Field of a job, with the keywords of its JSON schema.
@@ -113,16 +139,15 @@ impl Job {
     pub(super) fn describe_all(jobs: &[Self]) -> String {
         let mut table = TextTable::new(&["JOB", "MEDIUM", "CREDITS", "AVAILABLE"]);
         for job in jobs {
-            let price = match (job.price.credits, job.price.credits_per_second) {
-                (Some(credits), Some(second)) if second > 0 => format!("{credits} + {second}/s"),
-                (Some(credits), _) => credits.to_string(),
-                (None, _) => "by length".to_owned(),
-            };
+            let price = job.price.describe();
             let (color, available) = if job.available { (RowColor::Plain, "yes") } else { (RowColor::Bad, "no") };
             let cells = [job.name.clone(), job.medium.clone(), price, available.to_owned()];
             table.push(color, cells.map(|cell| printable(&cell)));
         }
-        format!("{table}\n`mediary run JOB --list` lists the parameters of a job.\n")
+        format!(
+            "{table}\n`mediary run JOB --list` lists the parameters of a job, `mediary run JOB --estimate` prints its \
+             price.\n"
+        )
     }
 
     /// Formats the parameters as a table.
@@ -242,6 +267,15 @@ mod tests {
     fn an_unknown_job_lists_the_known_ones() {
         let error = Job::find(vec![job()], "y").err().unwrap().to_string();
         assert!(error.ends_with("the jobs are x"), "{error}");
+    }
+
+    #[test]
+    fn the_lowest_price_of_a_video_is_listed() {
+        let price = |price: Value| serde_json::from_value::<JobPrice>(price).unwrap().describe();
+        let by_model = json!({"a": {"720p": {"seconds": [20, 30], "more": 8}, "540p": {"seconds": [12], "more": 4}}});
+        assert_eq!(price(json!({"by_model": by_model})), "from 12");
+        assert_eq!(price(json!({"credits": 5, "credits_per_second": 2})), "5 + 2/s");
+        assert_eq!(price(json!({"credits": 5})), "5");
     }
 
     #[test]

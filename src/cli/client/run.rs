@@ -1,11 +1,13 @@
 //! `mediary run`: submits a job with local files, waits for its end, and saves the result.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, ValueHint};
 use clap_complete::ArgValueCompleter;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::complete;
@@ -20,6 +22,7 @@ use crate::cli::progress::{ProgressLine, ProgressUnit, with_progress_bar};
 use crate::cli::{CliError, print_text};
 use crate::environment::Environment;
 use crate::outbound::upload_body::UploadBody;
+use crate::pluralize::pluralize;
 
 /// Media type of a file whose format the service detects.
 const UNKNOWN_TYPE: &str = "application/octet-stream";
@@ -27,10 +30,17 @@ const UNKNOWN_TYPE: &str = "application/octet-stream";
 /// Model of an extension unless the user names one; the API requires one. It is the cheaper of the two.
 const EXTENSION_MODEL: &str = "vq2-turbo";
 
+/// Picture of 8 by 8 pixels that stands for any picture in the request for a price.
+const STAND_IN_PICTURE: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAD0lEQVR42mNowAEYhpYEAILzYAEllbNjAAAAAElFTkSuQmCC";
+/// URL that stands for any video in the request for a price.
+const STAND_IN_VIDEO: &str = "https://example.org/video.mp4";
+
 pub(super) const HELP: &str = "\
 Uploads the files, submits the job, waits for its end, and writes the result to a file: to -o, or to
 one named after the job and the task. Music is written while it is made. Ctrl-C ends the command and
-leaves the task running, except for music, which ends with its listener.
+leaves the task running, except for music, which ends with its listener. A price is printed first;
+with --estimate, nothing else happens.
 
 The first FILE is the picture or the video, the second one of an image job its reference, of `extend`
 the end frame. `multiframe` takes two to nine key frames in order; its prompt applies to each. `extend`
@@ -40,6 +50,7 @@ Examples:
   mediary run --list
   mediary run image-upscaler --list
   mediary run image-upscaler photo.jpg -s scale_factor=4x -o large.jpg
+  mediary run start-end2video -p waves -s duration=4 --estimate
   mediary run start-end2video first.jpg -p waves -s duration=4
   mediary run multiframe first.jpg second.jpg third.jpg -p waves -o film.mp4
   mediary run extend film.mp4 -p 'the sun sets' -o longer.mp4
@@ -69,6 +80,9 @@ pub(in crate::cli) struct RunArguments {
     /// List the jobs, or the parameters of JOB, and run nothing
     #[arg(long)]
     list: bool,
+    /// Print the price, and run nothing
+    #[arg(long, conflicts_with_all = ["list", "output"])]
+    estimate: bool,
     #[command(flatten)]
     service: ServiceArguments,
 }
@@ -96,10 +110,81 @@ impl InputFileArgument {
         let name = argument.rsplit('/').next().unwrap_or(argument).to_owned();
         Ok(Self::Local { name, file, bytes })
     }
+
+    /// Returns what stands for the file in the request for a price, which does not depend on its content.
+    fn stand_in(self, job: &Job) -> String {
+        match self {
+            Self::Url(url) => url,
+            Self::Local { .. } if job.has("video_url") => STAND_IN_VIDEO.to_owned(),
+            Self::Local { .. } => STAND_IN_PICTURE.to_owned(),
+        }
+    }
+}
+
+/// Price of a job before its submission.
+#[derive(Deserialize)]
+struct JobEstimate {
+    credits: u64,
+    breakdown: Vec<JobEstimateItem>,
+}
+
+#[derive(Deserialize)]
+struct JobEstimateItem {
+    item: String,
+    credits: i64,
+}
+
+impl JobEstimate {
+    async fn of_task(service: &ServiceConnection, job: &Job, fields: &Map<String, Value>) -> Result<Self, CliError> {
+        let path = format!("{}?estimate=true", job.path);
+        let response = service.api.create_without_key(&path, &Value::Object(fields.clone())).await;
+        service.parse(service.json_of(response)?)
+    }
+
+    async fn of_music(service: &ServiceConnection, job: &Job, fields: &Map<String, Value>) -> Result<Self, CliError> {
+        let form = form_fields(fields);
+        let form: Vec<_> = form.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let opened = service.api.post_form_streaming(&format!("{}?estimate=true", job.path), &form).await;
+        let mut body =
+            opened.map_err(|failure| service.unreachable(&failure))?.map_err(|reply| service.refusal(&reply))?;
+        let mut bytes = Vec::new();
+        while let Some(chunk) = body.next().await.map_err(|failure| service.unreachable(&failure))? {
+            bytes.extend_from_slice(&chunk);
+        }
+        service.parse(serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    /// Prints the price, with its parts if it has several.
+    fn print(&self, service: &ServiceConnection) -> Result<(), CliError> {
+        let Self { credits, breakdown } = self;
+        if service.json {
+            let parts: Vec<_> =
+                breakdown.iter().map(|part| json!({"item": part.item, "credits": part.credits})).collect();
+            return ServiceConnection::print_json(&json!({"credits": credits, "breakdown": parts}));
+        }
+        let mut text = format!("{}\n", pluralize(*credits, "credit"));
+        if breakdown.len() > 1 {
+            for JobEstimateItem { item, credits } in breakdown {
+                let _ = writeln!(text, "  {}: {credits}", printable(item));
+            }
+        }
+        print_text(&text)
+    }
+
+    /// Tells the price on stderr before the job runs, unless it is free.
+    fn announce(&self, job: &Job) {
+        if self.credits > 0 {
+            // stderr may be closed.
+            let _ = std::io::Write::write_all(
+                &mut std::io::stderr(),
+                format!("{} costs {}\n", printable(&job.name), pluralize(self.credits, "credit")).as_bytes(),
+            );
+        }
+    }
 }
 
 pub(super) fn run(arguments: RunArguments) -> Result<(), CliError> {
-    let RunArguments { job, files, prompt, set, output, list, service } = arguments;
+    let RunArguments { job, files, prompt, set, output, list, estimate, service } = arguments;
     if list {
         return print_jobs(&ServiceConnection::open(&service)?, job.as_deref());
     }
@@ -114,12 +199,17 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), CliError> {
         place_files(|field| job.has(field), vec![Value::Null; files.len()]).map_err(CliError::Usage)?;
         let output = output.as_deref().map(ResultOutput::create).transpose()?;
         if job.medium == "music" {
+            let price = JobEstimate::of_music(&service, &job, &fields).await;
+            if estimate {
+                return price?.print(&service);
+            }
+            price.iter().for_each(|price| price.announce(&job));
             return make_music(&service, &job, &fields, output).await;
         }
 
         let mut inputs = Vec::new();
         for file in files {
-            inputs.push(upload(&service, file).await?.into());
+            inputs.push(if estimate { file.stand_in(&job).into() } else { upload(&service, file).await?.into() });
         }
         let placed = place_files(|field| job.has(field), inputs).map_err(CliError::Usage)?;
         for (field, value) in placed {
@@ -128,6 +218,12 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), CliError> {
             }
         }
         fill_video_fields(&job, prompt, &mut fields);
+        let price = JobEstimate::of_task(&service, &job, &fields).await;
+        if estimate {
+            return price?.print(&service);
+        }
+        // Without a price, the submission fails with the same reason.
+        price.iter().for_each(|price| price.announce(&job));
         let task = submit(&service, &job, fields).await?;
         let ended = wait_for_end(&service, &task).await?;
         save_and_report(&service, ended, output).await
@@ -216,6 +312,12 @@ async fn submit(service: &ServiceConnection, job: &Job, fields: Map<String, Valu
     Ok(task.context("the response has no task id")?.to_owned())
 }
 
+/// Returns the fields of a form as text.
+fn form_fields(fields: &Map<String, Value>) -> Vec<(&str, String)> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    fields.iter().map(|(name, value)| (name.as_str(), text(value))).collect()
+}
+
 /// Requests music and writes it as it arrives.
 async fn make_music(
     service: &ServiceConnection,
@@ -223,10 +325,7 @@ async fn make_music(
     fields: &Map<String, Value>,
     output: Option<ResultOutput>,
 ) -> Result<(), CliError> {
-    let fields: Vec<_> = fields
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
-        .collect();
+    let fields = form_fields(fields);
     let form: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let opened = service.api.post_form_streaming(&job.path, &form).await;
     let body = opened.map_err(|failure| service.unreachable(&failure))?.map_err(|reply| service.refusal(&reply))?;

@@ -16,14 +16,18 @@ use crate::app;
 use crate::cli::atomic_file::AtomicFile;
 use crate::cli::audit::text::{printable, truncate};
 use crate::cli::progress::{ProgressLine, ProgressUnit, format_bytes};
+use crate::cli::suggestions::SuggestedValues;
 use crate::cli::table::{RowColor, TextTable};
 use crate::cli::task_events::{FollowError, follow_task, is_failure, is_success};
 use crate::cli::{CliError, print_text};
 use crate::domain::ids::TaskId;
+use crate::domain::value::Timestamp;
 use crate::environment::Environment;
 
+/// States of tasks. The API has other names for some of them in videos and music; these commands print and take one set.
+const STATES: [&str; 5] = ["created", "queueing", "in_progress", "completed", "failed"];
 /// Maximum size of a page of tasks.
-const PAGE_MAX: u64 = 100;
+const PAGE_MAX: usize = 100;
 /// Maximum characters of a note in a table.
 const NOTE_MAX: usize = 100;
 /// Characters of a task id in the name of a file.
@@ -35,7 +39,7 @@ Lists your tasks, newest first; administrators see those of all users.
 Examples:
   mediary tasks
   mediary tasks --state failed --limit 5
-  mediary tasks --kind image-upscaler --kind music --json";
+  mediary tasks --job image-upscaler --job music --json";
 
 pub(super) const WATCH_HELP: &str = "\
 Follows a task to its end. Ctrl-C ends the command, not the task. With -o, the result is written to a
@@ -49,12 +53,12 @@ Exit codes: 0 the task succeeded, 1 it failed, 130 interrupted.";
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TasksArguments {
-    /// Only tasks in this state, such as failed or `in_progress` (repeatable)
-    #[arg(long, value_name = "STATE")]
+    /// Only tasks in this state: created, queueing, `in_progress`, completed or failed (repeatable)
+    #[arg(long, value_name = "STATE", value_parser = SuggestedValues(&STATES), hide_possible_values = true)]
     state: Vec<String>,
-    /// Only tasks of this kind, such as image-upscaler (repeatable)
-    #[arg(long, value_name = "KIND")]
-    kind: Vec<String>,
+    /// Only tasks of this job, as `mediary run --list` prints it (repeatable)
+    #[arg(long, alias = "kind", value_name = "JOB", add = ArgValueCompleter::new(complete::jobs))]
+    job: Vec<String>,
     /// Number of tasks to list
     #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
@@ -84,12 +88,21 @@ struct ListedTasks {
 #[derive(Deserialize)]
 pub(super) struct ShownTask {
     pub(super) task_id: String,
-    pub(super) kind: String,
+    kind: String,
+    /// Absent in responses of older services.
+    job: Option<String>,
     state: String,
     progress: f64,
     cost: u64,
+    cost_state: Option<String>,
+    vendor: Option<ShownVendor>,
     created_at: String,
+    updated_at: Option<String>,
     generated: Vec<String>,
+    cover_url: Option<String>,
+    expires_at: Option<String>,
+    #[serde(default)]
+    expired: bool,
     queue_position: Option<u64>,
     blocked_by: Option<TaskReason>,
     error: Option<TaskReason>,
@@ -97,22 +110,69 @@ pub(super) struct ShownTask {
 }
 
 #[derive(Deserialize)]
+struct ShownVendor {
+    name: String,
+}
+
+#[derive(Deserialize)]
 struct TaskReason {
     code: String,
     message: String,
+    /// Only of a reason that blocks a task.
+    next_attempt_at: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct ShownPromptReport {
+    understood: Vec<String>,
     ignored: Vec<String>,
 }
 
 impl ShownTask {
+    /// Returns the job as `mediary run` names it.
+    pub(super) fn job(&self) -> &str {
+        self.job.as_deref().unwrap_or(&self.kind)
+    }
+
+    /// Returns the state in the words of these commands.
+    fn state(&self) -> String {
+        match self.state.to_lowercase().as_str() {
+            "processing" => "in_progress".to_owned(),
+            "success" => "completed".to_owned(),
+            state => state.to_owned(),
+        }
+    }
+
+    /// Returns the price, with the state of the credits unless they are charged.
+    fn price(&self) -> String {
+        match self.cost_state.as_deref() {
+            Some(state) if self.cost > 0 && state != "charged" => format!("{} {state}", self.cost),
+            _ => self.cost.to_string(),
+        }
+    }
+
+    /// Returns the time from the submission to the end; `None` while the task runs.
+    fn duration(&self) -> Option<String> {
+        let has_ended = ["completed", "failed"].contains(&self.state().as_str());
+        let time = |text: &str| Timestamp::parse(text).ok();
+        let (from, to) = (time(&self.created_at)?, time(self.updated_at.as_deref()?)?);
+        let seconds = to.since(from).as_secs_f64();
+        has_ended.then(|| if seconds < 10.0 { format!("{seconds:.1} s") } else { format!("{seconds:.0} s") })
+    }
+
+    fn vendor(&self) -> Option<&str> {
+        self.vendor.as_ref().map(|vendor| vendor.name.as_str())
+    }
+
     fn note(&self) -> String {
         match (&self.error, &self.blocked_by, self.queue_position) {
-            (Some(TaskReason { code, message }), _, _) => format!("{code}: {message}"),
-            (None, Some(TaskReason { message, .. }), _) => format!("waits: {message}"),
+            (Some(TaskReason { code, message, .. }), _, _) => format!("{code}: {message}"),
+            (None, Some(TaskReason { message, next_attempt_at, .. }), _) => {
+                let next = next_attempt_at.as_deref().map(|at| format!(", next attempt at {}", minute(at)));
+                format!("waits: {message}{}", next.unwrap_or_default())
+            }
             (None, None, Some(position)) => format!("number {position} in the queue"),
+            (None, None, None) if self.expired => "results deleted".to_owned(),
             (None, None, None) => String::new(),
         }
     }
@@ -121,14 +181,33 @@ impl ShownTask {
     fn activity(&self) -> String {
         let note = self.note();
         let separator = if note.is_empty() { "" } else { ", " };
-        printable(&format!("{}{separator}{note}", self.kind))
+        printable(&format!("{}{separator}{note}", self.job()))
+    }
+
+    /// Returns lines about a task that succeeded, besides its results.
+    fn summary(&self) -> Vec<String> {
+        let took = self.duration().map(|duration| format!(" in {duration}")).unwrap_or_default();
+        let vendor = self.vendor().map(|name| format!(", made by {name}")).unwrap_or_default();
+        let mut lines =
+            vec![format!("task {}, {}{took}, {} credits{vendor}", self.task_id, self.state(), self.price())];
+        lines.extend(self.cover_url.as_ref().map(|url| format!("cover: {url}")));
+        lines.extend(self.expires_at.as_deref().map(|time| match self.expired {
+            true => "the results have been deleted".to_owned(),
+            false => format!("the results are deleted at {} UTC", minute(time)),
+        }));
+        if let Some(ShownPromptReport { understood, ignored }) = &self.prompt_report {
+            for (name, words) in [("understood", understood), ("ignored", ignored)] {
+                lines.extend((!words.is_empty()).then(|| format!("{name} in the prompt: {}", words.join(", "))));
+            }
+        }
+        lines
     }
 
     /// Returns the name of a file for a result.
     fn file_name(&self, url: &str) -> String {
         let extension = url.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map_or("bin", |(_, end)| end);
         let id: String = self.task_id.chars().take(ID_CHARS).collect();
-        format!("{}-{id}.{extension}", self.kind.replace('/', "-"))
+        format!("{}-{id}.{extension}", self.job().replace('/', "-"))
     }
 }
 
@@ -142,8 +221,8 @@ pub(super) fn tasks(arguments: &TasksArguments) -> Result<(), CliError> {
         return print_text("No tasks match.\n");
     }
 
-    let headers = ["TASK", "KIND", "STATE", "DONE", "CREDITS", "SUBMITTED", "NOTE"];
-    let mut table = TextTable::new(&headers).right_align(&[3, 4]);
+    let headers = ["TASK", "JOB", "STATE", "DONE", "CREDITS", "VENDOR", "SUBMITTED", "TOOK", "NOTE"];
+    let mut table = TextTable::new(&headers).right_align(&[3, 4, 7]);
     for task in tasks {
         let color = match (is_success(&task), is_failure(&task)) {
             (true, _) => RowColor::Good,
@@ -151,14 +230,15 @@ pub(super) fn tasks(arguments: &TasksArguments) -> Result<(), CliError> {
             _ => RowColor::Pending,
         };
         let task: ShownTask = service.parse(task)?;
-        let submitted = task.created_at.replace('T', " ").chars().take(16).collect();
         let cells = [
             task.task_id.clone(),
-            task.kind.clone(),
-            task.state.to_lowercase(),
+            task.job().to_owned(),
+            task.state(),
             format!("{:.0} %", task.progress * 100.0),
-            task.cost.to_string(),
-            submitted,
+            task.price(),
+            task.vendor().unwrap_or("-").to_owned(),
+            minute(&task.created_at),
+            task.duration().unwrap_or_else(|| "-".to_owned()),
             truncate(&task.note(), NOTE_MAX),
         ];
         table.push(color, cells.map(|cell| printable(&cell)));
@@ -166,30 +246,44 @@ pub(super) fn tasks(arguments: &TasksArguments) -> Result<(), CliError> {
     print_text(&table.to_string())
 }
 
+/// Returns a time up to its minute.
+fn minute(time: &str) -> String {
+    time.replace('T', " ").chars().take(16).collect()
+}
+
 /// Reads as many pages as necessary.
 async fn list(service: &ServiceConnection, arguments: &TasksArguments) -> Result<Vec<Value>, CliError> {
-    let TasksArguments { state, kind, limit, .. } = arguments;
+    let TasksArguments { state, job, limit, .. } = arguments;
+    let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
+    // The API selects by kind; a job of a kind with several modes is selected here.
+    let kinds: Vec<_> = job.iter().map(|job| job.split('/').next().unwrap_or(job)).collect();
+    let is_selected = |task: &Value| {
+        let (kind, name) = (task["kind"].as_str(), task["job"].as_str());
+        job.is_empty() || job.iter().any(|job| Some(job.as_str()) == kind || Some(job.as_str()) == name)
+    };
     let mut tasks = Vec::new();
     let mut cursor = None::<String>;
     loop {
-        let left = limit - tasks.len() as u64;
+        let page_size =
+            if job.iter().any(|job| job.contains('/')) { PAGE_MAX } else { (limit - tasks.len()).min(PAGE_MAX) };
         let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("limit", &left.min(PAGE_MAX).to_string());
-        query.extend_pairs(state.iter().map(|state| ("state", spelled_state(state))));
-        query.extend_pairs(kind.iter().map(|kind| ("kind", kind)));
+        query.append_pair("limit", &page_size.to_string());
+        query.extend_pairs(state.iter().map(|state| ("state", api_state(state))));
+        query.extend_pairs(kinds.iter().map(|kind| ("kind", kind)));
         query.extend_pairs(cursor.iter().map(|cursor| ("cursor", cursor)));
 
         let page: ListedTasks = service.read(&format!("/tasks?{}", query.finish())).await?;
-        tasks.extend(page.tasks);
+        tasks.extend(page.tasks.into_iter().filter(is_selected));
+        tasks.truncate(limit);
         cursor = page.next_cursor;
-        if cursor.is_none() || tasks.len() as u64 >= *limit {
+        if cursor.is_none() || tasks.len() == limit {
             return Ok(tasks);
         }
     }
 }
 
-/// Returns a state as the API spells it: those of images are in upper case, which the table of this command is not.
-fn spelled_state(state: &str) -> String {
+/// Returns a state as the API spells it: those of images are in upper case, and stand for the same ones of other media.
+fn api_state(state: &str) -> String {
     let upper = state.to_uppercase();
     if ["CREATED", "IN_PROGRESS", "COMPLETED", "FAILED"].contains(&upper.as_str()) {
         upper
@@ -339,10 +433,7 @@ fn report(
     if files.is_empty() && !is_stdout {
         lines.extend(task.generated.iter().map(|url| printable(url)));
     }
-    lines.push(format!("task {}, {}, {} credits", task.task_id, task.state.to_lowercase(), task.cost));
-    if let Some(ShownPromptReport { ignored }) = task.prompt_report.filter(|report| !report.ignored.is_empty()) {
-        lines.push(printable(&format!("ignored in the prompt: {}", ignored.join(", "))));
-    }
+    lines.extend(task.summary().iter().map(|line| printable(line)));
     let text = format!("{}\n", lines.join("\n"));
     if is_stdout {
         // stderr may be closed.
@@ -356,7 +447,7 @@ fn report(
 pub(super) async fn newest(service: &ServiceConnection, count: u64) -> Result<Vec<(String, String)>, CliError> {
     let page: ListedTasks = service.read(&format!("/tasks?limit={count}")).await?;
     let tasks = page.tasks.into_iter().map(|task| service.parse::<ShownTask>(task));
-    tasks.map(|task| task.map(|task| (task.task_id, format!("{}, {}", task.kind, task.state)))).collect()
+    tasks.map(|task| task.map(|task| (task.task_id.clone(), format!("{}, {}", task.job(), task.state())))).collect()
 }
 
 #[cfg(test)]
@@ -366,16 +457,52 @@ mod tests {
     #[test]
     fn a_result_is_named_after_its_task() {
         let task: ShownTask = serde_json::from_value(json!({
-            "task_id": "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11", "kind": "skin-enhancer", "state": "COMPLETED", "progress": 1.0,
-            "cost": 0, "created_at": "2026-03-01T09:30:00Z", "generated": []
+            "task_id": "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11", "kind": "skin-enhancer", "job": "skin-enhancer/faithful",
+            "state": "COMPLETED", "progress": 1.0, "cost": 0, "created_at": "2026-03-01T09:30:00Z", "generated": []
         }))
         .unwrap();
-        assert_eq!(task.file_name("http://127.0.0.1/media/abc.png"), "skin-enhancer-5a7f7a36.png");
-        assert_eq!(task.file_name("http://127.0.0.1/media/abc"), "skin-enhancer-5a7f7a36.bin");
+        assert_eq!(task.file_name("http://127.0.0.1/media/abc.png"), "skin-enhancer-faithful-5a7f7a36.png");
+        assert_eq!(task.file_name("http://127.0.0.1/media/abc"), "skin-enhancer-faithful-5a7f7a36.bin");
+    }
+
+    #[test]
+    fn everything_that_a_user_may_need_is_in_the_summary() {
+        let task: ShownTask = serde_json::from_value(json!({
+            "task_id": "5a7f", "kind": "start-end2video", "job": "start-end2video", "state": "success", "progress": 1.0,
+            "cost": 40, "cost_state": "held", "vendor": {"name": "studio"}, "created_at": "2026-03-01T09:30:00Z",
+            "updated_at": "2026-03-01T09:30:12Z", "generated": [], "cover_url": "http://x/c.png",
+            "expires_at": "2026-04-01T09:30:12Z", "prompt_report": {"understood": ["waves"], "ignored": ["zzz"]}
+        }))
+        .unwrap();
+        let expected = [
+            "task 5a7f, completed in 12 s, 40 held credits, made by studio",
+            "cover: http://x/c.png",
+            "the results are deleted at 2026-04-01 09:30 UTC",
+            "understood in the prompt: waves",
+            "ignored in the prompt: zzz",
+        ];
+        assert_eq!(task.summary(), expected);
+    }
+
+    #[test]
+    fn states_of_all_media_have_one_set_of_names() {
+        let state = |state: &str| {
+            let task: ShownTask = serde_json::from_value(json!({
+                "task_id": "x", "kind": "music", "state": state, "progress": 0, "cost": 0, "created_at": "x", "generated": []
+            }))
+            .unwrap();
+            task.state()
+        };
+        let all =
+            ["CREATED", "created", "queueing", "IN_PROGRESS", "processing", "COMPLETED", "success", "FAILED", "failed"];
+        for name in all {
+            assert!(STATES.contains(&state(name).as_str()), "{name}");
+        }
+        assert_eq!((state("success"), state("processing")), (state("COMPLETED"), state("IN_PROGRESS")));
     }
 
     #[test]
     fn states_can_be_given_in_any_case() {
-        assert_eq!(["failed", "In_Progress", "SUCCESS"].map(spelled_state), ["FAILED", "IN_PROGRESS", "success"]);
+        assert_eq!(["failed", "In_Progress", "SUCCESS"].map(api_state), ["FAILED", "IN_PROGRESS", "success"]);
     }
 }

@@ -84,6 +84,59 @@ async fn music_is_written_to_a_file_or_to_stdout() {
 }
 
 #[actix_web::test]
+async fn jobs_and_states_have_the_same_names_everywhere() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    let place = Workplace::of_user(&app, &ada.token);
+    place.write("photo.png", png(16, 12));
+    let listed = place.run(&["run", "--list"]).await.expect(0).out;
+
+    // When jobs of one kind with two modes run, and one of another medium
+    for job in ["skin-enhancer/creative", "skin-enhancer/faithful"] {
+        assert!(listed.contains(job), "{listed}");
+        let name = format!("{}-", job.replace('/', "-"));
+        place.run(&["run", job, "photo.png"]).await.expect(0).assert_contains(&[&name, "completed in ", "made by"]);
+    }
+    place.run(&["run", "music", "-p", "calm piano", "-s", "duration=1", "-o", "a.opus"]).await.expect(0);
+
+    // Then their tasks are listed under the names of the jobs, and with the same states
+    let list = place.run(&["tasks"]).await.expect(0).out;
+    for expected in ["JOB", "skin-enhancer/creative", "skin-enhancer/faithful", "music"] {
+        assert!(list.contains(expected), "{expected}: {list}");
+    }
+    assert_eq!(list.matches("completed").count(), 3, "{list}");
+    let one = place.run(&["tasks", "--job", "skin-enhancer/faithful", "--state", "completed"]).await.expect(0).out;
+    assert!(one.contains("skin-enhancer/faithful") && one.lines().count() == 2, "{one}");
+    let both = place.run(&["tasks", "--kind", "skin-enhancer"]).await.expect(0).out;
+    assert_eq!(both.lines().count(), 3, "{both}");
+}
+
+#[actix_web::test]
+async fn the_price_is_known_before_a_job_runs() {
+    let app = TestApp::start().await;
+    let ada = app.user("ada").await;
+    let place = Workplace::of_user(&app, &ada.token);
+    place.write("photo.png", png(64, 48));
+    let list = place.run(&["run", "--list"]).await.expect(0).out;
+    assert!(list.lines().any(|line| line.starts_with("start-end2video") && line.contains("from ")), "{list}");
+
+    // When a price is asked for, then it is printed, and nothing runs
+    let arguments = ["run", "start-end2video", "photo.png", "-p", "waves", "-s", "duration=1", "-s", "resolution=540p"];
+    let estimate = place.run(&[&arguments[..], &["--estimate", "--json"]].concat()).await.expect(0).out;
+    let credits = serde_json::from_str::<Value>(&estimate).unwrap()["credits"].as_u64().unwrap();
+    assert!(credits > 0);
+    for job in [vec!["multiframe", "photo.png", "photo.png"], vec!["extend", "photo.png"], vec!["music", "-p", "x"]] {
+        place.run(&[vec!["run"], job, vec!["--estimate"]].concat()).await.expect(0).assert_contains(&["credit"]);
+    }
+    place.run(&["tasks"]).await.expect(0).assert_contains(&["No tasks match"]);
+
+    // When the job runs, then the price is announced, and it is the one that is charged
+    let run = place.run(&[&arguments[..], &["-o", "film.mp4"]].concat()).await.expect(0);
+    assert!(run.err.contains(&format!("start-end2video costs {credits} credits")), "{}", run.err);
+    run.assert_contains(&[&format!("{credits} credits"), "cover: http"]);
+}
+
+#[actix_web::test]
 async fn wrong_jobs_parameters_and_files_are_explained() {
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
