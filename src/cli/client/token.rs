@@ -1,5 +1,7 @@
 //! `mediary token`: access tokens of a publisher, for build servers.
 
+use std::io::{self, Write as _};
+
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCompleter;
 use serde::Deserialize;
@@ -28,7 +30,7 @@ Examples:
   mediary token list acme";
 
 pub(super) const CREATE_HELP: &str = "\
-Prints the token, which the service shows only once.
+Prints the token, which the service shows only once, and its id on stderr.
 
 Examples:
   mediary token create acme build
@@ -136,7 +138,11 @@ fn create(
     if service.json {
         return ServiceConnection::print_json(&response);
     }
-    print_text(&format!("{}\n", printable(response["token"].as_str().unwrap_or_default())))
+    print_text(&format!("{}\n", printable(response["token"].as_str().unwrap_or_default())))?;
+    // On stderr, so that stdout has the token alone. It may be closed.
+    let id = printable(response["id"].as_str().unwrap_or_default());
+    let _ = writeln!(io::stderr(), "Revoke it with `mediary token revoke {publisher} {id}`.");
+    Ok(())
 }
 
 fn revoke(TokenOwner { publisher, service }: &TokenOwner, id: TokenId) -> Result<(), CliError> {

@@ -71,17 +71,21 @@ async fn an_owner_manages_the_tokens_of_a_publisher() {
     let place = Workplace::of_user(&app, &ada.token);
 
     // When a token is created, then it is printed once, alone, and works
-    let token = place.run(&["token", "create", "acme", "build server"]).await.expect(0).out.trim().to_owned();
+    let created = place.run(&["token", "create", "acme", "build server"]).await.expect(0);
+    let token = created.out.trim().to_owned();
     assert!(token.starts_with("mdp_"), "{token}");
     let server = Workplace::of_user(&app, &token);
     server.run(&["whoami"]).await.expect(0).assert_contains(&["token of a publisher"]);
     let list = place.run(&["token", "list", "acme"]).await.expect(0).assert_contains(&["build server"]);
     assert!(!list.out.contains(&token), "{}", list.out);
 
-    // When it is revoked, then it is refused
+    // When it is revoked by the command that was printed with it, then it is refused
+    let (_, command) = created.err.trim().split_once("`mediary ").expect("the command");
+    let revoke: Vec<_> = command.trim_end_matches("`.").split(' ').collect();
     let json: Value =
         serde_json::from_str(&place.run(&["token", "list", "acme", "--json"]).await.expect(0).out).unwrap();
-    place.run(&["token", "revoke", "acme", json[0]["id"].as_str().unwrap()]).await.expect(0);
+    assert_eq!(revoke, ["token", "revoke", "acme", json[0]["id"].as_str().unwrap()]);
+    place.run(&revoke).await.expect(0);
     server.run(&["whoami"]).await.expect(1);
     place.run(&["token", "revoke", "acme", "no-id"]).await.expect(2);
     place.run(&["token", "list", "nobody"]).await.expect(1);
