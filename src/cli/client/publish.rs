@@ -31,6 +31,21 @@ use crate::pluralize::pluralize;
 
 const ZIP: &str = "application/zip";
 
+/// Ignore file of a new node.
+const IGNORE_TEMPLATE: &str = "\
+# Files that `mediary pack` leaves out, in the syntax of .gitignore. `mediary pack --list` prints what is packed.
+# Version control directories and files that look like secrets, such as .env and *.pem, are never packed.
+__pycache__/
+*.pyc
+.venv/
+
+# Models and other large files that users download themselves:
+# *.safetensors
+# models/
+
+# !keep.pyc packs a file that a pattern above leaves out.
+";
+
 pub(super) const INIT_HELP: &str = "\
 Writes mediary-node.toml, with comments, and a .mediaryignore. On a terminal, it asks for what no flag
 gives.
@@ -176,10 +191,13 @@ pub(super) fn init(arguments: &InitArguments) -> Result<(), CliError> {
         .map_err(CliError::CannotRun)?;
     write(&path, &text)?;
     let ignore = directory.join(IGNORE_FILE);
-    if !ignore.exists() {
-        write(&ignore, "# Files that `mediary pack` leaves out, in the syntax of .gitignore\n__pycache__/\n*.pyc\n")?;
-    }
-    print_text(&format!("Wrote {}. Next: `mediary pack --list`, then `mediary publish`.\n", path.display()))
+    let written = if ignore.exists() {
+        format!("Wrote {}. {} exists, and stays as it is.", path.display(), ignore.display())
+    } else {
+        write(&ignore, IGNORE_TEMPLATE)?;
+        format!("Wrote {} and {}, which names the files to leave out.", path.display(), ignore.display())
+    };
+    print_text(&format!("{written}\nNext: `mediary pack --list`, then `mediary publish`.\n"))
 }
 
 pub(super) fn pack(arguments: &PackArguments) -> Result<(), CliError> {

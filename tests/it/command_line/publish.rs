@@ -17,7 +17,9 @@ async fn author() -> (TestApp, Workplace) {
     place.write("face-tools/.env", "TOKEN=secret\n");
     place.write("face-tools/.git/config", "x");
     let arguments = ["init", "face-tools", "--publisher", "acme", "--description", "Masks and landmarks"];
-    place.run(&arguments).await.expect(0).assert_contains(&["mediary-node.toml"]);
+    place.run(&arguments).await.expect(0).assert_contains(&["mediary-node.toml", ".mediaryignore"]);
+    let ignored = std::fs::read_to_string(place.path("face-tools/.mediaryignore")).unwrap();
+    assert!(ignored.starts_with("# ") && ignored.contains("\n__pycache__/\n"), "{ignored}");
     (app, place)
 }
 
