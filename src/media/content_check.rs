@@ -2,23 +2,68 @@
 //! Changes nothing. Pictures may be missing, because they are kept for a limited time.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
+use crate::domain::music::MusicFormat;
 use crate::domain::value::Digest;
 use crate::domain::version::Archive;
+use crate::domain::video::VideoFormat;
+use crate::pluralize::pluralize;
 
 /// Directories of content-addressed files, with subdirectories named by the first two digits.
-pub const CONTENT_DIRECTORIES: [&str; 4] = ["archives", "media/inputs", "media/results", "media/nodes"];
+pub const CONTENT_DIRECTORIES: [&str; 4] = [ARCHIVES, "media/inputs", "media/results", "media/nodes"];
+/// Directory of archives of versions.
+const ARCHIVES: &str = "archives";
+
+/// Numbers of files by what they contain.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ContentCounts {
+    pub archives: u64,
+    pub pictures: u64,
+    pub videos: u64,
+    pub music: u64,
+    /// Texts that the client of a video attached.
+    pub texts: u64,
+}
+
+impl ContentCounts {
+    /// Counts a file of an area. Music in WebM counts as a video: only its content tells them apart.
+    fn add(&mut self, area: &str, path: &Path) {
+        let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+        let count = match extension {
+            _ if area == ARCHIVES => &mut self.archives,
+            _ if VideoFormat::parse(extension).is_ok() => &mut self.videos,
+            _ if MusicFormat::parse(extension).is_ok() => &mut self.music,
+            "txt" => &mut self.texts,
+            _ => &mut self.pictures,
+        };
+        *count += 1;
+    }
+}
+
+impl fmt::Display for ContentCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { archives, pictures, videos, music, texts } = *self;
+        write!(f, "{}, {}", pluralize(archives, "archive"), pluralize(pictures, "picture"))?;
+        for (count, name) in [(videos, "video"), (music, "music file"), (texts, "text")] {
+            if count > 0 {
+                write!(f, ", {}", pluralize(count, name))?;
+            }
+        }
+        Ok(())
+    }
+}
 
 /// Result of the verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContentReport {
-    pub archives: u64,
-    pub pictures: u64,
+    pub counts: ContentCounts,
     /// Damaged or missing files, with the finding.
     pub findings: Vec<(PathBuf, String)>,
 }
@@ -34,29 +79,26 @@ pub fn check(root: &Path, referenced: &[Archive], mut progress: impl FnMut(u64))
 
     for area in CONTENT_DIRECTORIES {
         for (path, digest) in list_files(root, area)? {
-            match digest_of(&path, &mut progress) {
-                Ok((found, _)) if found == digest => {}
+            let problem = match digest_of(&path, &mut progress) {
+                Ok((found, _)) if found == digest => None,
                 Ok((found, bytes)) => {
-                    let problem =
-                        format!("the content does not match the file name: {bytes} bytes with the hash {found}");
-                    report.findings.push((path, problem));
+                    Some(format!("the content does not match the file name: {bytes} bytes with the hash {found}"))
                 }
                 // Removed since it was listed, because its retention ended.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => report.findings.push((path, format!("the file cannot be read: {error}"))),
-            }
-            if area == "archives" {
-                report.archives += 1;
+                Err(error) => Some(format!("the file cannot be read: {error}")),
+            };
+            report.counts.add(area, &path);
+            if area == ARCHIVES {
                 found_digests.insert(digest);
-            } else {
-                report.pictures += 1;
             }
+            report.findings.extend(problem.map(|problem| (path, problem)));
         }
     }
 
     for Archive { digest, .. } in referenced {
         if found_digests.insert(*digest) {
-            let path = path_of(root, "archives", &format!("{digest}.zip"));
+            let path = path_of(root, ARCHIVES, &format!("{digest}.zip"));
             report.findings.push((path, "the archive of a version is missing".to_owned()));
         }
     }

@@ -17,7 +17,7 @@ use crate::environment::Environment;
 use crate::events::journal::{ScannedRecord, SignedCheckpoint, hex};
 use crate::events::open_error::OpenError;
 use crate::events::verify::{Finding, JournalReport, LogReport, LogVerification};
-use crate::media::content_check::{self, CONTENT_DIRECTORIES, ContentReport};
+use crate::media::content_check::{self, CONTENT_DIRECTORIES, ContentCounts, ContentReport};
 use crate::pluralize::pluralize;
 use crate::projections::read_models::Models;
 
@@ -46,8 +46,7 @@ pub struct DirectoryReport {
     pub journal: JournalReport,
     /// Number of records by schema version.
     pub schemas: BTreeMap<u16, u64>,
-    pub archives: u64,
-    pub pictures: u64,
+    pub files: ContentCounts,
     /// All defects, of the journal and beyond.
     pub findings: Vec<Finding>,
     /// Parts that could not be verified.
@@ -157,11 +156,11 @@ pub fn verify(
     }
     keys.finish(root, &mut found.findings, &mut found.notes);
 
-    let ContentReport { archives, pictures, findings: content_findings } =
+    let ContentReport { counts: files, findings: content_findings } =
         content_check::check(root, &referenced_archives, advance).map_err(DirectoryVerificationError::file(root))?;
     let VerificationFindings { mut findings, unverified, notes } = found;
     findings.extend(content_findings.into_iter().map(|(file, problem)| Finding::in_file(file, problem)));
-    Ok(DirectoryReport { journal, schemas, archives, pictures, findings, unverified, notes })
+    Ok(DirectoryReport { journal, schemas, files, findings, unverified, notes })
 }
 
 fn journal_bytes(root: &Path) -> u64 {
@@ -191,7 +190,7 @@ impl DirectoryReport {
     pub fn summary(&self) -> String {
         let JournalReport { events, head, public_key, .. } = &self.journal;
         let (position, chain) = head.map_or((0, String::new()), |head| (head.position.0, hex::encode(&head.chain.0)));
-        let files = format!("{}, {}", pluralize(self.archives, "archive"), pluralize(self.pictures, "picture"));
+        let files = self.files;
         let events = pluralize(*events, "event");
 
         if self.is_clean() {
@@ -216,8 +215,11 @@ impl DirectoryReport {
             "result": if self.is_clean() { "clean" } else if self.findings.is_empty() { "unverified" } else { "damaged" },
             "events": events,
             "records_by_schema": schemas,
-            "archives": self.archives,
-            "pictures": self.pictures,
+            "archives": self.files.archives,
+            "pictures": self.files.pictures,
+            "videos": self.files.videos,
+            "music": self.files.music,
+            "texts": self.files.texts,
             "findings": findings_json(&self.findings),
             "unverified": self.unverified,
             "notes": self.notes,

@@ -6,10 +6,12 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use ed25519_dalek::SigningKey;
+use mediary::domain::video::VideoFormat;
 use mediary::environment::Environment;
 use mediary::events::journal::SignedCheckpoint;
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::{SledLog, SledLogOptions};
+use mediary::media::store::{MediaArea, MediaStore};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -138,6 +140,23 @@ async fn verifying_an_intact_directory_reports_clean_and_changes_nothing() {
 
     // And no file was changed or created
     assert_eq!(directory_state(data.path()), before);
+}
+
+#[actix_web::test]
+async fn files_are_counted_by_what_they_contain() {
+    // Given a data directory that also has a video, music and a text
+    let data = inhabited().await;
+    let store = MediaStore::open(&data.path().join("media")).unwrap();
+    store.put_clip(MediaArea::Result, b"a video", VideoFormat::Mp4).unwrap();
+    store.put_document("a text").unwrap();
+
+    // When it is verified, then none of them counts as a picture
+    let before = run(data.path(), &["audit", "verify", "--json"]).expect(0).out;
+    let report: Value = serde_json::from_str(&before).unwrap();
+    let counts = ["archives", "pictures", "videos", "music", "texts"].map(|name| report[name].as_u64().unwrap());
+    assert!(counts[1] > 0, "{report}");
+    assert_eq!([counts[0], counts[2], counts[3], counts[4]], [1, 1, 0, 1]);
+    run(data.path(), &["audit", "verify"]).expect(0).assert_contains(&[", 1 video, 1 text;"]);
 }
 
 #[actix_web::test]
