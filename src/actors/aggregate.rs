@@ -31,6 +31,8 @@ const RETRY_DELAY_MAX: Duration = Duration::from_millis(20);
 pub struct CommandEffect {
     /// `false` if the state was already as requested, or the command had been executed before (ADR 6).
     pub changed: bool,
+    /// First event that the command recorded.
+    pub event: Option<EventId>,
 }
 
 /// Reply to a command.
@@ -172,7 +174,7 @@ async fn try_execute<D: Aggregate>(
 ) -> (Option<LoadedState<D>>, CommandOutcome<D>) {
     match claim_state(&deps.models, &command_context) {
         ClaimState::Free => {}
-        ClaimState::Ran => return (loaded, Ok(CommandEffect { changed: false })),
+        ClaimState::Ran => return (loaded, Ok(CommandEffect { changed: false, event: None })),
         ClaimState::OfAnotherNode => return (loaded, Err(CommandError::Claimed)),
     }
 
@@ -184,7 +186,7 @@ async fn try_execute<D: Aggregate>(
     deps.environment.hit(FailPoint::Decide, stream.as_str());
     let events = match D::decide(&loaded.state, command, command_context.at) {
         Ok(events) if events.is_empty() && command_context.claim.is_none() => {
-            return (Some(loaded), Ok(CommandEffect { changed: false }));
+            return (Some(loaded), Ok(CommandEffect { changed: false, event: None }));
         }
         Ok(events) => events,
         Err(rejection) => return (Some(loaded), Err(CommandError::Rejected(rejection))),
@@ -196,7 +198,8 @@ async fn try_execute<D: Aggregate>(
     match append::<D>(stream.clone(), loaded.version, deps, events, command_context).await {
         Ok(commit) => {
             loaded.evolve(&commit);
-            (Some(loaded), Ok(CommandEffect { changed }))
+            let event = commit.first().map(|recorded| recorded.id).filter(|_| changed);
+            (Some(loaded), Ok(CommandEffect { changed, event }))
         }
         Err(error) => (loaded.keep_after_error(&error), Err(error.into())),
     }

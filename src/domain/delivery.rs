@@ -24,6 +24,9 @@ pub const RETRY_SCHEDULE: [Duration; 9] = [
 /// Upper limit of a receiver's `Retry-After`.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
 
+/// Times that a delivery can be redelivered on one day (UTC).
+pub const REDELIVERIES_PER_DAY: u32 = 10;
+
 /// Largest fraction by which a delay is extended at random, so that retries do not arrive all at once.
 const JITTER: f64 = 0.1;
 
@@ -52,20 +55,39 @@ impl AttemptOutcome {
 }
 
 /// State of a delivery.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     /// Not delivered yet. `attempts` counts all attempts, `schedule_attempts` those since the first request or the last
     /// redelivery. The next one is due at `next_at`, or immediately if `None`.
-    Pending { attempts: u32, schedule_attempts: u32, next_at: Option<Timestamp> },
+    Pending { attempts: u32, schedule_attempts: u32, next_at: Option<Timestamp>, redeliveries: Redeliveries },
     /// The receiver accepted it.
-    Delivered { attempts: u32 },
+    Delivered { attempts: u32, redeliveries: Redeliveries },
     /// Given up; can be redelivered by hand. `gone` is `true` if the receiver responded with 410.
-    DeadLettered { attempts: u32, gone: bool },
+    DeadLettered { attempts: u32, gone: bool, redeliveries: Redeliveries },
+}
+
+/// Number of redeliveries on the day (UTC) of the last one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Redeliveries {
+    /// Time of the last redelivery.
+    last: Option<Timestamp>,
+    count: u32,
+}
+
+impl Redeliveries {
+    /// Returns the number of redeliveries on the day of `now`.
+    fn today(self, now: Timestamp) -> u32 {
+        if self.last.is_some_and(|last| last.utc_date() == now.utc_date()) { self.count } else { 0 }
+    }
+
+    fn with_one_at(self, at: Timestamp) -> Self {
+        Self { last: Some(at), count: self.today(at).saturating_add(1) }
+    }
 }
 
 impl Default for Delivery {
     fn default() -> Self {
-        Self::Pending { attempts: 0, schedule_attempts: 0, next_at: None }
+        Self::Pending { attempts: 0, schedule_attempts: 0, next_at: None, redeliveries: Redeliveries::default() }
     }
 }
 
@@ -155,6 +177,11 @@ pub enum DeliveryRejection {
     AlreadySettled,
     /// The delivery is still pending, so there is nothing to redeliver.
     StillPending,
+    /// The delivery was redelivered [`REDELIVERIES_PER_DAY`] times today.
+    TooManyRedeliveries {
+        /// Time until the next day begins.
+        wait: Duration,
+    },
 }
 
 impl Decider for Delivery {
@@ -168,6 +195,13 @@ impl Decider for Delivery {
         match (state, command) {
             (Self::Pending { .. }, DeliveryCommand::Redeliver(_) | DeliveryCommand::RedeliverEvent { .. }) => {
                 Err(DeliveryRejection::StillPending)
+            }
+            (
+                Self::Delivered { redeliveries, .. } | Self::DeadLettered { redeliveries, .. },
+                DeliveryCommand::Redeliver(_) | DeliveryCommand::RedeliverEvent { .. },
+            ) if redeliveries.today(now) >= REDELIVERIES_PER_DAY => {
+                let today = now.since(Timestamp::midnight(now.utc_date()));
+                Err(DeliveryRejection::TooManyRedeliveries { wait: Duration::from_hours(24).saturating_sub(today) })
             }
             (_, DeliveryCommand::Redeliver(redelivery)) => Ok(vec![DeliveryEvent::RedeliveryRequested(redelivery)]),
             (_, DeliveryCommand::RedeliverEvent { delivery, webhook }) => {
@@ -200,25 +234,32 @@ impl Decider for Delivery {
         }
     }
 
-    fn evolve(state: &mut Self, event: &DeliveryEvent, _at: Timestamp) {
-        *state = match (&*state, event) {
-            (Self::Pending { schedule_attempts, .. }, DeliveryEvent::AttemptFailed { attempt, next_at, .. }) => {
-                Self::Pending {
-                    attempts: *attempt,
-                    schedule_attempts: schedule_attempts.saturating_add(1),
-                    next_at: Some(*next_at),
-                }
+    fn evolve(state: &mut Self, event: &DeliveryEvent, at: Timestamp) {
+        *state = match (*state, event) {
+            (
+                Self::Pending { schedule_attempts, redeliveries, .. },
+                DeliveryEvent::AttemptFailed { attempt, next_at, .. },
+            ) => Self::Pending {
+                attempts: *attempt,
+                schedule_attempts: schedule_attempts.saturating_add(1),
+                next_at: Some(*next_at),
+                redeliveries,
+            },
+            (Self::Pending { redeliveries, .. }, DeliveryEvent::DeliverySucceeded { attempt, .. }) => {
+                Self::Delivered { attempts: *attempt, redeliveries }
             }
-            (Self::Pending { .. }, DeliveryEvent::DeliverySucceeded { attempt, .. }) => {
-                Self::Delivered { attempts: *attempt }
-            }
-            (Self::Pending { .. }, DeliveryEvent::DeliveryDeadLettered { attempt, outcome, .. }) => {
-                Self::DeadLettered { attempts: *attempt, gone: outcome.is_gone() }
+            (Self::Pending { redeliveries, .. }, DeliveryEvent::DeliveryDeadLettered { attempt, outcome, .. }) => {
+                Self::DeadLettered { attempts: *attempt, gone: outcome.is_gone(), redeliveries }
             }
             (
-                Self::Delivered { attempts } | Self::DeadLettered { attempts, .. },
+                Self::Delivered { attempts, redeliveries } | Self::DeadLettered { attempts, redeliveries, .. },
                 DeliveryEvent::RedeliveryRequested(_) | DeliveryEvent::EventRedeliveryRequested { .. },
-            ) => Self::Pending { attempts: *attempts, schedule_attempts: 0, next_at: None },
+            ) => Self::Pending {
+                attempts,
+                schedule_attempts: 0,
+                next_at: None,
+                redeliveries: redeliveries.with_one_at(at),
+            },
             _ => return,
         };
     }

@@ -7,6 +7,7 @@ use crate::domain::decider::Decider;
 use crate::domain::ids::{PublisherId, UserId};
 use crate::domain::publisher::{Publisher, PublisherEvent, PublisherProfile, PublisherStatus};
 use crate::domain::value::Timestamp;
+use crate::domain::webhook::Webhook;
 
 /// All publishers.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -87,6 +88,16 @@ impl Publishers {
     pub fn for_member(&self, user: UserId) -> impl Iterator<Item = &PublisherProfile> {
         let ids = self.by_member.get(&user).into_iter().flatten();
         ids.filter_map(|id| profile_of(self.by_id.get(id)?))
+    }
+}
+
+impl Publishers {
+    /// Returns the webhooks of all publishers whose URL a user set, each with its publisher.
+    pub fn webhooks_of(&self, user: UserId) -> impl Iterator<Item = (&PublisherProfile, &Webhook)> {
+        let profiles = self.by_id.values().filter_map(profile_of);
+        profiles
+            .flat_map(|profile| profile.webhooks.iter().map(move |webhook| (profile, webhook)))
+            .filter(move |(_, webhook)| webhook.account == user)
     }
 }
 

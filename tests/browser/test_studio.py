@@ -676,6 +676,9 @@ class Video(BrowserTest):
                 await poster.decode();
                 return poster.naturalWidth;
             }""")
+            # The video itself is not loaded before it is played.
+            expect(page.locator("video")).to_have_attribute("preload", "none")
+            page.evaluate("document.querySelector('video').preload = 'metadata'")
             self.until(page, f"document.querySelector('video').videoWidth === {width}")
 
     def test_understood_and_ignored_words_of_a_prompt_are_shown(self):

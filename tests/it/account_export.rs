@@ -17,6 +17,8 @@ async fn an_export_has_everything_about_the_account_and_nothing_else() {
         app.node(publisher, node, user).await;
         app.post_as(&user.token, &format!("/nodes/{node}/reviews?star=4"), json!({})).await.expect(200);
         app.access_token(publisher, user).await;
+        let webhook = json!({"url": format!("https://{publisher}.example/hook")});
+        app.post_as(&user.token, &format!("/publishers/{publisher}/webhooks"), webhook).await.expect(201);
         let file = app.post_as(&user.token, "/files", json!({})).await.expect(200).json();
         let link = file["upload_url"].as_str().unwrap();
         let path = &link[link.find("/uploads/").unwrap()..];
@@ -40,6 +42,9 @@ async fn an_export_has_everything_about_the_account_and_nothing_else() {
     // Then the document has all of it
     assert_eq!((&export["account"]["id"], &export["account"]["name"]), (&json!(alice.id), &json!("alice")));
     assert_eq!(export["publishers"], json!([{"publisher": "acme", "role": "owner"}]));
+    let webhooks = export["webhooks"].as_array().unwrap();
+    assert_eq!((webhooks.len(), &webhooks[0]["publisher"]), (1, &json!("acme")));
+    assert_eq!(webhooks[0]["url"], "https://acme.example/hook");
     assert_eq!(export["reviews"], json!([{"node": "face-tools", "star": 4}]));
     assert_eq!(length(&export["files"]), 1);
     let tokens = export["tokens"].as_array().unwrap();

@@ -250,6 +250,52 @@ async fn a_test_event_is_sent_and_can_be_redelivered() {
 }
 
 #[actix_web::test]
+async fn each_test_answers_its_own_delivery() {
+    // Given a webhook whose receiver is down, so that tests stay pending
+    let app = TestApp::start().await;
+    let alice = acme(&app).await;
+    let webhook = create(&app, &alice, json!({"url": "http://127.0.0.1:9/"})).await;
+
+    // When several tests run at the same time
+    let path = format!("{webhook}/test");
+    let tests = (0..12).map(|_| app.post_as(&alice.token, &path, json!({})));
+    let answers = futures_util::future::join_all(tests).await;
+
+    // Then each one answers another delivery
+    let ids = answers.into_iter().map(|answer| answer.expect(200).json()["id"].as_str().unwrap().to_owned());
+    assert_eq!(ids.collect::<std::collections::HashSet<_>>().len(), 12);
+}
+
+#[actix_web::test]
+async fn a_delivery_is_redelivered_at_most_ten_times_a_day() {
+    let environment = Environment::manual(Timestamp::from_micros(1_800_000_000_000_000), 7);
+    let app = TestApp::start_with(|_| {}, environment.clone()).await;
+    let receiver = Receiver::start().await;
+    let alice = acme(&app).await;
+    let webhook = create(&app, &alice, json!({"url": receiver.url("/")})).await;
+    let delivery = app.post_as(&alice.token, &format!("{webhook}/test"), json!({})).await.expect(200).json();
+    let redeliver = format!("/deliveries/{}/redeliver", delivery["id"].as_str().unwrap());
+    for _ in 0..10 {
+        wait_for_deliveries(&app, &alice, &webhook, all_delivered).await;
+        app.post_as(&alice.token, &redeliver, json!({})).await.expect(200);
+    }
+    wait_for_deliveries(&app, &alice, &webhook, all_delivered).await;
+
+    // When it is redelivered once more, then alone and with others it is refused
+    let refused = app.post_as(&alice.token, &redeliver, json!({})).await.expect(429);
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(refused.json()["error"], "too_many_callbacks");
+    let since = format!("{webhook}/redeliver");
+    let answer = app.post_as(&alice.token, &since, json!({"after": 0})).await.expect(200).json();
+    assert_eq!(answer, json!({"redelivered": 0, "pending": 0, "exhausted": 1}));
+
+    // And on the next day it is sent again
+    environment.advance(Duration::from_hours(24));
+    app.post_as(&alice.token, &redeliver, json!({})).await.expect(200);
+    receiver.wait_until(|received| received.len() == 12).await;
+}
+
+#[actix_web::test]
 async fn events_since_a_time_or_position_are_redelivered() {
     let (environment, receiver) =
         (Environment::manual(Timestamp::from_micros(1_800_000_000_000_000), 7), Receiver::start().await);
@@ -268,7 +314,7 @@ async fn events_since_a_time_or_position_are_redelivered() {
     // When the events since a time are redelivered
     let redeliver = format!("{webhook}/redeliver");
     let answer = app.post_as(&alice.token, &redeliver, json!({"since": since})).await.expect(200).json();
-    assert_eq!(answer, json!({"redelivered": 2, "pending": 0}));
+    assert_eq!(answer, json!({"redelivered": 2, "pending": 0, "exhausted": 0}));
     receiver.wait_until(|received| received.len() == 5).await;
     wait_for_deliveries(&app, &alice, &webhook, all_delivered).await;
 
@@ -308,7 +354,7 @@ async fn redelivery_is_bounded_and_paged() {
 
     let rest = json!({"after": first["next_after"]});
     let rest = app.post_as(&alice.token, &redeliver, rest).await.expect(200).json();
-    assert_eq!(rest, json!({"redelivered": 2, "pending": 0}));
+    assert_eq!(rest, json!({"redelivered": 2, "pending": 0, "exhausted": 0}));
     receiver.wait_until(|received| received.len() == 204).await;
 }
 

@@ -58,9 +58,12 @@ fn delay_after(failure_count: u32, outcome: &AttemptOutcome, jitter: f64) -> Dur
     next_at.since(NOW)
 }
 
+/// Redeliveries of a delivery that had none.
+const NONE: Redeliveries = Redeliveries { last: None, count: 0 };
+
 #[test]
 fn a_new_delivery_is_due_at_once() {
-    assert_eq!(given::<Delivery>([]).state, Delivery::Pending { attempts: 0, schedule_attempts: 0, next_at: None });
+    assert_eq!(given::<Delivery>([]).state, Delivery::default());
 }
 
 #[test]
@@ -130,12 +133,12 @@ fn nothing_happens_after_the_end() {
 fn the_state_has_the_attempts_and_the_next_due_time() {
     assert_eq!(
         given::<Delivery>(&failures(3)).state,
-        Delivery::Pending { attempts: 3, schedule_attempts: 3, next_at: Some(NOW) }
+        Delivery::Pending { attempts: 3, schedule_attempts: 3, next_at: Some(NOW), redeliveries: NONE }
     );
-    assert_eq!(given::<Delivery>([succeeded(1, 200)]).state, Delivery::Delivered { attempts: 1 });
+    assert_eq!(given::<Delivery>([succeeded(1, 200)]).state, Delivery::Delivered { attempts: 1, redeliveries: NONE });
     assert_eq!(
         given::<Delivery>([dead_lettered(1, unreachable())]).state,
-        Delivery::DeadLettered { attempts: 1, gone: false }
+        Delivery::DeadLettered { attempts: 1, gone: false, redeliveries: NONE }
     );
 }
 
@@ -159,7 +162,7 @@ fn an_ended_delivery_can_be_redelivered_with_the_full_schedule() {
     history.extend(requested);
     assert_eq!(
         given::<Delivery>(&history).state,
-        Delivery::Pending { attempts: 10, schedule_attempts: 0, next_at: None }
+        Delivery::Pending { attempts: 10, schedule_attempts: 0, next_at: None, redeliveries: NONE.with_one_at(NOW) }
     );
 
     let next = failed(11, unreachable(), NOW.saturating_add(Duration::from_secs(5)));
@@ -170,6 +173,23 @@ fn an_ended_delivery_can_be_redelivered_with_the_full_schedule() {
     given::<Delivery>(&history)
         .when(DeliveryCommand::Redeliver(redelivery()))
         .then([DeliveryEvent::RedeliveryRequested(redelivery())]);
+}
+
+#[test]
+fn a_delivery_is_redelivered_at_most_ten_times_a_day() {
+    // Given a delivery that was redelivered ten times today
+    let mut history = vec![succeeded(1, 200)];
+    for attempt in 2..=REDELIVERIES_PER_DAY + 1 {
+        history.extend([DeliveryEvent::RedeliveryRequested(redelivery()), succeeded(attempt, 200)]);
+    }
+    let state = given::<Delivery>(&history).state;
+    let redeliver = |now| Delivery::decide(&state, DeliveryCommand::Redeliver(redelivery()), now);
+
+    // Then it is refused until the next day begins
+    let Err(DeliveryRejection::TooManyRedeliveries { wait }) = redeliver(NOW) else { panic!("{state:?}") };
+    let tomorrow = NOW.saturating_add(wait);
+    assert_eq!(tomorrow, Timestamp::midnight(tomorrow.utc_date()));
+    assert_eq!(redeliver(tomorrow), Ok(vec![DeliveryEvent::RedeliveryRequested(redelivery())]));
 }
 
 #[test]
@@ -188,7 +208,7 @@ fn a_pending_delivery_cannot_be_redelivered() {
 #[test]
 fn a_delivery_ended_by_410_is_marked_as_gone() {
     let state = given::<Delivery>([dead_lettered(1, answered(410))]).state;
-    assert_eq!(state, Delivery::DeadLettered { attempts: 1, gone: true });
+    assert_eq!(state, Delivery::DeadLettered { attempts: 1, gone: true, redeliveries: NONE });
 }
 
 #[test]
@@ -205,6 +225,7 @@ fn a_delivery_to_a_webhook_of_a_publisher_has_the_same_rules() {
     let requested = DeliveryEvent::EventRedeliveryRequested { delivery: DELIVERY, webhook };
     assert_eq!((requested.delivery(), requested.subject()), (DELIVERY, subject));
     let given = given::<Delivery>([stopped, requested.clone()]);
-    assert_eq!(given.state, Delivery::Pending { attempts: 1, schedule_attempts: 0, next_at: None });
+    let redeliveries = NONE.with_one_at(NOW);
+    assert_eq!(given.state, Delivery::Pending { attempts: 1, schedule_attempts: 0, next_at: None, redeliveries });
     given.when(redeliver()).then_rejected(DeliveryRejection::StillPending);
 }

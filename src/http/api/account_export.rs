@@ -33,6 +33,7 @@ use crate::http::api::input_file::FileView;
 use crate::http::api::task::{TaskRenderer, TaskView};
 use crate::http::api::token::ListedTokenView;
 use crate::http::api::user::UserView;
+use crate::http::api::webhook::WebhookView;
 use crate::http::auth::personal_fields;
 use crate::http::auth::stream_access::StreamAccess;
 use crate::http::limits::account_pool::PoolPermit;
@@ -64,6 +65,7 @@ struct ExportHead {
     account: ExportedAccount,
     tokens: Vec<ExportedToken>,
     publishers: Vec<ExportedMembership>,
+    webhooks: Vec<ExportedWebhook>,
     reviews: Vec<ExportedReview>,
     files: Vec<FileView>,
     credits: ExportedCredits,
@@ -97,6 +99,14 @@ struct ExportedToken {
 struct ExportedMembership {
     publisher: String,
     role: &'static str,
+}
+
+/// Webhook of a publisher whose URL the user set.
+#[derive(Serialize)]
+struct ExportedWebhook {
+    publisher: String,
+    #[serde(flatten)]
+    webhook: WebhookView,
 }
 
 #[derive(Serialize)]
@@ -205,6 +215,11 @@ async fn head_of(call: &Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Export
         Some(ExportedMembership { publisher: publisher.id.to_string(), role })
     });
     let publishers = memberships.collect();
+    let webhooks = models.publishers.webhooks_of(user).map(|(publisher, webhook)| ExportedWebhook {
+        publisher: publisher.id.to_string(),
+        webhook: WebhookView::new(webhook),
+    });
+    let webhooks = webhooks.collect();
     drop(models);
 
     Ok(ExportHead {
@@ -212,6 +227,7 @@ async fn head_of(call: &Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Export
         account,
         tokens: lists.tokens,
         publishers,
+        webhooks,
         reviews: lists.reviews,
         files: lists.files.iter().map(|file| FileView::from_file(call, file)).collect(),
         credits: ExportedCredits { held, charged, refunded },

@@ -15,6 +15,9 @@ use crate::http::response::error::Problem;
 use crate::http::server::Services;
 use crate::projections::delivery::{DeliveryAttempt, DeliveryRecord, RegistryNotification, WebhookNotification};
 
+/// Maximum number of attempts of a delivery that are shown. Redeliveries can add ten a day, and more to dead receivers.
+pub const ATTEMPTS_SHOWN: usize = 50;
+
 #[derive(Serialize)]
 struct DeliveriesView {
     deliveries: Vec<TaskDeliveryView>,
@@ -218,7 +221,7 @@ fn delivery_view<S>(
         created_at: at.to_string(),
         next_attempt_at: next_at.map(|at| at.to_string()),
         waits_for: waits_for.map(|id| id.to_string()),
-        attempts: attempts.iter().map(attempt_view).collect(),
+        attempts: attempts[attempts.len().saturating_sub(ATTEMPTS_SHOWN)..].iter().map(attempt_view).collect(),
     }
 }
 

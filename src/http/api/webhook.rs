@@ -3,9 +3,10 @@
 use actix_web::http::header::LOCATION;
 use serde::Serialize;
 
+use crate::actors::aggregate::CommandEffect;
 use crate::actors::error::CommandError;
 use crate::domain::delivery::{DeliveryCommand, DeliveryRejection};
-use crate::domain::ids::WebhookId;
+use crate::domain::ids::{DeliveryId, WebhookId};
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherCommand;
 use crate::domain::value::{CallbackUrl, Timestamp};
@@ -30,7 +31,7 @@ type WebhookCall = Call<{ Action::ManagePublisherWebhooks as u8 }>;
 
 /// Webhook of a publisher.
 #[derive(Serialize)]
-struct WebhookView {
+pub(super) struct WebhookView {
     id: String,
     url: String,
     events: Vec<&'static str>,
@@ -41,7 +42,8 @@ struct WebhookView {
 }
 
 impl WebhookView {
-    fn new(webhook: &Webhook) -> Self {
+    /// Renders a webhook.
+    pub(super) fn new(webhook: &Webhook) -> Self {
         Self {
             id: webhook.id.to_string(),
             url: webhook.url.as_str().to_owned(),
@@ -70,6 +72,8 @@ struct RedeliveriesView {
     redelivered: usize,
     /// Number of deliveries that were pending already.
     pending: usize,
+    /// Number of deliveries that were repeated too often today.
+    exhausted: usize,
     /// Value of `after` for the next request; absent if there are no more.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_after: Option<u64>,
@@ -149,14 +153,19 @@ pub async fn delete(call: WebhookCall) -> Result<ApiResponse, Problem> {
 pub async fn test(call: WebhookCall) -> Result<ApiResponse, Problem> {
     let webhook = existing_webhook(&call)?.id;
     check_pending_events(call.services(), webhook)?;
-    send_command(&call, PublisherCommand::TestWebhook { webhook }).await?;
+    let effect = send_command(&call, PublisherCommand::TestWebhook { webhook }).await?;
 
     let services = call.services();
-    let newest_test = {
+    // A repeated command recorded nothing, so that its test is not known; the newest one stands for it.
+    let delivery = effect.event.map(|event| DeliveryId::from_event(event, webhook));
+    let test = {
         let models = services.models.read();
-        models.deliveries.for_webhook(webhook).rev().find(|notification| notification.change.is_none()).cloned()
+        let is_own = |notification: &&RegistryNotification| {
+            notification.change.is_none() && delivery.is_none_or(|delivery| notification.id == delivery)
+        };
+        models.deliveries.for_webhook(webhook).rev().find(is_own).cloned()
     };
-    let views = event_delivery_views(services, webhook, newest_test.into_iter().collect()).await?;
+    let views = event_delivery_views(services, webhook, test.into_iter().collect()).await?;
     ApiResponse::ok(&views.into_iter().next().ok_or_else(not_found)?)
 }
 
@@ -216,16 +225,17 @@ pub async fn redeliver_events(mut call: WebhookCall) -> Result<ApiResponse, Prob
     deliveries.truncate(REDELIVERIES_MAX);
     let next_after = deliveries.last().map(|(_, position)| *position).filter(|_| has_more);
 
-    let mut redelivered = 0;
+    let (mut redelivered, mut pending, mut exhausted) = (0, 0, 0);
     for (delivery, _) in &deliveries {
         let command = DeliveryCommand::RedeliverEvent { delivery: *delivery, webhook };
         match call.services().dispatch.delivery(*delivery, command, call.command_context()).await {
             Ok(_) => redelivered += 1,
-            Err(CommandError::Rejected(DeliveryRejection::StillPending)) => {}
+            Err(CommandError::Rejected(DeliveryRejection::StillPending)) => pending += 1,
+            Err(CommandError::Rejected(DeliveryRejection::TooManyRedeliveries { .. })) => exhausted += 1,
             Err(error) => return Err(error.into()),
         }
     }
-    ApiResponse::ok(&RedeliveriesView { redelivered, pending: deliveries.len() - redelivered, next_after })
+    ApiResponse::ok(&RedeliveriesView { redelivered, pending, exhausted, next_after })
 }
 
 /// Limits the pending deliveries of a webhook as those of an account.
@@ -248,10 +258,9 @@ fn existing_webhook(call: &RequestContext) -> Result<&Webhook, Problem> {
     call.publisher()?.webhook(id).ok_or_else(not_found)
 }
 
-async fn send_command(call: &RequestContext, command: PublisherCommand) -> Result<(), Problem> {
+async fn send_command(call: &RequestContext, command: PublisherCommand) -> Result<CommandEffect, Problem> {
     let publisher = &call.publisher()?.id;
-    call.services().dispatch.publisher(publisher, command, call.command_context()).await?;
-    Ok(())
+    Ok(call.services().dispatch.publisher(publisher, command, call.command_context()).await?)
 }
 
 /// Renders the webhook after a command.

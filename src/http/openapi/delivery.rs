@@ -45,10 +45,15 @@ fn redeliver() -> Operation {
         .description(
             "Queues a `delivered`, `stopped` or `dead` delivery again, with the same `webhook-id` and the full retry \
              schedule. Deliveries of later changes of the same task or node wait for it. Needs the task, or the right \
-             to manage the webhooks of the publisher. The request needs no body.",
+             to manage the webhooks of the publisher. The request needs no body. A delivery can be redelivered ten \
+             times a day (UTC).",
         )
         .ok_response("The updated delivery.", "Delivery", &example("pending"))
         .error(Code::Conflict, "the delivery is still `pending`")
+        .error(
+            Code::TooManyCallbacks,
+            "the delivery was redelivered ten times today, or too many deliveries are pending",
+        )
 }
 
 fn rotate_secret() -> Operation {
@@ -91,7 +96,12 @@ fn delivery_schema() -> Value {
     let about = "State. `dead`: the last attempt failed. `stopped`: the receiver responded with 410.";
     let webhook_id = json!({"type": "string", "pattern": "^msg_[0-9a-f-]{36}$"});
     response_object([
-        field_with_schema("attempts", "Attempts, oldest first.", array(&attempt_schema())).required(),
+        field_with_schema(
+            "attempts",
+            "The last 50 attempts, oldest first. `number` counts all of them.",
+            array(&attempt_schema()),
+        )
+        .required(),
         field::<Timestamp>("created_at", "Time of the change of status, or of the event.").required(),
         field_with_schema("event", "Event that is sent to a webhook of a publisher.", event_names()),
         field::<DeliveryId>("id", "Id of the delivery, for redelivery.").required(),

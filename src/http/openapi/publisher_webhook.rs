@@ -94,7 +94,11 @@ fn delivery_operations() -> Vec<Operation> {
                  can be redelivered.",
             )
             .json_body("RedeliveryBody", &json!({"since": "2026-03-01T09:00:00Z"}))
-            .ok_response("The number of deliveries.", "Redeliveries", &json!({"redelivered": 12, "pending": 1}))
+            .ok_response(
+                "The number of deliveries.",
+                "Redeliveries",
+                &json!({"redelivered": 12, "pending": 1, "exhausted": 0}),
+            )
             .error(Code::TooManyCallbacks, "the webhook has too many pending deliveries"),
     ]
 }
@@ -104,7 +108,8 @@ pub fn event_names() -> Value {
     one_of(RegistryEventKind::ALL.iter().map(|kind| kind.as_str()).chain([TEST_EVENT]))
 }
 
-fn webhook_schema() -> Value {
+/// A webhook.
+pub fn webhook_schema() -> Value {
     response_object([
         field::<UserId>("account", "Id of the user who set the URL, whose webhook secrets sign the deliveries.")
             .required(),
@@ -128,6 +133,8 @@ fn redelivery_body() -> Value {
 
 fn redeliveries_schema() -> Value {
     response_object([
+        field::<u64>("exhausted", "Number of deliveries that were redelivered ten times today, the most allowed.")
+            .required(),
         field::<u64>("next_after", "Value of `after` for the next request; absent if there are no more deliveries."),
         field::<u64>("pending", "Number of deliveries that were still pending.").required(),
         field::<u64>("redelivered", "Number of deliveries that are queued again.").required(),

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::OperationGroup;
 use super::operation::operation;
+use super::publisher_webhook::webhook_schema;
 use super::schema::{array, component_ref, field, field_with_schema, one_of, response_object, with_fields};
 use super::task::task_schema;
 use super::token::{token_example, token_fields};
@@ -80,6 +81,8 @@ fn export_schema() -> Value {
         field::<PublisherId>("publisher", "Id of the publisher.").required(),
         field::<MemberRole>("role", "Role in the publisher.").required(),
     ]);
+    let publisher = field::<PublisherId>("publisher", "Id of the publisher.").required();
+    let webhook = with_fields(webhook_schema(), [publisher]);
     let review = response_object([
         field_with_schema("node", "Id of the node.", text()).required(),
         field_with_schema("star", "Stars.", json!({"type": "integer", "minimum": 1, "maximum": 5})).required(),
@@ -114,6 +117,7 @@ fn export_schema() -> Value {
         field_with_schema("account", "The account.", account).required(),
         field_with_schema("tokens", "Tokens, oldest first.", array(&token)).required(),
         field_with_schema("publishers", "Publishers of which the user is a member.", array(&membership)).required(),
+        field_with_schema("webhooks", "Webhooks of publishers whose URL the user set.", array(&webhook)).required(),
         field_with_schema("reviews", "Reviews of nodes.", array(&review)).required(),
         field_with_schema("files", "Input files.", array(&component_ref("InputFile"))).required(),
         field_with_schema("credits", "Credits of all tasks.", credits).required(),
@@ -136,6 +140,7 @@ fn export_example() -> Value {
         "account": account,
         "tokens": [token_example()],
         "publishers": [{"publisher": "acme", "role": "owner"}],
+        "webhooks": [],
         "reviews": [{"node": "face-tools", "star": 5}],
         "files": [],
         "credits": {"held": 4, "charged": 120, "refunded": 8},

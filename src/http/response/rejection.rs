@@ -1,6 +1,6 @@
 //! Error responses for domain rejections.
 
-use crate::domain::delivery::DeliveryRejection;
+use crate::domain::delivery::{DeliveryRejection, REDELIVERIES_PER_DAY};
 use crate::domain::node::{LANGUAGES_MAX, NodeRejection};
 use crate::domain::publisher::PublisherRejection;
 use crate::domain::task::TaskRejection;
@@ -32,11 +32,15 @@ impl From<UserRejection> for Problem {
 
 impl From<DeliveryRejection> for Problem {
     fn from(rejection: DeliveryRejection) -> Self {
-        let detail = match rejection {
-            DeliveryRejection::StillPending => "the delivery is still pending",
-            DeliveryRejection::AlreadySettled => "the delivery has ended",
-        };
-        Self::new(Code::Conflict, detail)
+        match rejection {
+            DeliveryRejection::StillPending => Self::new(Code::Conflict, "the delivery is still pending"),
+            DeliveryRejection::AlreadySettled => Self::new(Code::Conflict, "the delivery has ended"),
+            DeliveryRejection::TooManyRedeliveries { wait } => {
+                let detail = format!("the delivery was redelivered {REDELIVERIES_PER_DAY} times today (UTC)");
+                Self::new(Code::TooManyCallbacks, detail)
+                    .retry_after(u32::try_from(wait.as_secs() + 1).unwrap_or(u32::MAX))
+            }
+        }
     }
 }
 

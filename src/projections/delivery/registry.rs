@@ -207,6 +207,11 @@ impl<'n> RegistryEventView<'n> {
 }
 
 impl WebhookFeed {
+    /// Returns the number of pending deliveries.
+    fn pending(&self) -> usize {
+        self.notifications.len() - self.ended.len()
+    }
+
     /// Records that a delivery has ended, and forgets the one that ended first if there are too many.
     pub(super) fn add_ended(&mut self, position: u64) {
         self.ended.push_back(position);
@@ -344,7 +349,7 @@ impl Deliveries {
     /// Returns the number of pending deliveries of a webhook.
     #[must_use]
     pub fn pending_events_of(&self, webhook: WebhookId) -> usize {
-        self.webhooks.get(&webhook).map_or(0, |feed| feed.notifications.len() - feed.ended.len())
+        self.webhooks.get(&webhook).map_or(0, WebhookFeed::pending)
     }
 
     /// Returns the pending delivery that must end before this one.

@@ -118,14 +118,18 @@ function Redeliver({ publisher, webhook, onClose, onDone }) {
     event.preventDefault();
     const { problem, done } = await work.run(async () => {
       let number = 0;
+      let refused = 0;
       for (let body = { since: new Date(Date.now() - hours * HOUR_MS).toISOString() }; body;) {
-        const { redelivered, next_after: after } = await post(`${pathOf(publisher, webhook)}/redeliver`, body);
+        const { redelivered, exhausted, next_after: after } = await post(`${pathOf(publisher, webhook)}/redeliver`, body);
         number += redelivered;
+        refused += exhausted;
         body = after === undefined ? null : { after };
       }
-      return number;
+      return { number, refused };
     });
-    if (!problem) onDone(`${count(done, 'delivery', 'deliveries')} queued again`);
+    if (problem) return;
+    const left = done.refused > 0 ? `; ${count(done.refused, 'delivery', 'deliveries')} more tomorrow, after ten times today` : '';
+    onDone(`${count(done.number, 'delivery', 'deliveries')} queued again${left}`);
   };
   return html`<${Dialog} title="Redeliver events" onClose=${onClose}><form class="form" onSubmit=${send}>
     <${FormTrouble} problem=${work.problem} />
