@@ -64,6 +64,15 @@ field_set! {
     }
 }
 
+impl NodeFields {
+    /// Replaces the URLs of icon and banner by paths if they are media files of this service, whose base is `public_url`.
+    #[must_use]
+    pub fn relative_to(self, public_url: &str) -> Self {
+        let relative = |link: Option<Link>| link.map(|link| link.relative_to(public_url));
+        Self { icon: relative(self.icon), banner_url: relative(self.banner_url), ..self }
+    }
+}
+
 field_set! {
     /// Fields that only administrators can set.
     NodeAdminFields {

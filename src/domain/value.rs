@@ -1,5 +1,6 @@
 //! Validated values shared by aggregates. A value that exists is valid.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, Utc};
@@ -301,12 +302,37 @@ impl Link {
         Self(text.into())
     }
 
-    /// Returns the URL, or an empty text.
+    /// Creates a link to a media file of this service. It is recorded as a path, so that it stays valid when the public
+    /// URL of the service changes.
+    #[must_use]
+    pub fn to_media_file(file_name: &str) -> Self {
+        Self(format!("{MEDIA_PATH}{file_name}").into())
+    }
+
+    /// Replaces the URL of a media file of this service, whose base is `public_url`, by its path.
+    #[must_use]
+    pub fn relative_to(self, public_url: &str) -> Self {
+        match self.0.strip_prefix(public_url) {
+            Some(path) if path.starts_with(MEDIA_PATH) => Self(path.into()),
+            _ => self,
+        }
+    }
+
+    /// Returns the URL; `public_url` is the base of paths.
+    #[must_use]
+    pub fn absolute(&self, public_url: &str) -> Cow<'_, str> {
+        if self.0.starts_with('/') { Cow::Owned(format!("{public_url}{}", self.0)) } else { Cow::Borrowed(&self.0) }
+    }
+
+    /// Returns the URL, the path of a media file of this service, or an empty text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
+
+/// Path of media files below the public URL.
+const MEDIA_PATH: &str = "/media/";
 
 /// URL of a webhook receiver or an input: absolute, http or https, without credentials, not empty.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

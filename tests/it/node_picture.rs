@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use mediary::config::Settings;
 use mediary::environment::Environment;
 use serde_json::{Value, json};
 
@@ -70,6 +71,26 @@ async fn a_picture_survives_restarts_and_is_in_backups() {
     run(&restored, &["restore", backup.to_str().unwrap()]).expect(0);
     let file = restored.join("media/nodes").join(&name[..2]).join(&name);
     assert_eq!(std::fs::read(file).unwrap(), png(64, 64));
+}
+
+#[actix_web::test]
+async fn a_picture_follows_the_public_url_of_the_service() {
+    // Given a node with an icon
+    let (app, ada) = registry().await;
+    app.put_as(&ada.token, ICON, json!({"image": base64_png(64, 64)})).await.expect(200);
+    let icon = node(&app).await["icon"].clone();
+    let name = icon.as_str().unwrap().rsplit_once('/').unwrap().1.to_owned();
+
+    // When a client sends the fields back as it read them, then nothing changes
+    app.put_as(&ada.token, "/publishers/acme/nodes/face-tools", json!({"icon": icon})).await.expect(200);
+    let path = "/admin/events?stream=node/face-tools&type=NodeRevised";
+    let events = app.get_as(app.admin_token(), path).await.expect(200).json();
+    assert_eq!(events["events"].as_array().unwrap().len(), 1);
+
+    // When the service gets another public URL, then the icon is there
+    let configure = |settings: &mut Settings| settings.public_url = Some("https://new.example".to_owned());
+    let app = TestApp::start_in(app.stop().await, configure, Environment::system()).await;
+    assert_eq!(node(&app).await["icon"], format!("https://new.example/media/{name}"));
 }
 
 #[actix_web::test]

@@ -17,7 +17,8 @@ pub async fn node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiRes
     let node = call.existing_node()?;
     let NodeBody { fields: change, admin, .. } = read_node_change(&body, true, &node)?;
     let (admin_fields, status) = discard_inherited_ban(&call, &node, admin.0);
-    let command = NodeCommand::Administer { change: change.0, admin_fields, status };
+    let change = change.0.relative_to(&call.services().options.public_url);
+    let command = NodeCommand::Administer { change, admin_fields, status };
     call.services().dispatch.node(&node, command, call.command_context()).await?;
     reply_with_node(&call, &node, |view| ApiResponse::ok(view))
 }

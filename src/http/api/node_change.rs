@@ -36,10 +36,11 @@ pub async fn update(mut call: Call<{ Action::ReviseNode as u8 }>) -> Result<ApiR
     let is_admin = call.identity().is_admin();
     let publisher = call.publisher()?.id.clone();
     let NodeBody { fields: change, admin, .. } = read_node_change(&body, is_admin, &node)?;
+    let change = change.0.relative_to(&call.services().options.public_url);
     let (admin_fields, status) = discard_inherited_ban(&call, &node, admin.0);
     let command = match status {
-        Some(status) => NodeCommand::Administer { change: change.0, admin_fields, status: Some(status) },
-        None => NodeCommand::Revise { publisher, change: change.0, admin_fields },
+        Some(status) => NodeCommand::Administer { change, admin_fields, status: Some(status) },
+        None => NodeCommand::Revise { publisher, change, admin_fields },
     };
 
     call.services().dispatch.node(&node, command, call.command_context()).await?;

@@ -94,9 +94,8 @@ async fn set_picture(
     };
     let picture = shared.inspectors.run(work).await.map_err(Problem::internal)??;
 
-    let url = format!("{}/media/{}", services.options.public_url, picture.file_name());
-    let url = Link::parse(&url).map_err(Problem::internal)?;
-    services.dispatch.node(&node, revise(to_change(url)), call.command_context()).await?;
+    let link = Link::to_media_file(&picture.file_name());
+    services.dispatch.node(&node, revise(to_change(link)), call.command_context()).await?;
     reply_with_node(&call, &node, |view| ApiResponse::ok(view))
 }
 

@@ -1,5 +1,6 @@
 //! JSON views of nodes and versions: the API's `Node` and `NodeVersion`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
@@ -22,6 +23,11 @@ pub struct Links {
 }
 
 impl Links {
+    /// Returns the URL of an icon or a banner.
+    fn picture_url<'l>(&self, link: Option<&'l Link>) -> Option<Cow<'l, str>> {
+        link.filter(|link| !link.as_str().is_empty()).map(|link| link.absolute(&self.public_url))
+    }
+
     /// Returns the download URL of a version.
     #[must_use]
     pub fn download_url(&self, node: &str, version: &str) -> String {
@@ -112,7 +118,7 @@ pub struct NodeView<'m> {
     #[serde(skip_serializing_if = "Option::is_none")]
     author: Option<&'m str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    banner_url: Option<&'m str>,
+    banner_url: Option<Cow<'m, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     category: Option<&'m str>,
     created_at: String,
@@ -121,7 +127,7 @@ pub struct NodeView<'m> {
     #[serde(skip_serializing_if = "Option::is_none")]
     github_stars: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    icon: Option<&'m str>,
+    icon: Option<Cow<'m, str>>,
     id: &'m str,
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_version: Option<VersionView<'m>>,
@@ -172,13 +178,13 @@ impl<'m> NodeView<'m> {
 
         Self {
             author: fields.author.as_ref().map(Text::as_str),
-            banner_url: non_empty_link(fields.banner_url.as_ref()),
+            banner_url: links.picture_url(fields.banner_url.as_ref()),
             category: fields.category.as_ref().map(Text::as_str),
             created_at: node.created_at.to_string(),
             description: fields.description.as_ref().map_or("", Text::as_str),
             downloads: node.downloads,
             github_stars: node.github_stars,
-            icon: non_empty_link(fields.icon.as_ref()),
+            icon: links.picture_url(fields.icon.as_ref()),
             id: node.id.as_str(),
             latest_version: latest(&node.versions)
                 .map(|version| VersionView::new(node, version, publisher_banned, links)),
