@@ -49,6 +49,7 @@ use crate::http::response::sse::{TASK_STREAMS_MAX, TASK_STREAMS_PER_ACCOUNT};
 use crate::media::archive::store::ArchiveStore;
 use crate::media::archive::upload_token::UploadKey;
 use crate::media::store::MediaStore;
+use crate::media::thumbnail::Thumbnails;
 use crate::oidc::OidcAuthenticator;
 use crate::pii::Keyring;
 use crate::priority::BackgroundThreads;
@@ -306,6 +307,10 @@ pub struct AppState {
     pub decoders: FairSemaphore<Option<UserId>>,
     /// Threads that check submitted pictures, videos and archives.
     pub inspectors: BackgroundThreads,
+    /// Small versions of pictures.
+    pub thumbnails: Thumbnails,
+    /// Limits the thumbnails that are made at the same time, apart from `decoders`, so that lists do not delay jobs.
+    pub thumbnail_slots: FairSemaphore<Option<UserId>>,
     /// Threads that hash uploads and write them to disk.
     pub upload_writers: BackgroundThreads,
     /// Content security policy of the console.
@@ -336,6 +341,7 @@ impl AppState {
     pub fn new(services: Services) -> std::io::Result<Self> {
         let per_account = services.options.workers.max(1);
         let decoders = FairSemaphore::with_share(2 * per_account as u64, per_account as u64);
+        let thumbnail_slots = FairSemaphore::with_share(per_account as u64, per_account.div_ceil(2) as u64);
         // As many again as may decode: a thread still waits for the disk after it has decoded.
         let inspectors = BackgroundThreads::start(Inspection, 4 * per_account).map_err(std::io::Error::other)?;
         let upload_writers = BackgroundThreads::start(Inspection, 2 * per_account).map_err(std::io::Error::other)?;
@@ -372,6 +378,8 @@ impl AppState {
             body_budget,
             decoders,
             inspectors,
+            thumbnails: Thumbnails::default(),
+            thumbnail_slots,
             upload_writers,
             page_caches: PageCaches::default(),
             upload_limiter,

@@ -9,4 +9,5 @@ pub mod input;
 pub mod part_files;
 pub mod picture_input;
 pub mod store;
+pub mod thumbnail;
 pub mod uploaded_files;

@@ -4,6 +4,7 @@ use mediary::domain::image::ImageFormat;
 use mediary::media::store::{MediaArea, MediaStore};
 use reqwest::Method;
 
+use crate::support::picture::png;
 use crate::support::{TestApp, TestResponse};
 
 /// Service with one result of 200 000 non-repeating bytes.
@@ -106,6 +107,44 @@ async fn conditional_requests_compare_the_hash() {
     get_with_headers(&app, &path, &[("if-none-match", "\"other\"")]).await.expect(200);
     get_with_headers(&app, &path, &[("if-range", &tag), ("range", "bytes=0-1")]).await.expect(206);
     get_with_headers(&app, &path, &[("if-range", "\"other\""), ("range", "bytes=0-1")]).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_thumbnail_is_a_small_jpeg_of_a_picture() {
+    // Given a large result
+    let app = TestApp::start().await;
+    let store = MediaStore::open(&app.dir.path().join("media")).expect("a store");
+    let original = png(1600, 800);
+    let picture = store.put(MediaArea::Result, &original, ImageFormat::Png, 1600, 800).expect("stored");
+    let path = format!("/media/{}", picture.file_name());
+
+    // When its thumbnails are requested, then they are small pictures of the same form, which can be cached
+    for (size, side) in [("small", 128), ("large", 400)] {
+        for _ in 0..2 {
+            let thumbnail = app.get(&format!("{path}?thumbnail={size}")).await.expect(200);
+            assert_eq!(thumbnail.header("content-type"), Some("image/jpeg"));
+            assert_eq!(thumbnail.header("cache-control"), Some("public, max-age=31536000, immutable"));
+            let shown = image::load_from_memory(&thumbnail.body).expect("a picture");
+            assert_eq!((shown.width(), shown.height()), (side, side / 2));
+            assert!(thumbnail.body.len() < 30_000 && thumbnail.body.len() * 4 < original.len());
+            let tag = thumbnail.header("etag").expect("a tag").to_owned();
+            get_with_headers(&app, &format!("{path}?thumbnail={size}"), &[("if-none-match", &tag)]).await.expect(304);
+        }
+    }
+    assert_eq!(app.get(&path).await.expect(200).body, original);
+    app.get(&format!("{path}?thumbnail=huge")).await.expect(400);
+
+    // And a file that is no picture, or small, stands for itself
+    let broken = store.put(MediaArea::Result, &[7; 20_000], ImageFormat::Png, 1, 1).expect("stored");
+    let shown = app.get(&format!("/media/{}?thumbnail=small", broken.file_name())).await.expect(200);
+    assert_eq!((shown.header("content-type"), shown.body.len()), (Some("image/png"), 20_000));
+    let small = store.put(MediaArea::Result, &png(8, 8), ImageFormat::Png, 8, 8).expect("stored");
+    assert_eq!(app.get(&format!("/media/{}?thumbnail=small", small.file_name())).await.expect(200).body, png(8, 8));
+
+    // And a deleted one is gone
+    std::fs::remove_file(store.path_of(MediaArea::Result, &picture.file_name()).unwrap()).unwrap();
+    app.get(&format!("{path}?thumbnail=small")).await.expect(404);
     app.stop().await;
 }
 

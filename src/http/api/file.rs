@@ -70,6 +70,24 @@ pub async fn send(
     download.respond(call.method(), call.headers(), permit).map(|response| Some(ApiResponse::from_response(response)))
 }
 
+/// Responds with bytes in memory, which never change under their `tag`.
+pub fn send_bytes(
+    call: &RequestContext,
+    bytes: Bytes,
+    tag: &str,
+    content_type: &'static str,
+    cache_control: &'static str,
+) -> ApiResponse {
+    let is_current = conditional::is_current(call.headers(), tag);
+    let mut response = HttpResponse::build(if is_current { StatusCode::NOT_MODIFIED } else { StatusCode::OK });
+    response.insert_header((ETAG, tag.to_owned())).insert_header((CACHE_CONTROL, cache_control));
+    ApiResponse::from_response(if is_current {
+        response.finish()
+    } else {
+        response.content_type(content_type).insert_header(identity_encoding()).body(bytes)
+    })
+}
+
 impl OpenedDownload {
     fn respond(self, method: &Method, headers: &HeaderMap, permit: PoolPermit) -> Result<HttpResponse, Problem> {
         if conditional::is_current(headers, &self.tag) {

@@ -1,7 +1,12 @@
 //! Files of media tasks: results, and inputs under signed URLs; and the pictures of nodes. A name is a hash, so its
 //! content never changes.
 
+use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::timeout;
 
 use crate::domain::image::ImageFormat;
 use crate::domain::music::MusicFormat;
@@ -9,11 +14,16 @@ use crate::domain::policy::Action;
 use crate::domain::value::{Digest, Timestamp};
 use crate::domain::video::VideoFormat;
 use crate::http::api::file::{self, DownloadMetadata};
-use crate::http::pipeline::Call;
+use crate::http::pipeline::{Call, RequestContext};
+use crate::http::request::conditional;
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::{Code, Problem};
 use crate::media::archive::upload_token::UploadKey;
 use crate::media::store::MediaArea;
+use crate::media::thumbnail::{self, Thumbnail, ThumbnailError, ThumbnailSize};
+
+/// Maximum wait for a turn to make a thumbnail, after which the picture itself is sent.
+const THUMBNAIL_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// Cache control of results: a name is the hash of its content.
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
@@ -58,28 +68,89 @@ fn is_input_url(key: &UploadKey, file_name: &str, expires_at: Option<&str>, sign
     })
 }
 
-/// `GET /media/{file}`: a result, the picture of a node, or the input that a signed URL names.
+/// `GET /media/{file}`: a result, the picture of a node, or the input that a signed URL names; with `thumbnail`, a small
+/// version of a picture.
 pub async fn file(call: Call<{ Action::ReadResult as u8 }>) -> Result<ApiResponse, Problem> {
     let name = call.path_param("file");
     let key = &call.services().registry.upload_key;
-    let query = call.query()?;
+    let mut query = call.query()?;
+    let thumbnail = query.optional_non_empty("thumbnail", ThumbnailSize::parse);
     let now = call.services().environment.now();
     let is_input = query
         .first("signature")
         .is_some_and(|signature| is_input_url(key, &name, query.first("expires"), signature, now));
+    query.finish()?;
     let (area, cache_control) = if is_input { (MediaArea::Input, PRIVATE) } else { (MediaArea::Result, IMMUTABLE) };
 
     let path = call.services().media.store.path_of(area, &name).ok_or_else(not_found)?;
     let (digest, content_type) = parse_file_name(&name).ok_or_else(not_found)?;
     let metadata = DownloadMetadata { digest, content_type, cache_control, headers: Vec::new() };
-    if let Some(response) = file::send(&call, &path, metadata.clone()).await? {
+    let thumbnail = thumbnail.filter(|_| ImageFormat::parse(extension_of(&name)).is_ok());
+    if let Some(response) = send(&call, &path, metadata.clone(), thumbnail).await? {
         return Ok(response);
     }
 
     let retention = call.services().options.media_retention;
     let picture = call.services().media.store.path_of(MediaArea::NodePicture, &name).filter(|_| !is_input);
     let picture = picture.ok_or_else(|| result_not_found(retention))?;
-    file::send(&call, &picture, metadata).await?.ok_or_else(|| result_not_found(retention))
+    send(&call, &picture, metadata, thumbnail).await?.ok_or_else(|| result_not_found(retention))
+}
+
+/// Responds with a file or its thumbnail; `None` if the file does not exist.
+async fn send(
+    call: &RequestContext,
+    path: &Path,
+    metadata: DownloadMetadata,
+    thumbnail: Option<ThumbnailSize>,
+) -> Result<Option<ApiResponse>, Problem> {
+    let DownloadMetadata { digest, cache_control, .. } = metadata;
+    let Some(size) = thumbnail else { return file::send(call, path, metadata).await };
+    let tag = format!("\"{digest}-{}\"", size.as_str());
+    let respond = |bytes| Ok(Some(file::send_bytes(call, bytes, &tag, thumbnail::MEDIA_TYPE, cache_control)));
+    // A file that was deleted has no thumbnail any more.
+    if !tokio::fs::try_exists(path).await.map_err(Problem::internal)? {
+        return Ok(None);
+    }
+    if conditional::is_current(call.headers(), &tag) {
+        return respond(Bytes::new());
+    }
+
+    match thumbnail_of(call, path, digest, size).await {
+        Ok(Some(bytes)) => respond(bytes),
+        // The picture itself shows the same, only larger.
+        Ok(None) | Err(ThumbnailError::Busy) => file::send(call, path, metadata).await,
+        Err(ThumbnailError::Io(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(ThumbnailError::Io(error)) => Err(Problem::internal(error)),
+    }
+}
+
+async fn thumbnail_of(
+    call: &RequestContext,
+    path: &Path,
+    digest: Digest,
+    size: ThumbnailSize,
+) -> Result<Thumbnail, ThumbnailError> {
+    let shared = call.shared();
+    if let Some(thumbnail) = shared.thumbnails.get(digest, size) {
+        return Ok(thumbnail);
+    }
+
+    let owner = call.identity().user().map(|user| user.id);
+    let permit = timeout(THUMBNAIL_WAIT_MAX, shared.thumbnail_slots.acquire(owner, 1)).await;
+    let permit = permit.map_err(|_| ThumbnailError::Busy)?;
+    let thumbnails = shared.thumbnails.clone();
+    let store = shared.services.media.store.clone();
+    let source = path.to_owned();
+    let work = move || {
+        let made = thumbnails.make((&source, digest), size, store.decoders());
+        drop(permit);
+        made
+    };
+    shared.inspectors.run(work).await.map_err(io::Error::other)?
+}
+
+fn extension_of(name: &str) -> &str {
+    name.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
 fn not_found() -> Problem {

@@ -5,12 +5,13 @@ use serde_json::{Value, json};
 use super::operation::{Operation, operation};
 use super::parameter::query_parameter;
 use super::schema::{
-    HasSchema, SchemaField, UrlSchema, array, component_ref, field, field_with_schema, response_object,
+    HasSchema, SchemaField, UrlSchema, array, component_ref, field, field_with_schema, one_of, response_object,
 };
 use super::{OperationGroup, image_submission};
 use crate::domain::ids::TaskId;
 use crate::domain::task::{ImageStatus, TaskFailure};
 use crate::http::response::error::Code;
+use crate::media::thumbnail::ThumbnailSize;
 
 const ABOUT: &str = "Image generation. The service validates a submission completely, stores it durably and returns a \
                      task; the work follows asynchronously.\n\nPictures are given as an http(s) URL, the URL of an \
@@ -84,6 +85,12 @@ fn result() -> Operation {
             "expires",
             "Part of the URLs of input pictures: the time until which the signature is valid, in seconds since 1970.",
             &json!({"type": "integer"}),
+        ), query_parameter(
+            "thumbnail",
+            "Returns a JPEG of the picture with at most 128 (`small`) or 400 (`large`) pixels of width and height. \
+             Small and very large files, other media, and all files while the service is busy are returned as they \
+             are.",
+            &one_of(ThumbnailSize::ALL.iter().map(|size| size.as_str())),
         )])
         .file_response("The file: a picture or a video.", "*/*", &[])
         .error(Code::TooManyTransfers, "the account has reached its limit of concurrent downloads")

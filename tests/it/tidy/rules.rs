@@ -59,7 +59,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("minijinja", &["vendors/profile", "vendors/profile_vendor"]),
     ("sled", &["events/sled_log.rs", "events/sled_log"]),
     ("mediary_journal", &["events", "data_dir.rs", "disk_space.rs"]),
-    ("quick_cache", &["projections/node/cache.rs", "pii", "http/prompt_reports.rs"]),
+    ("quick_cache", &["projections/node/cache.rs", "pii", "http/prompt_reports.rs", "media/thumbnail.rs"]),
     ("rand", &["environment"]),
     ("ring", &["oidc"]),
     ("similar", &["media/archive/compare.rs"]),
