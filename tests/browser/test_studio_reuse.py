@@ -34,21 +34,26 @@ class Price(BrowserTest):
         ada = user(name("Ada"))
         page = self.page("/studio/startEndToVideo", token=ada["token"])
         price = page.locator(".price")
-        expect(price).to_have_text("")
-        # When the form becomes complete and changes, then the price is the one of the service
+        estimate = lambda job, body: send("POST", f"/proxy/videovendor/{job}?estimate=true", body, token=ada["token"])["credits"]
+        # The price does not depend on the inputs, so it is there before them
+        expect(price.locator("strong")).to_have_text(f"{estimate('start-end2video', {'prompt': 'rain'})} credits")
+        # When the form changes, then the price is the one of the service
         prices = []
         for duration in (1, 4):
             page.get_by_label("Prompt", exact=True).fill("rain")
             page.get_by_label("Duration, as a number", exact=True).fill(str(duration))
-            body = {"prompt": "rain", "duration": duration}
-            prices.append(send("POST", "/proxy/videovendor/start-end2video?estimate=true", body, token=ada["token"])["credits"])
+            prices.append(estimate("start-end2video", {"prompt": "rain", "duration": duration}))
             expect(price.locator("strong")).to_have_text(f"{prices[-1]} credits")
         self.assertGreater(prices[1], prices[0])
         # And nothing was submitted or charged
         self.assertEqual(send("GET", "/tasks", token=ada["token"])["tasks"], [])
-        # And an incomplete form has no price
-        page.get_by_label("Prompt", exact=True).fill("")
+        # And a value that is out of range has no price
+        page.get_by_label("Duration, as a number", exact=True).fill("99")
         expect(price).to_have_text("")
+        # And the other jobs have one too, except an extension without a model
+        self.show(page, "/studio/multiframeToVideo")
+        frames = [{"key_image": base64.b64encode(png(8, 8)).decode()}] * 2
+        expect(price.locator("strong")).to_have_text(f"{estimate('multiframe', {'image_settings': frames})} credits")
 
     def test_a_free_job_says_so(self):
         page = self.page("/studio/upscaleImage", token=user(name("Ada"))["token"])
@@ -95,6 +100,24 @@ class Gallery(BrowserTest):
         # Other users do not see it.
         other = self.page("/studio", token=user(name("Bob"))["token"])
         expect(other.get_by_text("No results yet")).to_be_visible()
+
+    def test_the_gallery_loads_small_pictures_when_they_come_into_view(self):
+        # Given many large results
+        ada = user(name("Ada"))
+        picture = base64.b64encode(png(1200, 800)).decode()
+        made = [send("POST", "/proxy/imagevendor/v1/ai/image-upscaler", {"image": picture}, token=ada["token"])["data"]["task_id"] for _ in range(12)]
+        wait_until(lambda: all(send("GET", f"/tasks/{task}")["state"] == "COMPLETED" for task in made), seconds=3 * PATIENCE_S)
+        # When the studio is opened, then no picture is loaded whole, and not all of them
+        page = self.page("/nothing", token=ada["token"], size=NARROW, allowed=(404,))
+        loaded = []
+        page.on("response", lambda response: loaded.append(response) if "/media/" in response.url else None)
+        for path in ("/studio", "/studio/upscaleImage", "/tasks"):
+            loaded.clear()
+            self.show(page, path)
+            page.locator(".shot img, .task-cell img").first.scroll_into_view_if_needed()
+            self.until(page, "document.querySelector('.shot img, .task-cell img')?.naturalWidth > 0")
+            self.assertTrue(all("thumbnail=" in response.url for response in loaded), [response.url for response in loaded])
+            self.assertLess(sum(len(response.body()) for response in loaded), 300_000)
 
     def test_results_without_a_token_belong_to_the_browser(self):
         page = self.page("/studio/startEndToVideo")

@@ -16,6 +16,13 @@ export function toLocalUrl(address) {
   return found ? new URL(found[1] + search, root).href : null;
 }
 
+// URL of a small version of a picture of this service: `small` for rows, `large` for cards.
+export function thumbnailOf(address, size) {
+  const url = new URL(address);
+  url.searchParams.set('thumbnail', size);
+  return url.href;
+}
+
 // Error of a request: a problem response (RFC 9457) or a network failure.
 export class Problem extends Error {
   constructor({ status = 0, error = 'unreachable', title, detail, errors = [], retryAfter, request, ...others }) {

@@ -72,20 +72,33 @@ function parse({ kind, schema }, text) {
   } catch { return undefined; }
 }
 
-// Picture that stands for a file in the request for a price, which does not depend on it.
+// What stands for inputs in the request for a price, which does not depend on them.
 const DOT = 'iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAD0lEQVR42mNowAEYhpYEAILzYAEllbNjAAAAAElFTkSuQmCC';
+const STAND_INS = { video_url: 'https://example.org/video.mp4', video_creation_id: 'video' };
 
-// Returns the body of the request for a price; null while a field is missing or out of range.
+// Returns the body of the request for a price; null while a field that decides about it is missing or out of range.
 export function estimateBody(document, schema, values) {
   const sent = body(document, schema, values, (picture) => picture.url ?? DOT);
-  return isStarted(document, schema, sent) && isComplete(document, schema, sent) ? sent : null;
+  const all = { ...standIns(document, schema, sent), ...sent };
+  return isComplete(document, schema, all) ? all : null;
 }
 
-// A job without required fields needs a picture or a prompt.
-function isStarted(document, schema, sent) {
+// Inputs that are missing yet. The prompt of music decides about its length.
+function standIns(document, schema, sent) {
   const all = fields(document, schema);
-  const sources = all.filter(({ name, kind }) => name === 'prompt' || kind === 'picture' || kind === 'pictures');
-  return all.some(({ required }) => required) || sources.length === 0 || sources.some(({ name }) => name in sent);
+  const missing = Object.fromEntries(all.filter(({ required }) => required).map((field) => [field.name, standIn(document, field)]).filter(([, value]) => value !== undefined));
+  // A job without required fields needs a picture or a prompt.
+  const images = all.find(({ kind }) => kind === 'pictures');
+  const isStarted = all.some(({ required }) => required) || 'prompt' in sent || !images;
+  return isStarted ? missing : { ...missing, [images.name]: [DOT] };
+}
+
+function standIn(document, { name, kind, schema }) {
+  const list = (entry) => Array.from({ length: schema.minItems ?? 1 }, () => entry);
+  if (kind === 'picture') return DOT;
+  if (kind === 'pictures') return list(DOT);
+  if (kind === 'groups') return list(standIns(document, plain(document, schema.items), {}));
+  return STAND_INS[name];
 }
 
 function isComplete(document, schema, sent) {

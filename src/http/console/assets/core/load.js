@@ -32,6 +32,17 @@ export function useLoad(ask, about) {
   return { ...state, reload, refresh, replace, change };
 }
 
+// What `ask` returns while it lacks something: nothing is loaded until `about` changes.
+export const never = new Promise(() => {});
+
+// Returns what was loaded, without its data until all `parts` have arrived or failed once. A page that is drawn in one
+// go does not move.
+export function useComplete(loaded, parts) {
+  const isComplete = useRef(false);
+  if (loaded.data !== undefined && parts.every(({ data, error }) => data !== undefined || error)) isComplete.current = true;
+  return isComplete.current ? loaded : { ...loaded, data: undefined };
+}
+
 // Loads a paged list. `ask({ next, there, signal })` returns a page with `entries` and, if there are more, `next`.
 // When the first page is refreshed, `join(there, fresh)` merges it into the list.
 export function usePagedList(ask, about, join = (there, fresh) => fresh) {

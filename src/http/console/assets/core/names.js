@@ -34,6 +34,9 @@ onUserChange(() => {
   names.set(new Map());
 });
 
+// Returns true if the name of a resource is found in one request with those of others.
+export const isLookedUp = (thing) => (BATCH_SIZE[thing.split('/')[0]] ?? 1) > 1;
+
 const isFresh = (thing) => Date.now() - (names.get().get(thing)?.at ?? 0) < CACHE_MS;
 
 async function fetchNames(kind, things) {

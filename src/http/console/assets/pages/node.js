@@ -2,7 +2,7 @@
 import { html, useState } from '../core/dom.js';
 import { at, call, get, toLocalUrl, root } from '../core/api.js';
 import { count, number, shortDay, toWords } from '../core/format.js';
-import { useLoad, useMutation } from '../core/load.js';
+import { never, useComplete, useLoad, useMutation } from '../core/load.js';
 import { to, useTitle } from '../core/router.js';
 import {
   BackLink, Code, Dialog, Empty, DefinitionList, Icon, Id, Loaded, LoadedPage, NodeIcon, ExternalLink, Page, Rating, Skeleton, State, Tabs, Tags, notify, Time, ErrorMessage,
@@ -25,13 +25,15 @@ const STATUSES = ['Active', 'Pending', 'Flagged', 'Banned', 'Deleted'].map((stat
 export function NodePage({ parts: [id, chosenTab, newer, older], user }) {
   const loaded = useLoad((signal) => get(at`/nodes/${id}`, {}, signal), [id]);
   const owner = loaded.data?.publisher?.id;
-  const rights = useLoad(async (signal) => (user && owner ? get(at`/publishers/${owner}/nodes/${loaded.data.id}/permissions`, {}, signal).catch(() => ({})) : {}), [owner, user?.id]);
+  const rights = useLoad(async (signal) => (!owner || user === undefined ? never : user ? get(at`/publishers/${owner}/nodes/${loaded.data.id}/permissions`, {}, signal).catch(() => ({})) : {}), [owner, user?.id, user === undefined]);
   const mayEdit = Boolean(rights.data?.canEdit);
-  const versions = useLoad((signal) => get(at`/nodes/${id}/versions`, { statuses: mayEdit || user?.isAdmin ? STATUSES : undefined, include_status_reason: true }, signal), [id, mayEdit, user?.id]);
+  // Members see more versions.
+  const versions = useLoad((signal) => (rights.data ? get(at`/nodes/${id}/versions`, { statuses: mayEdit || user?.isAdmin ? STATUSES : undefined, include_status_reason: true }, signal) : never), [id, Boolean(rights.data), mayEdit, user?.id]);
   const statistics = useLoad((signal) => get(at`/nodes/${id}/statistics`, {}, signal), [id, loaded.data?.rating]);
+  const readme = useReadme(loaded.data);
   useTitle(loaded.data?.name || id);
   const back = html`<${BackLink} href=${to('nodes')}>Nodes</${BackLink}>`;
-  return html`<${LoadedPage} from=${loaded} title=${id} before=${back}>${(node) => html`
+  return html`<${LoadedPage} from=${useComplete(loaded, [rights, versions, statistics, readme])} title=${html`<span class="monogram large"></span>${id}`} before=${back}>${(node) => html`
     <${Page} name="node" before=${back}
       title=${html`<${NodeIcon} node=${node} large />${node.name}`}
       lead=${html`<${Id}>${node.id}</${Id}> by <a href=${to('publishers', node.publisher.id)}>${node.publisher.name || node.publisher.id}</a>`}
@@ -44,7 +46,7 @@ export function NodePage({ parts: [id, chosenTab, newer, older], user }) {
         <div class="first">
           <${Markdown} text=${node.description} name="lead-text" /></div>
         <div class="rest">
-          <${Content} node=${node} chosenTab=${chosenTab} versions=${versions} mayEdit=${mayEdit} newer=${newer} older=${older} statistics=${statistics} />
+          <${Content} node=${node} chosenTab=${chosenTab} versions=${versions} mayEdit=${mayEdit} newer=${newer} older=${older} statistics=${statistics} readme=${readme} />
         </div>
         <${Summary} node=${node} ratings=${statistics.data?.ratings.count} user=${user} onReviewed=${loaded.reload} />
       </div>
@@ -57,10 +59,7 @@ function Banner({ url }) {
   return address ? html`<img class="banner" src=${address} alt="" />` : null;
 }
 
-function Content({ node, chosenTab, versions, mayEdit, newer, older, statistics }) {
-  const readme = useReadme(node);
-  // What the first tab is depends on the README.
-  if (readme.loading && !readme.data) return html`<${Skeleton} />`;
+function Content({ node, chosenTab, versions, mayEdit, newer, older, statistics, readme }) {
   const readable = (versions.data ?? []).filter((version) => version.downloadUrl);
   // The differences between versions belong to the list of versions.
   const tab = chosenTab === 'changes' ? 'versions' : chosenTab ?? (readme.data ? 'readme' : 'versions');
@@ -121,7 +120,7 @@ function Review({ node, user, onDone }) {
   return html`<div class="review" role="group" aria-label="Your review"><span class="muted small">Your review</span>
     <span class="stars">${[1, 2, 3, 4, 5].map((star) => html`<button key=${star} type="button" class="copy ${star <= given ? 'lit' : ''}" disabled=${work.busy} aria-pressed=${star === given ? 'true' : 'false'}
       aria-label=${count(star, 'star')} title=${count(star, 'star')} onClick=${() => give(star)}><${Icon} name="star" filled=${star <= given} /></button>`)}</span>
-    <span class="small muted">${own.data && (given ? `You rated it ${count(given, 'star')}.` : 'Not reviewed yet.')}</span>
+    <span class="small muted note">${own.data && (given ? `You rated it ${count(given, 'star')}.` : 'Not reviewed yet.')}</span>
     <${ErrorMessage} problem=${own.error} again=${own.reload} /><${ErrorMessage} problem=${work.problem} /></div>`;
 }
 

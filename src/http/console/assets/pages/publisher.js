@@ -1,7 +1,7 @@
 // Page of a publisher: nodes, members, access tokens, webhooks.
 import { html, useState } from '../core/dom.js';
 import { at, get, send } from '../core/api.js';
-import { useLoad } from '../core/load.js';
+import { never, useComplete, useLoad } from '../core/load.js';
 import { go, to, useTitle } from '../core/router.js';
 import {
   BackLink, Dialog, Empty, DefinitionList, Icon, Id, Loaded, LoadedPage, Monogram, ExternalLink, Page, Pager, Skeleton, Tabs, notify, Time,
@@ -23,10 +23,10 @@ const SEARCHED_MAX = 10;
 
 export function PublisherPage({ parts: [id, tab = 'nodes'], query, user }) {
   const loaded = useLoad((signal) => get(at`/publishers/${id}`, {}, signal), [id, user?.id]);
-  const rights = useLoad((signal) => (user ? get(at`/publishers/${id}/permissions`, {}, signal).catch(() => ({})) : Promise.resolve({})), [id, user?.id]);
+  const rights = useLoad(async (signal) => (user === undefined ? never : user ? get(at`/publishers/${id}/permissions`, {}, signal).catch(() => ({})) : {}), [id, user?.id, user === undefined]);
   useTitle(loaded.data?.name || id);
   const back = html`<${BackLink} href=${to('publishers')}>Publishers</${BackLink}>`;
-  return html`<${LoadedPage} from=${loaded} title=${id} before=${back}>${(publisher) => {
+  return html`<${LoadedPage} from=${useComplete(loaded, [rights])} title=${html`<span class="monogram large"></span>${id}`} before=${back}>${(publisher) => {
     const role = publisher.members?.find((member) => member.id === user?.id)?.role;
     const isOwner = role === 'owner' || user?.isAdmin;
     const tabs = [['nodes', 'Nodes'], ['members', 'Members', publisher.members?.length], ...(role || user?.isAdmin ? [['tokens', 'Access tokens']] : []), ...(isOwner ? [['webhooks', 'Webhooks']] : [])];

@@ -2,7 +2,7 @@
 import { html, useState } from '../core/dom.js';
 import { at, get, send } from '../core/api.js';
 import { bytes, count } from '../core/format.js';
-import { useLoad } from '../core/load.js';
+import { never, useLoad } from '../core/load.js';
 import { to } from '../core/router.js';
 import { Code, Loaded, State } from './basic.js';
 import { Markdown } from './markdown.js';
@@ -16,16 +16,17 @@ async function content(node, version, path, signal) {
   return response.headers.get('Content-Type')?.startsWith('text/') ? response.text() : null;
 }
 
-// Loads the README of the latest version, if it has one.
+// Loads the README of the latest version, if it has one. `node` is absent while it is loaded.
 export function useReadme(node) {
-  const latest = node.latest_version;
+  const latest = node?.latest_version;
   return useLoad(async (signal) => {
+    if (!node) return never;
     if (!latest?.downloadUrl) return null;
     const { files } = await get(`${base(node, latest.version)}/files`, {}, signal);
     const found = README.map((name) => files.find(({ path }) => name.test(path))).find(Boolean);
     const text = found && await content(node, latest.version, found.path, signal);
     return text ? { path: found.path, text } : null;
-  }, [node.id, latest?.version]);
+  }, [node?.id, latest?.version]);
 }
 
 export function Readme({ of: { path, text } }) {

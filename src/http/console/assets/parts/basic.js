@@ -1,6 +1,6 @@
 // Basic components.
-import { html, useState } from '../core/dom.js';
-import { toLocalUrl } from '../core/api.js';
+import { html, useEffect, useRef, useState } from '../core/dom.js';
+import { thumbnailOf, toLocalUrl } from '../core/api.js';
 import { ago, exact, monogram, stateName, until, webAddress } from '../core/format.js';
 import { useInterval } from '../core/load.js';
 import { Copy } from './copy.js';
@@ -63,7 +63,7 @@ export function Monogram({ id, name, large }) {
 // Icon of a node, or its monogram: icons on other hosts are not loaded.
 export function NodeIcon({ node: { id, name, icon }, large }) {
   const address = icon && toLocalUrl(icon);
-  return address ? html`<img class="monogram ${large ? 'large' : ''}" src=${address} alt="" />` : html`<${Monogram} ...${{ id, name, large }} />`;
+  return address ? html`<img class="monogram ${large ? 'large' : ''}" src=${thumbnailOf(address, 'small')} alt="" />` : html`<${Monogram} ...${{ id, name, large }} />`;
 }
 
 const TONES = {
@@ -155,7 +155,13 @@ export function Progress({ value, label }) {
 // ── Navigation ──
 
 export function Tabs({ tabs, current, address }) {
-  return html`<nav class="tabs" aria-label="Sections">${tabs.map(([key, name, count]) => html`
+  const bar = useRef(null);
+  // On a narrow screen the current one may be beyond the end.
+  useEffect(() => {
+    const tab = bar.current?.querySelector('[aria-current]');
+    if (tab) bar.current.scrollLeft = tab.offsetLeft - bar.current.offsetLeft - (bar.current.clientWidth - tab.offsetWidth) / 2;
+  }, [current, tabs.length]);
+  return html`<nav ref=${bar} class="tabs" aria-label="Sections">${tabs.map(([key, name, count]) => html`
     <a key=${key} href=${address(key)} aria-current=${key === current ? 'page' : undefined}>
       ${name}${count !== undefined && html`<span class="count">${count}</span>`}</a>`)}</nav>`;
 }

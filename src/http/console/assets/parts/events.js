@@ -1,7 +1,7 @@
 // Timeline of recorded events.
-import { html, useState } from '../core/dom.js';
+import { html, useRef, useState } from '../core/dom.js';
 import { clock, count, day, idSuffix, exact, flatten, number, toWords } from '../core/format.js';
-import { namesIn, useNames } from '../core/names.js';
+import { isLookedUp, namesIn, useNames } from '../core/names.js';
 import { refine, to } from '../core/router.js';
 import { Code, DefinitionList } from './basic.js';
 
@@ -44,7 +44,10 @@ export function Timeline({ events, fresh = new Set() }) {
   // Each token name needs a request of its own, so only acting tokens are looked up.
   const about = events.flatMap(({ stream, actor }) => (stream.startsWith('token/') ? [actor] : [stream, actor]));
   const nameOf = useNames(about, namesIn(events));
-  return html`<div class="timeline">${[...days].map(([date, events]) => html`<section key=${date}><h2 class="day">${day(`${date}T00:00:00Z`)}</h2>
+  // Names widen the ends of the lines: nothing is seen before the first ones have arrived.
+  const hasNames = useRef(false);
+  if (about.every((thing) => !isLookedUp(thing) || nameOf(thing) !== undefined)) hasNames.current = true;
+  return html`<div class="timeline" aria-busy=${hasNames.current ? undefined : 'true'}>${[...days].map(([date, events]) => html`<section key=${date}><h2 class="day">${day(`${date}T00:00:00Z`)}</h2>
     <ol>${events.map((event) => html`<${Event} key=${event.position} event=${event} fresh=${fresh.has(event.position)} nameOf=${nameOf} />`)}</ol></section>`)}</div>`;
 }
 

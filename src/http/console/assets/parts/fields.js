@@ -12,16 +12,16 @@ import { inline } from './inline.js';
 const FOLDED_FROM = 13;
 
 // Fields of a schema. `pointer` is their location in the body, by which errors are matched.
-export function Fields({ document, schema, values, onChange, problem, samples, pointer = '', skip = [] }) {
+export function Fields({ document, schema, values, onChange, problem, samples, pointer = '', skip = [], brief }) {
   const all = useMemo(() => fields(document, schema).filter((field) => !skip.includes(field.name)), [document, schema]);
   // A single required group needs no frame.
   const [only, ...others] = all;
   if (only?.kind === 'group' && only.required && others.length === 0) {
-    return html`<${Fields} ...${{ document, problem, samples }} schema=${only.schema} pointer=${`${pointer}/${only.name}`} values=${values?.[only.name]}
+    return html`<${Fields} ...${{ document, problem, samples, brief }} schema=${only.schema} pointer=${`${pointer}/${only.name}`} values=${values?.[only.name]}
       onChange=${(value) => onChange((before) => ({ ...before, [only.name]: applyChange(value, before?.[only.name] ?? {}) }))} />`;
   }
   const change = (name) => (value) => onChange((before) => ({ ...before, [name]: applyChange(value, before?.[name]) }));
-  const drawn = (fields) => fields.map((field) => html`<${Field} key=${field.name} ...${{ document, field, problem, samples }} pointer=${`${pointer}/${field.name}`}
+  const drawn = (fields) => fields.map((field) => html`<${Field} key=${field.name} ...${{ document, field, problem, samples, brief }} pointer=${`${pointer}/${field.name}`}
     value=${values?.[field.name]} onChange=${change(field.name)} />`);
   const rest = all.length < FOLDED_FROM ? [] : all.filter((field) => !field.first);
   if (rest.length === 0) return drawn(all);
@@ -57,7 +57,7 @@ export function Field({ document, field, value, onChange, problem, samples, poin
   const label = html`${name}${needed && html` <span class="required">${needed}</span>`}`;
   if (field.kind === 'group' || field.kind === 'groups') {
     const Inner = field.kind === 'group' ? Group : Groups;
-    return html`<${Inner} ...${{ document, field, value, onChange, problem, samples, pointer, label, hints }} />`;
+    return html`<${Inner} ...${{ document, field, value, onChange, problem, samples, pointer, label, hints, brief }} />`;
   }
   if (field.kind === 'flag') {
     return html`<div class="field flag ${fault ? 'faulty' : ''}">
@@ -103,17 +103,17 @@ function Input({ field: { kind, schema, required, name }, value, onChange, share
   }
 }
 
-function Group({ document, field, value, onChange, problem, pointer, label, hints }) {
+function Group({ document, field, value, onChange, problem, pointer, label, hints, brief }) {
   const faulty = problem?.errors?.some((fault) => fault.pointer.startsWith(`${pointer}/`));
   if (field.required) {
     return html`<fieldset class="field group"><legend>${label}</legend>${hints}
-      <${Fields} ...${{ document, problem, pointer }} schema=${field.schema} values=${value ?? {}} onChange=${onChange} /></fieldset>`;
+      <${Fields} ...${{ document, problem, pointer, brief }} schema=${field.schema} values=${value ?? {}} onChange=${onChange} /></fieldset>`;
   }
   return html`<details class="field group" open=${faulty || undefined}><summary>${label}</summary>${hints}
-    <${Fields} ...${{ document, problem, pointer }} schema=${field.schema} values=${value ?? {}} onChange=${onChange} /></details>`;
+    <${Fields} ...${{ document, problem, pointer, brief }} schema=${field.schema} values=${value ?? {}} onChange=${onChange} /></details>`;
 }
 
-function Groups({ document, field, value, onChange, problem, samples, pointer, label, hints }) {
+function Groups({ document, field, value, onChange, problem, samples, pointer, label, hints, brief }) {
   const schema = plain(document, field.schema.items);
   const least = field.schema.minItems ?? 0;
   const filled = (value) => (value?.length ? value : Array.from({ length: least }, () => ({})));
@@ -122,7 +122,7 @@ function Groups({ document, field, value, onChange, problem, samples, pointer, l
   const most = field.schema.maxItems ?? Infinity;
   return html`<fieldset class="field groups"><legend>${label}</legend>${hints}
     ${entries.map((entry, at) => html`<fieldset key=${at}><legend>${at + 1}</legend>
-      <${Fields} ...${{ document, schema, problem }} samples=${rotate(samples, at)} pointer=${`${pointer}/${at}`} values=${entry} onChange=${(entry) => put(at, entry)} />
+      <${Fields} ...${{ document, schema, problem, brief }} samples=${rotate(samples, at)} pointer=${`${pointer}/${at}`} values=${entry} onChange=${(entry) => put(at, entry)} />
       ${entries.length > least && html`<button type="button" class="button quiet small" onClick=${() => onChange((before) => before.filter((_, index) => index !== at))}>Remove</button>`}</fieldset>`)}
     ${entries.length < most && html`<button type="button" class="button quiet small" onClick=${() => onChange((before) => [...filled(before), {}])}>
       <${Icon} name="plus" />Add</button>`}</fieldset>`;

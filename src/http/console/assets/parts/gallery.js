@@ -1,6 +1,6 @@
 // Gallery of the caller's results, newest first.
 import { html, useEffect, useRef, useState } from '../core/dom.js';
-import { get, toLocalUrl } from '../core/api.js';
+import { get, thumbnailOf, toLocalUrl } from '../core/api.js';
 import { inputAddress, jobOfTask } from '../core/jobs.js';
 import { mergePages, useInterval, useLoad, usePagedList } from '../core/load.js';
 import { jobDocument, jobs } from '../core/openapi.js';
@@ -71,8 +71,8 @@ function Shot({ document, task, job, kept, user }) {
   const target = user ? to('tasks', task.task_id) : toLocalUrl(result ?? '') ?? undefined;
   return html`<li class="shot">
     <a class="shot-media ${input && result ? 'pair' : ''}" href=${target} aria-label=${`${job?.summary ?? task.kind}: open`}>
-      ${input && result && html`<img class="input" src=${input} alt="Input" loading="lazy" />`}
-      ${result || task.cover_url ? html`<${Thumbnail} task=${task} />` : input ? html`<img src=${input} alt="Input" loading="lazy" />` : html`<span class="no-cover"><${Icon} name=${symbolOf(task.kind)} /></span>`}</a>
+      ${input && result && html`<img class="input" src=${thumbnailOf(input, 'large')} alt="Input" loading="lazy" />`}
+      ${result || task.cover_url ? html`<${Thumbnail} task=${task} size="large" />` : input ? html`<img src=${thumbnailOf(input, 'large')} alt="Input" loading="lazy" />` : html`<span class="no-cover"><${Icon} name=${symbolOf(task.kind)} /></span>`}</a>
     <div class="shot-text"><p class="row"><strong>${job?.summary ?? task.kind}</strong>${!over && html`<${State} of=${task.state} />`}</p>
       ${!over && html`<${Progress} value=${task.progress} label=${`Progress of ${task.task_id}`} />`}
       ${prompt && html`<p class="shot-prompt" title=${prompt}>${prompt}</p>`}
@@ -83,13 +83,13 @@ function Shot({ document, task, job, kept, user }) {
 // Symbol of a task without a picture.
 const symbolOf = (kind) => (kind === 'music' ? 'music' : /video|extend|multiframe/.test(kind) ? 'video' : 'studio');
 
-// Small picture of a result: itself, the still picture of a video, or a symbol.
-export function Thumbnail({ task, alt = 'Result' }) {
+// Small picture of a result: of itself, of the still picture of a video, or a symbol.
+export function Thumbnail({ task, size = 'small', alt = 'Result' }) {
   const [result = ''] = task.generated;
   const [isGone, setGone] = useState(false);
   const isFilm = /\.(mp4|webm)$/i.test(result);
   const isSound = /\.(ogg|opus|mp3|wav|flac|webm|aac|m4a)$/i.test(result) && !isFilm;
   const address = isFilm ? toLocalUrl(task.cover_url ?? '') : isSound ? null : toLocalUrl(result);
   if (!address || isGone || task.expired) return html`<span class="no-cover"><${Icon} name=${isFilm ? 'video' : symbolOf(task.kind)} /></span>`;
-  return html`<span class="thumbnail ${isFilm ? 'film' : ''}"><img src=${address} alt=${alt} loading="lazy" onError=${() => setGone(true)} /></span>`;
+  return html`<span class="thumbnail ${isFilm ? 'film' : ''}"><img src=${thumbnailOf(address, size)} alt=${alt} loading="lazy" onError=${() => setGone(true)} /></span>`;
 }

@@ -21,7 +21,7 @@ function Result({ address, given, before, cover }) {
   if (!address) return html`<p><code>${given}</code></p>`;
   const kind = kindOf(new URL(address).pathname);
   return html`<figure class="result">
-    ${kind === 'film' ? html`<video controls playsinline preload="metadata" src=${address} poster=${cover || null} aria-label="Result"></video>`
+    ${kind === 'film' ? html`<video controls playsinline preload=${cover ? 'none' : 'metadata'} src=${address} poster=${cover || null} aria-label="Result"></video>`
       : kind === 'sound' ? html`<${Sound} address=${address} />`
         : before ? html`<${Compare} before=${before} after=${address} />` : html`<img class="shown" src=${address} alt="Result" />`}
     <figcaption><a class="button quiet small" href=${address} download><${Icon} name="download" />Download</a></figcaption>

@@ -33,7 +33,7 @@ export function useEstimate(document, job, values, user) {
 export function Price({ estimate }) {
   const text = !estimate ? '' : estimate.credits === 0 ? 'Free' : count(estimate.credits, 'credit');
   const parts = estimate?.breakdown.length > 1 ? estimate.breakdown.map(({ item, credits }) => `${item} ${number(credits)}`).join(', ') : '';
-  return html`<p class="price" aria-live="polite">${text && html`<strong>${text}</strong>`}${parts && html`<span class="muted small">${parts}</span>`}</p>`;
+  return html`<p class="price" aria-live="polite">${text && html`<strong>${text}</strong>`}${parts && html`<span class="muted small" title=${parts}>${parts}</span>`}</p>`;
 }
 
 const PERIODS = { day: 'daily budget', month: 'monthly budget', total: 'budget' };

@@ -1,6 +1,6 @@
 // Choice of one of the caller's own videos.
 import { html } from '../core/dom.js';
-import { get, toLocalUrl } from '../core/api.js';
+import { get, thumbnailOf, toLocalUrl } from '../core/api.js';
 import { ago } from '../core/format.js';
 import { useLoad } from '../core/load.js';
 import { ownTasks } from '../core/own_tasks.js';
@@ -25,6 +25,6 @@ export function VideoPicker({ user, chosen, onChoose }) {
       ? html`<p class="muted">No videos yet. Make one first, or enter the id and the URL of a video.</p>`
       : html`<div>${list.map((task) => html`<label key=${task.task_id} class="video-choice">
           <input type="radio" name="own-video" checked=${task.task_id === chosen} onChange=${() => onChoose(task)} aria-label=${`Video made ${ago(task.created_at)}`} />
-          ${task.cover_url ? html`<img src=${toLocalUrl(task.cover_url)} alt="" loading="lazy" width="160" height="90" />` : html`<span class="no-cover"><${Icon} name="video" /></span>`}
+          ${task.cover_url ? html`<img src=${thumbnailOf(toLocalUrl(task.cover_url), 'large')} alt="" loading="lazy" width="160" height="90" />` : html`<span class="no-cover"><${Icon} name="video" /></span>`}
           <span class="muted small">${ago(task.created_at)}</span></label>`)}</div>`}</${Loaded}></fieldset>`;
 }
