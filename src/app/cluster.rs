@@ -36,9 +36,11 @@ use crate::projections::snapshot;
 use crate::telemetry::metrics::ClusterMetrics;
 
 pub(super) mod beats;
+mod check;
 mod setup;
 mod verify;
 
+pub use check::{EngineReport, check_cluster};
 pub use setup::{init_cluster, leave_cluster};
 pub use verify::{EngineContents, verify_engine};
 

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::StartError;
 use crate::config::ClusterSettings;
 use crate::events::shared::engine::{Engine, EngineOpenError};
+use crate::events::shared::engine_check::EngineCheck;
 use crate::events::shared::nats::{NatsEngine, NatsOptions};
 use crate::events::shared::postgres::{PostgresEngine, PostgresOptions, is_postgres_url};
 
@@ -20,11 +21,11 @@ pub(super) fn open_engine(settings: &ClusterSettings, log_id: Uuid) -> Result<Ar
     loop {
         match open(settings, log_id) {
             Ok(engine) => return Ok(engine),
-            Err(error @ EngineOpenError::Unsuitable(_)) => return Err(StartError::part("the engine", &error)),
             Err(error @ EngineOpenError::Unreachable(_)) => {
                 tracing::warn!(%error, "engine does not respond, waiting for it");
                 thread::sleep(ENGINE_RETRY_DELAY);
             }
+            Err(error) => return Err(StartError::part("the engine", &error)),
         }
     }
 }
@@ -49,6 +50,20 @@ pub fn create_engine(settings: &ClusterSettings, log_id: Uuid) -> anyhow::Result
 /// If the servers do not respond, or do not meet the requirements.
 pub fn connect_engine(settings: &ClusterSettings, log_id: Uuid) -> anyhow::Result<Arc<dyn Engine>> {
     Ok(open(settings, log_id)?)
+}
+
+/// Checks the servers of the settings and, if there is one already, the stored log.
+///
+/// # Errors
+/// If the servers do not respond or do not accept the client.
+pub(super) fn check_engine(
+    settings: &ClusterSettings,
+    log_id: Option<Uuid>,
+) -> Result<Vec<EngineCheck>, EngineOpenError> {
+    match EngineOptions::new(settings)? {
+        EngineOptions::Nats(options) => NatsEngine::check(options, log_id),
+        EngineOptions::Postgres(options) => PostgresEngine::check(*options, log_id),
+    }
 }
 
 fn create(settings: &ClusterSettings, log_id: Uuid) -> Result<Arc<dyn Engine>, EngineOpenError> {

@@ -1,19 +1,25 @@
-//! `mediary cluster`: turns a data directory into a node, shows the nodes, and takes the last one out.
+//! `mediary cluster`: checks the engine, turns a data directory into a node, shows the nodes, and takes the last one out.
 
 use anyhow::Context;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
 
+use super::audit::text::printable;
 use super::client::cluster_status;
 use super::client::service::ServiceArguments;
-use super::{CliError, DirectoryFlags, SettingFlags, existing_data_dir, print};
-use crate::app::{EngineContents, connect_engine, create_engine, init_cluster, leave_cluster, verify_engine};
+use super::{CliError, DirectoryFlags, SettingFlags, existing_data_dir, print, print_text};
+use crate::app::{
+    EngineContents, EngineReport, check_cluster, connect_engine, create_engine, init_cluster, leave_cluster, verify_engine,
+};
 use crate::cluster::membership::Membership;
 use crate::config::Settings;
 use crate::environment::Environment;
+use crate::events::shared::engine_check::{CheckStatus, EngineCheck};
 use crate::pluralize::pluralize;
 
 pub(super) const HELP: &str = "\
 Examples:
+  mediary cluster check --config /etc/mediary.toml
   mediary cluster init --config /etc/mediary.toml
   mediary cluster status
   mediary cluster verify --config /etc/mediary.toml
@@ -27,6 +33,16 @@ Examples:
   mediary cluster init --config /etc/mediary.toml
 
 The service must be stopped. Every other node starts on a restored backup of this one.";
+
+const CHECK_HELP: &str = "\
+Checks what a start checks, and changes nothing: the servers of the engine and, if the data directory
+is a node, its stream or tables. Prints one line per check: ok, risk or FAILED. A node may run.
+
+Examples:
+  mediary cluster check --config /etc/mediary.toml
+  mediary cluster check --config /etc/mediary.toml --json
+
+Exit codes: 0 no check failed, 1 a check failed, 2 the servers could not be asked.";
 
 const STATUS_HELP: &str = "\
 Examples:
@@ -53,6 +69,9 @@ pub(super) enum ClusterCommand {
     /// Turn the data directory of a stopped service into the first node of a cluster
     #[command(after_help = INIT_HELP)]
     Init(DirectoryFlags),
+    /// Check the servers of the engine and what they store, without starting a node
+    #[command(after_help = CHECK_HELP)]
+    Check(CheckArguments),
     /// Show the nodes as a running one sees them
     #[command(after_help = STATUS_HELP)]
     Status(ServiceArguments),
@@ -64,9 +83,19 @@ pub(super) enum ClusterCommand {
     Leave(DirectoryFlags),
 }
 
+#[derive(Debug, Args)]
+pub(super) struct CheckArguments {
+    /// Print the result as a JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    directory: DirectoryFlags,
+}
+
 pub(super) fn run(command: ClusterCommand, outer: SettingFlags) -> Result<(), CliError> {
     match command {
         ClusterCommand::Init(directory) => Ok(init(&directory.settings(outer)?)?),
+        ClusterCommand::Check(CheckArguments { json, directory }) => check(&directory.settings(outer)?, json),
         ClusterCommand::Status(service) => cluster_status::run(&service),
         ClusterCommand::Verify(directory) => verify(&directory.settings(outer)?),
         ClusterCommand::Leave(directory) => Ok(leave(&directory.settings(outer)?)?),
@@ -74,12 +103,17 @@ pub(super) fn run(command: ClusterCommand, outer: SettingFlags) -> Result<(), Cl
 }
 
 fn check_settings(settings: &Settings) -> anyhow::Result<()> {
+    check_has_engine(settings)?;
+    existing_data_dir(settings).map(drop)
+}
+
+fn check_has_engine(settings: &Settings) -> anyhow::Result<()> {
     anyhow::ensure!(
         settings.cluster.is_member(),
         "cluster.engine is not set: name the engine, such as nats://a:4222,nats://b:4222,nats://c:4222 or \
          postgres://mediary@host:5432/mediary"
     );
-    existing_data_dir(settings).map(drop)
+    Ok(())
 }
 
 fn init(settings: &Settings) -> anyhow::Result<()> {
@@ -91,6 +125,45 @@ fn init(settings: &Settings) -> anyhow::Result<()> {
         settings.data_dir.display()
     );
     print(&text).context("cannot write to stdout")
+}
+
+fn check(settings: &Settings, json: bool) -> Result<(), CliError> {
+    check_has_engine(settings).map_err(CliError::CannotRun)?;
+    let report = check_cluster(settings).map_err(CliError::CannotRun)?;
+    let text = if json { format!("{}\n", json_of(&report)) } else { text_of(&report) };
+    print_text(&text)?;
+    if report.is_suitable() { Ok(()) } else { Err(CliError::CheckFailed) }
+}
+
+fn json_of(report: &EngineReport) -> Value {
+    let check = |EngineCheck { subject, status, finding }: &EngineCheck| {
+        let status = match status {
+            CheckStatus::Met => "ok",
+            CheckStatus::Risk => "risk",
+            CheckStatus::Failed => "failed",
+        };
+        json!({ "subject": subject, "status": status, "finding": finding })
+    };
+    let checks: Vec<_> = report.checks.iter().map(check).collect();
+    json!({ "log_id": report.log_id, "ok": report.is_suitable(), "checks": checks })
+}
+
+fn text_of(report: &EngineReport) -> String {
+    let mut text = String::new();
+    for EngineCheck { subject, status, finding } in &report.checks {
+        let status = match status {
+            CheckStatus::Met => "ok    ",
+            CheckStatus::Risk => "risk  ",
+            CheckStatus::Failed => "FAILED",
+        };
+        text += &format!("{status}  {}\n", printable(&format!("{subject}: {finding}")));
+    }
+    text += match (report.is_suitable(), report.log_id) {
+        (false, _) => "A node does not start with this engine.\n",
+        (true, Some(_)) => "A node can start with this engine.\n",
+        (true, None) => "The servers can be used. The data directory is no node, so no stored log was checked.\n",
+    };
+    text
 }
 
 fn leave(settings: &Settings) -> anyhow::Result<()> {

@@ -259,6 +259,8 @@ enum CliError {
     Interrupted(String),
     /// Verification found damage, which has been printed.
     DamageFound,
+    /// A check failed, which has been printed.
+    CheckFailed,
     /// Verification was not possible.
     VerificationIncomplete(anyhow::Error),
 }
@@ -275,7 +277,7 @@ impl CliError {
 
     fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Self::Runtime(_) | Self::DamageFound => 1,
+            Self::Runtime(_) | Self::DamageFound | Self::CheckFailed => 1,
             Self::Configuration(_) | Self::Usage(_) | Self::CannotRun(_) | Self::VerificationIncomplete(_) => 2,
             Self::Interrupted(_) => INTERRUPTED,
         })
@@ -291,6 +293,7 @@ impl fmt::Display for CliError {
                 write!(f, "{error:#}")
             }
             Self::DamageFound => f.write_str("damage was found"),
+            Self::CheckFailed => f.write_str("a check failed"),
         }
     }
 }
@@ -361,7 +364,7 @@ pub fn run() -> ExitCode {
 
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(CliError::DamageFound) => CliError::DamageFound.exit_code(),
+        Err(failure @ (CliError::DamageFound | CliError::CheckFailed)) => failure.exit_code(),
         Err(failure) => {
             // stderr may be closed; the exit code still reports the failure.
             let _ = writeln!(io::stderr(), "mediary: {failure}");

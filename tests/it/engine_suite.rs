@@ -110,8 +110,8 @@ pub fn new_log_id() -> Uuid {
 /// Returns why an engine was refused.
 pub fn unsuitable<E>(opened: Result<E, EngineOpenError>) -> String {
     match opened {
-        Err(EngineOpenError::Unsuitable(reason)) => reason,
-        Err(other) => panic!("{other:?}"),
+        Err(other @ EngineOpenError::Unreachable(_)) => panic!("{other:?}"),
+        Err(refused) => refused.to_string(),
         Ok(_) => panic!("it was accepted"),
     }
 }

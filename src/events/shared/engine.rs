@@ -38,9 +38,15 @@ pub enum EngineOpenError {
     /// The servers do not answer; they may later.
     #[error("{0}")]
     Unreachable(String),
-    /// The options, the servers or the stored log must be changed first.
+    /// The options, the servers or the settings of the stored log must be changed first.
     #[error("{0}")]
     Unsuitable(String),
+    /// The servers have no such log.
+    #[error("{0}")]
+    Missing(String),
+    /// The stored log lacks groups.
+    #[error("{0}")]
+    Damaged(String),
 }
 
 /// Reason why the engine must not be used any more.

@@ -6,6 +6,7 @@ mod applier;
 pub mod checkpoint;
 mod client_thread;
 pub mod engine;
+pub mod engine_check;
 mod engine_events;
 pub mod format;
 pub mod memory_engine;

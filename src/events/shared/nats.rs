@@ -29,6 +29,7 @@ use super::client_thread::ClientThread;
 use super::engine::{
     Engine, EngineFault, EngineIncidents, EngineOpenError, EngineSignal, EngineUnreachable, SendResult,
 };
+use super::engine_check::EngineCheck;
 use super::engine_events;
 use connection::NatsConnection;
 use stream::{NatsStream, StreamUse};
@@ -94,23 +95,53 @@ impl NatsEngine {
     }
 
     fn start(options: NatsOptions, log_id: Uuid, stream_use: StreamUse) -> Result<Self, EngineOpenError> {
-        let failed = |reason: &dyn std::fmt::Display| {
-            EngineOpenError::Unreachable(format!("the NATS client does not start: {reason}"))
-        };
-        let thread = ClientThread::start("nats-client").map_err(|error| failed(&error))?;
-
+        let thread = Self::start_thread()?;
         let ack_timeout = options.ack_timeout;
         let opened = thread.run(async move {
             let connection = NatsConnection::open(&options).await?;
             suitability::check_server(&connection)?;
-            monitor::check(&options, stream_use).await?;
             match stream_use {
-                StreamUse::Create => NatsStream::create(connection, &options, log_id).await,
-                StreamUse::Open => NatsStream::open(connection, &options, log_id).await,
+                StreamUse::Create => {
+                    monitor::check(&options, stream_use).await?;
+                    NatsStream::create(connection, &options, log_id).await
+                }
+                StreamUse::Open => {
+                    let stream = NatsStream::open(connection, &options, log_id).await?;
+                    monitor::check(&options, stream_use).await?;
+                    Ok(stream)
+                }
             }
         });
-        let stream = opened.ok_or_else(|| failed(&CLIENT_ENDED))??;
+        let stream = opened.ok_or_else(client_ended)??;
         Ok(Self { stream, ack_timeout, thread })
+    }
+
+    /// Checks the servers and, if there is one already, the stream of a log.
+    ///
+    /// # Errors
+    /// If the servers do not answer or do not accept the client.
+    pub fn check(options: NatsOptions, log_id: Option<Uuid>) -> Result<Vec<EngineCheck>, EngineOpenError> {
+        let checked = Self::start_thread()?.run(async move {
+            let connection = NatsConnection::open(&options).await?;
+            let mut checks = suitability::server_checks(&connection).to_vec();
+            checks.extend(monitor::checks(&options).await);
+            if let Some(log_id) = log_id {
+                match NatsStream::checks(&connection, &options, log_id).await {
+                    Ok(stream) => checks.extend(stream),
+                    Err(EngineOpenError::Missing(reason)) => {
+                        checks.push(EngineCheck::failed(format!("log {log_id}"), reason));
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(checks)
+        });
+        checked.ok_or_else(client_ended)?
+    }
+
+    fn start_thread() -> Result<ClientThread, EngineOpenError> {
+        ClientThread::start("nats-client")
+            .map_err(|error| EngineOpenError::Unreachable(format!("the NATS client does not start: {error}")))
     }
 }
 
@@ -152,3 +183,7 @@ impl Engine for NatsEngine {
 
 /// A task of the client has panicked, or its thread has ended.
 const CLIENT_ENDED: &str = "the NATS client has ended";
+
+fn client_ended() -> EngineOpenError {
+    EngineOpenError::Unreachable(CLIENT_ENDED.to_owned())
+}

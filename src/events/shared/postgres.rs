@@ -27,6 +27,7 @@ use super::client_thread::ClientThread;
 use super::engine::{
     Engine, EngineFault, EngineIncidents, EngineOpenError, EngineSignal, EngineUnreachable, SendResult,
 };
+use super::engine_check::EngineCheck;
 use super::engine_events;
 use session::PostgresConnector;
 use store::PostgresStore;
@@ -102,13 +103,24 @@ impl PostgresEngine {
     where
         F: Future<Output = Result<PostgresStore, EngineOpenError>> + Send + 'static,
     {
-        let failed = |reason: &dyn std::fmt::Display| {
-            EngineOpenError::Unreachable(format!("the PostgreSQL client does not start: {reason}"))
-        };
         let connector = PostgresConnector::new(options)?;
-        let thread = ClientThread::start("postgres-client").map_err(|error| failed(&error))?;
-        let store = thread.run(open(connector)).ok_or_else(|| failed(&CLIENT_ENDED))??;
+        let thread = Self::start_thread()?;
+        let store = thread.run(open(connector)).ok_or_else(client_ended)??;
         Ok(Self { store, thread })
+    }
+
+    /// Checks the server and, if there is one already, the tables of a log.
+    ///
+    /// # Errors
+    /// If the server does not answer or does not accept the client.
+    pub fn check(options: PostgresOptions, log_id: Option<Uuid>) -> Result<Vec<EngineCheck>, EngineOpenError> {
+        let connector = PostgresConnector::new(options)?;
+        Self::start_thread()?.run(PostgresStore::check(connector, log_id)).ok_or_else(client_ended)?
+    }
+
+    fn start_thread() -> Result<ClientThread, EngineOpenError> {
+        ClientThread::start("postgres-client")
+            .map_err(|error| EngineOpenError::Unreachable(format!("the PostgreSQL client does not start: {error}")))
     }
 }
 
@@ -147,6 +159,10 @@ impl Engine for PostgresEngine {
 
 /// A task of the client has panicked, or its thread has ended.
 const CLIENT_ENDED: &str = "the PostgreSQL client has ended";
+
+fn client_ended() -> EngineOpenError {
+    EngineOpenError::Unreachable(CLIENT_ENDED.to_owned())
+}
 
 #[cfg(test)]
 mod tests {

@@ -11,6 +11,7 @@ use url::Url;
 use super::NatsOptions;
 use super::stream::StreamUse;
 use crate::events::shared::engine::EngineOpenError;
+use crate::events::shared::engine_check::{CheckStatus, EngineCheck};
 
 /// Largest answer that is read.
 const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -28,36 +29,48 @@ struct JetStreamSettings {
     sync_always: bool,
 }
 
-/// Checks that the servers sync every write. A server may be down when a node opens a stream, but not when the stream is
+/// Refuses servers that do not sync every write. A server may be down when a node opens a stream, but not when the stream is
 /// created.
 pub async fn check(options: &NatsOptions, stream_use: StreamUse) -> Result<(), EngineOpenError> {
-    if options.monitors.is_empty() {
-        tracing::warn!(
-            "nats durability not checked: without monitoring URLs, nothing shows whether the servers have \
-             `sync_interval: always`"
-        );
-    }
-    for url in &options.monitors {
-        match syncs_always(url, options.request_timeout).await {
-            Ok(true) => {}
-            Ok(false) => {
-                return Err(EngineOpenError::Unsuitable(format!(
-                    "the NATS server at {url} does not sync every write; acknowledged groups would be lost when servers \
-                     lose power: set `sync_interval: always` in the section `jetstream` of every server"
-                )));
+    for EngineCheck { subject, status, finding } in checks(options).await {
+        match status {
+            CheckStatus::Met => {}
+            CheckStatus::Failed => return Err(EngineOpenError::Unsuitable(format!("{subject} {finding}"))),
+            CheckStatus::Risk if stream_use == StreamUse::Open || options.monitors.is_empty() => {
+                tracing::warn!(subject, finding, "nats durability not checked");
             }
-            Err(reason) if stream_use == StreamUse::Open => {
-                tracing::warn!(url, %reason, "nats monitoring silent");
-            }
-            Err(reason) => {
-                return Err(EngineOpenError::Unreachable(format!(
-                    "the monitoring URL {url} does not answer: {reason}; it must show `sync_interval`, as \
-                     http://host:8222 with `http: 8222` on the server"
-                )));
-            }
+            CheckStatus::Risk => return Err(EngineOpenError::Unreachable(format!("{subject} {finding}"))),
         }
     }
     Ok(())
+}
+
+/// Checks that the servers sync every write.
+pub async fn checks(options: &NatsOptions) -> Vec<EngineCheck> {
+    if options.monitors.is_empty() {
+        let finding = "are not known: nothing shows whether the servers have `sync_interval: always`; set cluster.monitor";
+        return vec![EngineCheck::risk("the monitoring URLs", finding)];
+    }
+    let mut checks = Vec::new();
+    for url in &options.monitors {
+        let server = format!("the NATS server at {url}");
+        checks.push(match syncs_always(url, options.request_timeout).await {
+            Ok(true) => EngineCheck::met(server, "syncs every write"),
+            Ok(false) => EngineCheck::failed(
+                server,
+                "does not sync every write; acknowledged groups would be lost when servers lose power: set \
+                 `sync_interval: always` in the section `jetstream` of every server",
+            ),
+            Err(reason) => EngineCheck::risk(
+                server,
+                format!(
+                    "does not answer: {reason}; its monitoring URL must show `sync_interval`, as http://host:8222 with \
+                     `http: 8222` on the server"
+                ),
+            ),
+        });
+    }
+    checks
 }
 
 async fn syncs_always(url: &str, limit: Duration) -> Result<bool, String> {

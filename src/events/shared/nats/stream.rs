@@ -12,6 +12,7 @@ use super::api::{self, NatsApiError};
 use super::connection::NatsConnection;
 use super::suitability;
 use crate::events::shared::engine::EngineOpenError;
+use crate::events::shared::engine_check::EngineCheck;
 
 /// Time for the servers to make a stream.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -45,6 +46,18 @@ impl StreamNames {
     fn new(log_id: Uuid) -> Self {
         let id = log_id.simple();
         Self { stream: format!("MDY_{id}"), subject: format!("mdy.{id}") }
+    }
+
+    /// Asks for the state of the stream.
+    async fn find(&self, connection: &NatsConnection, log_id: Uuid) -> Result<Info, EngineOpenError> {
+        let name = &self.stream;
+        info(connection, name).await.map_err(|error| match error {
+            error if error.is_stream_not_found() => EngineOpenError::Missing(format!(
+                "the NATS servers have no stream {name}, the one of log {log_id}; check that the URLs and the account are \
+                 those of the cluster"
+            )),
+            error => unanswered(name, &error),
+        })
     }
 
     fn opened(self, connection: NatsConnection, info: &Info) -> NatsStream {
@@ -94,16 +107,20 @@ impl NatsStream {
         log_id: Uuid,
     ) -> Result<Self, EngineOpenError> {
         let names = StreamNames::new(log_id);
-        let name = &names.stream;
-        let info = info(&connection, name).await.map_err(|error| match error {
-            error if error.is_stream_not_found() => EngineOpenError::Unsuitable(format!(
-                "the NATS servers have no stream {name}, the one of log {log_id}; check that the URLs and the account are \
-                 those of the cluster"
-            )),
-            error => unanswered(name, &error),
-        })?;
+        let info = names.find(&connection, log_id).await?;
         suitability::check_stream(&info, &names.subject, options)?;
         Ok(names.opened(connection, &info))
+    }
+
+    /// Checks the stream of a log.
+    pub async fn checks(
+        connection: &NatsConnection,
+        options: &NatsOptions,
+        log_id: Uuid,
+    ) -> Result<Vec<EngineCheck>, EngineOpenError> {
+        let names = StreamNames::new(log_id);
+        let info = names.find(connection, log_id).await?;
+        Ok(suitability::stream_checks(&info, &names.subject, options))
     }
 
     /// Asks the leader for the state of the stream.

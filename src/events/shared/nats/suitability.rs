@@ -9,6 +9,7 @@ use async_nats::jetstream::stream::{
 use super::NatsOptions;
 use super::connection::NatsConnection;
 use crate::events::shared::engine::EngineOpenError;
+use crate::events::shared::engine_check::{CheckStatus, EngineCheck, refuse_failed};
 
 /// Least size of messages that servers and stream must accept: a group with the largest commit, and room to spare.
 const MESSAGE_BYTES_MIN: usize = 2 * 1024 * 1024;
@@ -16,39 +17,61 @@ const MESSAGE_BYTES_MIN: usize = 2 * 1024 * 1024;
 /// Remedy for settings that cannot be changed.
 const REMAKE: &str = "delete the stream and let Mediary make it";
 
-/// Checks the server of the connection.
+/// Refuses the server of the connection if it does not meet the requirements.
 pub fn check_server(connection: &NatsConnection) -> Result<(), EngineOpenError> {
+    let checks = server_checks(connection);
+    refuse_failed(&checks[0].subject, &checks)
+}
+
+/// Checks the server of the connection.
+pub fn server_checks(connection: &NatsConnection) -> [EngineCheck; 2] {
     let info = connection.client.server_info();
-    let problem = if !info.jetstream {
-        "JetStream is off; it must be on: add `jetstream { … }` to the configuration of every server".to_owned()
-    } else if info.max_payload < MESSAGE_BYTES_MIN {
-        format!(
-            "max_payload is {} bytes; it must be {MESSAGE_BYTES_MIN} or more: set `max_payload: 2MB` on every server",
-            info.max_payload
-        )
+    let server = format!("NATS server {}", info.server_name);
+
+    let jetstream = if info.jetstream {
+        EngineCheck::met(&server, "JetStream is on")
     } else {
-        return Ok(());
+        let problem = "JetStream is off; it must be on: add `jetstream { … }` to the configuration of every server";
+        EngineCheck::failed(&server, problem)
     };
-    Err(EngineOpenError::Unsuitable(format!("NATS server {}: {problem}", info.server_name)))
+    let max_payload = format!("max_payload is {} bytes", info.max_payload);
+    let max_payload = if info.max_payload >= MESSAGE_BYTES_MIN {
+        EngineCheck::met(&server, max_payload)
+    } else {
+        let remedy = format!("it must be {MESSAGE_BYTES_MIN} or more: set `max_payload: 2MB` on every server");
+        EngineCheck::failed(&server, format!("{max_payload}; {remedy}"))
+    };
+    [jetstream, max_payload]
+}
+
+/// Refuses a stream whose settings or content do not meet the requirements.
+pub fn check_stream(info: &Info, subject: &str, options: &NatsOptions) -> Result<(), EngineOpenError> {
+    let name = &info.config.name;
+    let introduction = format!("stream {name} is not suitable for a log");
+    refuse_failed(&introduction, &setting_checks(&info.config, subject, options.replicas))?;
+    let content = content_check(name, &info.state);
+    if content.status == CheckStatus::Failed {
+        return Err(EngineOpenError::Damaged(format!("{introduction}: {}", content.finding)));
+    }
+    Ok(())
 }
 
 /// Checks the settings and the content of the stream.
-pub fn check_stream(info: &Info, subject: &str, options: &NatsOptions) -> Result<(), EngineOpenError> {
-    let mut problems = setting_problems(&info.config, subject, options.replicas);
-    problems.extend(content_problem(&info.state));
-    if problems.is_empty() {
-        return Ok(());
-    }
-    let name = &info.config.name;
-    Err(EngineOpenError::Unsuitable(format!("stream {name} is not suitable for a log: {}", problems.join("; "))))
+pub fn stream_checks(info: &Info, subject: &str, options: &NatsOptions) -> Vec<EngineCheck> {
+    let mut checks = setting_checks(&info.config, subject, options.replicas);
+    checks.push(content_check(&info.config.name, &info.state));
+    checks
 }
 
-fn setting_problems(config: &Config, subject: &str, replicas: usize) -> Vec<String> {
-    let mut problems = Vec::new();
+fn setting_checks(config: &Config, subject: &str, replicas: usize) -> Vec<EngineCheck> {
+    let stream = format!("stream {}", config.name);
+    let mut checks = Vec::new();
     let mut require = |setting: &str, value: &dyn Debug, is_met: bool, required: &str, remedy: &str| {
-        if !is_met {
-            problems.push(format!("{setting} is {value:?}; it must be {required}: {remedy}"));
-        }
+        checks.push(if is_met {
+            EngineCheck::met(&stream, format!("{setting} is {value:?}"))
+        } else {
+            EngineCheck::failed(&stream, format!("{setting} is {value:?}; it must be {required}: {remedy}"))
+        });
     };
 
     let edit = |option: &str| format!("nats stream edit {} {option}", config.name);
@@ -101,17 +124,17 @@ fn setting_problems(config: &Config, subject: &str, replicas: usize) -> Vec<Stri
     ] {
         require(setting, &value, value == required, if required { "true" } else { "false" }, REMAKE);
     }
-    problems
+    checks
 }
 
 /// Checks that the stream has all messages that it ever had.
-fn content_problem(state: &State) -> Option<String> {
+fn content_check(name: &str, state: &State) -> EngineCheck {
     let State { messages, first_sequence, last_sequence, .. } = *state;
     let is_whole = if last_sequence == 0 { messages == 0 } else { first_sequence == 1 && messages == last_sequence };
-    (!is_whole).then(|| {
-        format!(
-            "it has {messages} messages from {first_sequence} to {last_sequence}; it must have every message from 1 on: \
-             groups are lost, so make a new stream from the longest log of the nodes"
-        )
-    })
+    let found = format!("it has {messages} messages from {first_sequence} to {last_sequence}");
+    if is_whole {
+        return EngineCheck::met(format!("stream {name}"), found);
+    }
+    let remedy = "it must have every message from 1 on: groups are lost, so make a new stream from the longest log of the nodes";
+    EngineCheck::failed(format!("stream {name}"), format!("{found}; {remedy}"))
 }

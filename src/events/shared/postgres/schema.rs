@@ -59,11 +59,11 @@ pub async fn create(session: &PostgresSession, log_id: Uuid, limit: Duration) ->
 /// Checks the tables of a log. Returns the id of this set of tables: another set with the same name is another log.
 pub async fn check(session: &PostgresSession, log_id: Uuid, limit: Duration) -> Result<Uuid, EngineOpenError> {
     let schema = schema_of(log_id);
-    let unsuitable = |reason: &str| {
-        EngineOpenError::Unsuitable(format!("schema {schema} of PostgreSQL is not suitable for a log: {reason}"))
-    };
+    let introduction = format!("schema {schema} of PostgreSQL is not suitable for a log");
+    let unsuitable = |reason: &str| EngineOpenError::Unsuitable(format!("{introduction}: {reason}"));
+    let damaged = |reason: &str| EngineOpenError::Damaged(format!("{introduction}: {reason}"));
     let failed = |failure: PostgresFailure| match failure {
-        failure if failure.is_missing_table() => EngineOpenError::Unsuitable(format!(
+        failure if failure.is_missing_table() => EngineOpenError::Missing(format!(
             "PostgreSQL has no schema {schema} with the tables of log {log_id}; check that the URL and its database are those \
              of the cluster"
         )),
@@ -78,7 +78,7 @@ pub async fn check(session: &PostgresSession, log_id: Uuid, limit: Duration) -> 
     let head = format!("SELECT seq, log_id, incarnation FROM {schema}.head");
     let rows = session.query(&head, &[], limit).await.map_err(failed)?;
     let [row] = &rows[..] else {
-        return Err(unsuitable(&format!("table head has {} rows; it must have 1: {LOST}", rows.len())));
+        return Err(damaged(&format!("table head has {} rows; it must have 1: {LOST}", rows.len())));
     };
     let (last, found_id, incarnation): (i64, Uuid, Uuid) = (row.get(0), row.get(1), row.get(2));
     if found_id != log_id {
@@ -105,7 +105,7 @@ pub async fn check(session: &PostgresSession, log_id: Uuid, limit: Duration) -> 
     let (groups, first, last_group): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
     // Other nodes may have added groups since the first question.
     if first != 1 || groups != last_group || last_group < last {
-        return Err(unsuitable(&format!(
+        return Err(damaged(&format!(
             "it has {groups} groups from {first} to {last_group}, and the last one was {last}; it must have every group from 1 \
              on: {LOST}"
         )));

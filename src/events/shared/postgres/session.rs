@@ -103,14 +103,25 @@ impl PostgresConnector {
 
     /// Connects to the first server that accepts it, and checks it.
     pub async fn connect(&self) -> Result<PostgresSession, EngineOpenError> {
+        self.connect_within_limit(self.connect_and_check()).await
+    }
+
+    /// Connects to the first server that accepts it.
+    pub async fn connect_unchecked(&self) -> Result<PostgresSession, EngineOpenError> {
+        self.connect_within_limit(self.connect_and_set()).await
+    }
+
+    async fn connect_within_limit(
+        &self,
+        connecting: impl Future<Output = Result<PostgresSession, PostgresConnectError>>,
+    ) -> Result<PostgresSession, EngineOpenError> {
         let unreachable = |reason: &str| {
             EngineOpenError::Unreachable(format!(
                 "no connection to PostgreSQL at {}: {reason}; check that it runs and that its port is open",
                 self.hosts()
             ))
         };
-        let connected = timeout(CONNECT_TIMEOUT, self.connect_and_check());
-        match connected.await {
+        match timeout(CONNECT_TIMEOUT, connecting).await {
             Ok(Ok(session)) => Ok(session),
             Ok(Err(PostgresConnectError::Open(error))) => Err(error),
             Ok(Err(PostgresConnectError::Client(error))) => Err(match self.remedy(&error) {
@@ -126,6 +137,12 @@ impl PostgresConnector {
     }
 
     async fn connect_and_check(&self) -> Result<PostgresSession, PostgresConnectError> {
+        let session = self.connect_and_set().await?;
+        suitability::check_server(&session.client).await?;
+        Ok(session)
+    }
+
+    async fn connect_and_set(&self) -> Result<PostgresSession, PostgresConnectError> {
         let (client, mut connection) = self.config.connect(self.tls.clone()).await?;
         tokio::spawn(async move {
             while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
@@ -142,7 +159,6 @@ impl PostgresConnector {
             }
         });
         let session = PostgresSession { client, statements: Mutex::default() };
-        suitability::check_server(&session.client).await?;
         session.client.batch_execute(SETTINGS).await?;
         Ok(session)
     }

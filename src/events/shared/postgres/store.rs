@@ -9,9 +9,10 @@ use uuid::Uuid;
 
 use super::announcements::ANSWER_TIMEOUT;
 use super::schema;
-use super::session::{PostgresConnector, PostgresFailure, PostgresLink};
+use super::session::{PostgresConnector, PostgresFailure, PostgresLink, PostgresSession, describe};
 use super::suitability;
 use crate::events::shared::engine::{EngineOpenError, EngineUnreachable, SendResult};
+use crate::events::shared::engine_check::{CheckStatus, EngineCheck};
 
 /// Groups that one question returns.
 const READ_MAX: i64 = 32;
@@ -57,9 +58,7 @@ impl PostgresStore {
     pub async fn open(connector: PostgresConnector, log_id: Uuid) -> Result<Self, EngineOpenError> {
         let session = connector.connect().await?;
         let incarnation = schema::check(&session, log_id, connector.options.request_timeout).await?;
-        if let Err(error) = suitability::warn_of_risks(&session.client).await {
-            tracing::warn!(%error, "postgres durability not checked");
-        }
+        warn_of_risks(&session).await;
 
         let schema = schema::schema_of(log_id);
         let statements = StoreStatements {
@@ -89,6 +88,26 @@ impl PostgresStore {
             stored: watch::Sender::new(0),
         };
         Ok(Self(Arc::new(state)))
+    }
+
+    /// Checks the server and, if there is one already, the tables of a log.
+    pub async fn check(
+        connector: PostgresConnector,
+        log_id: Option<Uuid>,
+    ) -> Result<Vec<EngineCheck>, EngineOpenError> {
+        let session = connector.connect_unchecked().await?;
+        let mut checks = suitability::server_checks(&session.client).await.map_err(|error| {
+            EngineOpenError::Unreachable(format!("the settings of PostgreSQL cannot be read: {}", describe(&error)))
+        })?;
+        if let Some(log_id) = log_id {
+            let schema = schema::schema_of(log_id);
+            checks.push(match schema::check(&session, log_id, connector.options.request_timeout).await {
+                Ok(_) => EngineCheck::met(format!("schema {schema}"), "it has every group from 1 on"),
+                Err(error @ EngineOpenError::Unreachable(_)) => return Err(error),
+                Err(error) => EngineCheck::failed(format!("schema {schema}"), error.to_string()),
+            });
+        }
+        Ok(checks)
     }
 
     /// Sends a group once, and waits until it is committed.
@@ -156,6 +175,18 @@ impl PostgresStore {
     /// Reason why other tables of the same name are not used.
     pub fn created_again(&self) -> String {
         format!("schema {} was created again; the node uses the former one", self.0.schema)
+    }
+}
+
+/// Logs what the server risks although it can be used.
+async fn warn_of_risks(session: &PostgresSession) {
+    match suitability::risk_checks(&session.client).await {
+        Ok(checks) => {
+            for EngineCheck { subject, finding, .. } in checks.iter().filter(|check| check.status == CheckStatus::Risk) {
+                tracing::warn!(subject, finding, "postgres durability at risk");
+            }
+        }
+        Err(error) => tracing::warn!(%error, "postgres durability not checked"),
     }
 }
 

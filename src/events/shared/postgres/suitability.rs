@@ -3,30 +3,26 @@
 use tokio_postgres::Client;
 
 use super::session::PostgresConnectError;
-use crate::events::shared::engine::EngineOpenError;
+use crate::events::shared::engine_check::{EngineCheck, refuse_failed};
 
 /// Oldest version with all settings of a connection.
 const VERSION_MIN: i32 = 140_000;
 
-/// Checks the server of a connection, with the settings that apply to it. They may differ after a failover.
+/// Refuses the server of a connection if the settings that apply to it lose groups. They may differ after a failover.
 pub async fn check_server(client: &Client) -> Result<(), PostgresConnectError> {
-    let sql = "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), \
-         current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes')";
-    let row = client.query_one(sql, &[]).await?;
-    let settings = DurabilitySettings {
-        version: row.try_get(0)?,
-        is_in_recovery: row.try_get(1)?,
-        synchronous_commit: row.try_get(2)?,
-        fsync: row.try_get(3)?,
-        full_page_writes: row.try_get(4)?,
-    };
-    let problems = settings.problems();
-    if problems.is_empty() {
-        return Ok(());
-    }
-    let reason = format!("the PostgreSQL server is not suitable for a log: {}", problems.join("; "));
-    Err(EngineOpenError::Unsuitable(reason).into())
+    let checks = DurabilitySettings::of(client).await?.checks();
+    Ok(refuse_failed("the PostgreSQL server is not suitable for a log", &checks)?)
 }
+
+/// Checks the server of a connection.
+pub async fn server_checks(client: &Client) -> Result<Vec<EngineCheck>, tokio_postgres::Error> {
+    let mut checks = DurabilitySettings::of(client).await?.checks();
+    checks.extend(risk_checks(client).await?);
+    Ok(checks)
+}
+
+/// Subject of the checks.
+const SERVER: &str = "PostgreSQL server";
 
 /// Settings without which a server loses groups.
 struct DurabilitySettings {
@@ -38,64 +34,90 @@ struct DurabilitySettings {
 }
 
 impl DurabilitySettings {
-    fn problems(&self) -> Vec<String> {
-        let mut problems = Vec::new();
-        if self.version < VERSION_MIN {
-            problems.push(format!("its version is {}; it must be 14 or newer", self.version / 10_000));
-        }
-        if self.is_in_recovery {
-            problems.push(
-                "it is in recovery, so a standby; it must be the primary: name the primary, or all servers as in \
-                 postgres://user@a:5432,b:5432/database"
-                    .to_owned(),
-            );
-        }
-        if ["off", "local"].contains(&self.synchronous_commit.as_str()) {
-            problems.push(format!(
-                "synchronous_commit is {}; it must be on, or acknowledged groups are lost: set `synchronous_commit = on` for \
-                 this user and database",
-                self.synchronous_commit
-            ));
-        }
-        for (setting, value) in [("fsync", &self.fsync), ("full_page_writes", &self.full_page_writes)] {
-            if value != "on" {
-                problems.push(format!(
-                    "{setting} is {value}; it must be on, or a power cut damages the database: set `{setting} = on`"
-                ));
+    async fn of(client: &Client) -> Result<Self, tokio_postgres::Error> {
+        let sql = "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), \
+             current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes')";
+        let row = client.query_one(sql, &[]).await?;
+        Ok(Self {
+            version: row.try_get(0)?,
+            is_in_recovery: row.try_get(1)?,
+            synchronous_commit: row.try_get(2)?,
+            fsync: row.try_get(3)?,
+            full_page_writes: row.try_get(4)?,
+        })
+    }
+
+    fn checks(&self) -> Vec<EngineCheck> {
+        let check = |is_met: bool, found: String, remedy: &str| {
+            if is_met {
+                EngineCheck::met(SERVER, found)
+            } else {
+                EngineCheck::failed(SERVER, format!("{found}; {remedy}"))
             }
+        };
+
+        let version = format!("its version is {}", self.version / 10_000);
+        let recovery = if self.is_in_recovery { "it is in recovery, so a standby" } else { "it is the primary" };
+        let commit = &self.synchronous_commit;
+        let mut checks = vec![
+            check(self.version >= VERSION_MIN, version, "it must be 14 or newer"),
+            check(
+                !self.is_in_recovery,
+                recovery.to_owned(),
+                "it must be the primary: name the primary, or all servers as in postgres://user@a:5432,b:5432/database",
+            ),
+            check(
+                !["off", "local"].contains(&commit.as_str()),
+                format!("synchronous_commit is {commit}"),
+                "it must be on, or acknowledged groups are lost: set `synchronous_commit = on` for this user and database",
+            ),
+        ];
+        for (setting, value) in [("fsync", &self.fsync), ("full_page_writes", &self.full_page_writes)] {
+            let remedy = format!("it must be on, or a power cut damages the database: set `{setting} = on`");
+            checks.push(check(value == "on", format!("{setting} is {value}"), &remedy));
         }
-        problems
+        checks
     }
 }
 
-/// Warns of what the server risks although it can be used.
-pub async fn warn_of_risks(client: &Client) -> Result<(), tokio_postgres::Error> {
+/// Checks what the server risks although it can be used.
+pub async fn risk_checks(client: &Client) -> Result<[EngineCheck; 2], tokio_postgres::Error> {
     let sql = "SELECT current_setting('synchronous_standby_names'), current_setting('data_checksums'), \
          current_setting('synchronous_commit')";
     let row = client.query_one(sql, &[]).await?;
     let (standbys, checksums, commit): (String, String, String) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-    if standbys.trim().is_empty() {
-        tracing::warn!(
-            "postgres has no synchronous standby: the loss of its disk loses acknowledged changes, and so does a failover; \
-             set synchronous_standby_names"
-        );
+
+    let standby = if standbys.trim().is_empty() {
+        EngineCheck::risk(
+            SERVER,
+            "it has no synchronous standby: the loss of its disk loses acknowledged changes, and so does a failover; set \
+             synchronous_standby_names",
+        )
     } else if commit == "remote_write" {
-        tracing::warn!(
-            "postgres acknowledges groups before its standby has synced them: the loss of both machines at once loses \
-             acknowledged changes; set synchronous_commit = on"
-        );
-    }
-    if checksums != "on" {
-        tracing::warn!(
-            "postgres has no data checksums: damage on its disk is found late; stop it and run pg_checksums --enable"
-        );
-    }
-    Ok(())
+        EngineCheck::risk(
+            SERVER,
+            "it acknowledges groups before its standby has synced them: the loss of both machines at once loses \
+             acknowledged changes; set synchronous_commit = on",
+        )
+    } else {
+        EngineCheck::met(SERVER, format!("synchronous_standby_names is {}", standbys.trim()))
+    };
+
+    let checksums = if checksums == "on" {
+        EngineCheck::met(SERVER, "data_checksums is on")
+    } else {
+        EngineCheck::risk(
+            SERVER,
+            "it has no data checksums: damage on its disk is found late; stop it and run pg_checksums --enable",
+        )
+    };
+    Ok([standby, checksums])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::shared::engine_check::CheckStatus;
 
     fn settings() -> DurabilitySettings {
         let on = || "on".to_owned();
@@ -110,7 +132,11 @@ mod tests {
 
     #[test]
     fn each_unsafe_setting_is_named_with_its_remedy() {
-        assert!(settings().problems().is_empty());
+        let problems = |settings: &DurabilitySettings| -> Vec<String> {
+            let failed = settings.checks().into_iter().filter(|check| check.status == CheckStatus::Failed);
+            failed.map(|check| check.finding).collect()
+        };
+        assert!(problems(&settings()).is_empty());
         let off = || "off".to_owned();
         for (settings, expected) in [
             (DurabilitySettings { version: 130_004, ..settings() }, "must be 14 or newer"),
@@ -119,7 +145,7 @@ mod tests {
             (DurabilitySettings { fsync: off(), ..settings() }, "set `fsync = on`"),
             (DurabilitySettings { full_page_writes: off(), ..settings() }, "set `full_page_writes = on`"),
         ] {
-            let problems = settings.problems();
+            let problems = problems(&settings);
             assert!(problems.len() == 1 && problems[0].contains(expected), "{expected}: {problems:?}");
         }
     }
