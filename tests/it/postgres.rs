@@ -250,6 +250,39 @@ fn servers_that_do_not_answer_are_unreachable_not_unsuitable() {
 
 #[test]
 #[ignore = "needs PostgreSQL; run by tests/cluster/run"]
+fn a_first_server_that_hangs_or_accepts_no_writes_is_passed_over() {
+    // Given two servers, and a log on the second one
+    let servers = [(); 2].map(|()| PostgresServer::start());
+    let log_id = new_log_id();
+    drop(PostgresEngine::create(servers[1].options(), log_id).unwrap());
+    let url = url_of_both(&servers);
+
+    // Then it is found while the first one accepts connections and does not answer
+    servers[0].pause();
+    let engine = PostgresEngine::open(options_of(&url), log_id).unwrap();
+    assert_eq!(engine.send(b"first"), SendResult::Stored { sequence: 1 });
+
+    // When the connected one becomes read-only, then the engine is not alive there
+    servers[1].set("default_transaction_read_only", "on");
+    eventually_blocking("the read-only server is left", || engine.last().is_err());
+    let sent = engine.send(b"second");
+    assert!(!matches!(sent, SendResult::Stored { .. }), "{sent:?}");
+
+    // And it continues when that is over
+    servers[1].administer("ALTER SYSTEM RESET default_transaction_read_only");
+    servers[1].administer("SELECT pg_reload_conf()");
+    eventually_blocking("a group is stored", || matches!(engine.send(b"third"), SendResult::Stored { .. }));
+}
+
+/// URL that names two servers.
+fn url_of_both(servers: &[PostgresServer; 2]) -> String {
+    let [first, second] = servers.each_ref().map(PostgresServer::url);
+    let host = |url: &str| url.split('@').nth(1).unwrap().split('/').next().unwrap().to_owned();
+    first.replace(&host(&first), &format!("{},{}", host(&first), host(&second)))
+}
+
+#[test]
+#[ignore = "needs PostgreSQL; run by tests/cluster/run"]
 fn a_wrong_password_or_database_is_named_without_the_password() {
     let log_id = new_log_id();
     let wrong = server().url().replace(PASSWORD, "not-the-password");

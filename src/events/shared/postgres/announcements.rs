@@ -42,7 +42,13 @@ pub fn listen(thread: &ClientThread, store: PostgresStore) -> mpsc::Receiver<Opt
         while !messages.is_closed() {
             // The numbers start again after a crash of the server, which ends the connection.
             let passed_on = match store.announcer().session().await {
-                Ok(session) => pass_on(&session, store.schema(), &messages).await,
+                Ok(session) => {
+                    let passed_on = pass_on(&session, store.schema(), &messages).await;
+                    if matches!(passed_on, Err(PostgresFailure::NoAnswer(_))) {
+                        store.announcer().discard(&session).await;
+                    }
+                    passed_on
+                }
                 Err(failure) => Err(failure),
             };
             if let Err(failure) = passed_on {

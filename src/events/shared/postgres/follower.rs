@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::session::PostgresFailure;
-use super::store::PostgresStore;
+use super::store::{PostgresStore, READ_MAX};
 use crate::events::shared::client_thread::ClientThread;
 use crate::events::shared::engine::{EngineFault, EngineSignal};
 use crate::events::shared::engine_events::{self, FollowEnd, FollowEvent, SignalSender};
@@ -34,6 +34,7 @@ pub fn start(thread: &ClientThread, store: PostgresStore, after: u64) -> mpsc::R
             signals,
             stored,
             delivered: after,
+            page: PageSize(READ_MAX),
             group_at: Instant::now(),
             head_asked_at: None,
         };
@@ -45,12 +46,26 @@ pub fn start(thread: &ClientThread, store: PostgresStore, after: u64) -> mpsc::R
     })
 }
 
+/// Number of groups to ask for. A page of large groups may take longer than a question may.
+struct PageSize(i64);
+
+impl PageSize {
+    fn note<T>(&mut self, read: &Result<T, PostgresFailure>) {
+        self.0 = match read {
+            Ok(_) => READ_MAX.min(self.0 * 2),
+            Err(PostgresFailure::NoAnswer(_)) => 1.max(self.0 / 2),
+            Err(_) => self.0,
+        };
+    }
+}
+
 struct PostgresFollower {
     store: PostgresStore,
     signals: SignalSender,
     stored: watch::Receiver<u64>,
     /// Last sequence that was passed on.
     delivered: u64,
+    page: PageSize,
     /// Time of the last group.
     group_at: Instant,
     head_asked_at: Option<Instant>,
@@ -59,7 +74,9 @@ struct PostgresFollower {
 impl PostgresFollower {
     /// Asks once, and passes the groups on.
     async fn step(&mut self) -> Result<(), FollowEnd> {
-        match self.signals.wait_for(self.store.read(self.delivered)).await? {
+        let read = self.signals.wait_for(self.store.read(self.delivered, self.page.0)).await?;
+        self.page.note(&read);
+        match read {
             Ok(groups) if groups.is_empty() => {
                 if self.head_asked_at.is_none_or(|at| at.elapsed() >= HEAD_INTERVAL) {
                     self.check_head().await?;
@@ -111,5 +128,20 @@ impl PostgresFollower {
         }
         tracing::debug!(%failure, "postgres silent");
         self.signals.wait_for(sleep(RETRY_DELAY)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_takes_too_long_is_halved_until_it_arrives() {
+        let mut page = PageSize(READ_MAX);
+        let sizes = [false, false, true, false, false, false, false, true, true].map(|is_read| {
+            page.note(&if is_read { Ok(()) } else { Err(PostgresFailure::NoAnswer("no answer".to_owned())) });
+            page.0
+        });
+        assert_eq!(sizes, [16, 8, 16, 8, 4, 2, 1, 2, 4]);
     }
 }

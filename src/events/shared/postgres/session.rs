@@ -5,7 +5,7 @@ use std::error::Error as _;
 use std::fs;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -22,12 +22,19 @@ use super::PostgresOptions;
 use super::suitability;
 use crate::events::shared::engine::EngineOpenError;
 
-/// Time for a connection, with the names of all servers, whose resolution has no other limit.
+/// Time for a connection to the only server, with the resolution of its name, which has no other limit.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time for a connection to one of several servers.
+const CONNECT_TIMEOUT_OF_SEVERAL: Duration = Duration::from_secs(3);
+/// Time without an answer of the network after which both ends give a connection up, and of which the first probe takes
+/// place after a third.
+const NETWORK_TIMEOUT: Duration = Duration::from_secs(15);
 /// Settings of every connection. The server must neither cancel a group that waits for the standby, which would show
 /// what a failover loses, nor fail one because another node is faster. Connections without groups set a limit.
 const SETTINGS: &str = "SET statement_timeout = 0; SET idle_session_timeout = 0; \
-     SET idle_in_transaction_session_timeout = 0; SET default_transaction_isolation = 'read committed'";
+     SET idle_in_transaction_session_timeout = 0; SET default_transaction_isolation = 'read committed'; \
+     SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 2; \
+     SET tcp_user_timeout = 15000";
 
 /// Failure of a statement.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +75,10 @@ impl PostgresFailure {
 pub struct PostgresConnector {
     pub options: Arc<PostgresOptions>,
     config: Config,
+    /// The same for each server.
+    servers: Arc<[Config]>,
+    /// Index of the server that was connected last.
+    last_server: Arc<AtomicUsize>,
     tls: MakeRustlsConnect,
     /// Number of lost connections.
     losses: Arc<AtomicU64>,
@@ -87,9 +98,9 @@ impl PostgresConnector {
             config.password(password.trim_end_matches(['\r', '\n']));
         }
         config.application_name("mediary").connect_timeout(options.connect_timeout);
-        if config.get_hosts().len() > 1 {
-            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        }
+        config.tcp_user_timeout(NETWORK_TIMEOUT).keepalives_idle(NETWORK_TIMEOUT / 3);
+        config.keepalives_interval(NETWORK_TIMEOUT / 3).keepalives_retries(2);
+        let servers = servers_of(&config);
 
         let (tls, errors) = MakeRustlsConnect::with_native_certs().unwrap_or_else(|errors| {
             let none = ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth();
@@ -98,52 +109,68 @@ impl PostgresConnector {
         for error in errors {
             tracing::debug!(%error, "certificate of the machine not read");
         }
-        Ok(Self { options: Arc::new(options), config, tls, losses: Arc::default() })
+        let (last_server, losses) = Default::default();
+        Ok(Self { options: Arc::new(options), config, servers: servers.into(), last_server, tls, losses })
     }
 
-    /// Connects to the first server that accepts it, and checks it.
+    /// Connects to the first server that accepts it and meets the requirements. Begins with the last one that did.
     pub async fn connect(&self) -> Result<PostgresSession, EngineOpenError> {
-        self.connect_within_limit(self.connect_and_check()).await
+        self.connect_to_first(true).await
     }
 
     /// Connects to the first server that accepts it.
     pub async fn connect_unchecked(&self) -> Result<PostgresSession, EngineOpenError> {
-        self.connect_within_limit(self.connect_and_set()).await
+        self.connect_to_first(false).await
     }
 
-    async fn connect_within_limit(
-        &self,
-        connecting: impl Future<Output = Result<PostgresSession, PostgresConnectError>>,
-    ) -> Result<PostgresSession, EngineOpenError> {
+    async fn connect_to_first(&self, is_checked: bool) -> Result<PostgresSession, EngineOpenError> {
+        let count = self.servers.len();
+        let first = self.last_server.load(Ordering::Relaxed);
+        let mut failures = Vec::new();
+        for index in (first..count).chain(0..first) {
+            match self.connect_to(&self.servers[index], is_checked).await {
+                Ok(session) => {
+                    self.last_server.store(index, Ordering::Relaxed);
+                    return Ok(session);
+                }
+                Err(failure) => failures.push(failure),
+            }
+        }
+
+        // One that may accept writes later is worth waiting for.
+        let unreachable = failures.iter().position(|failure| matches!(failure, EngineOpenError::Unreachable(_)));
+        Err(failures.swap_remove(unreachable.unwrap_or(0)))
+    }
+
+    /// Connects to a server.
+    async fn connect_to(&self, server: &Config, is_checked: bool) -> Result<PostgresSession, EngineOpenError> {
+        let host = hosts_of(server);
         let unreachable = |reason: &str| {
             EngineOpenError::Unreachable(format!(
-                "no connection to PostgreSQL at {}: {reason}; check that it runs and that its port is open",
-                self.hosts()
+                "no connection to PostgreSQL at {host}: {reason}; check that it runs and that its port is open"
             ))
         };
-        match timeout(CONNECT_TIMEOUT, connecting).await {
+        let limit = if self.servers.len() > 1 { CONNECT_TIMEOUT_OF_SEVERAL } else { CONNECT_TIMEOUT };
+        match timeout(limit, self.connect_and_set(server, is_checked)).await {
             Ok(Ok(session)) => Ok(session),
             Ok(Err(PostgresConnectError::Open(error))) => Err(error),
             Ok(Err(PostgresConnectError::Client(error))) => Err(match self.remedy(&error) {
                 Some(remedy) => EngineOpenError::Unsuitable(format!(
-                    "PostgreSQL at {} cannot be used: {}; {remedy}",
-                    self.hosts(),
+                    "PostgreSQL at {host} cannot be used: {}; {remedy}",
                     describe(&error)
                 )),
                 None => unreachable(&describe(&error)),
             }),
-            Err(_) => Err(unreachable(&format!("no answer within {CONNECT_TIMEOUT:?}"))),
+            Err(_) => Err(unreachable(&format!("no answer within {limit:?}"))),
         }
     }
 
-    async fn connect_and_check(&self) -> Result<PostgresSession, PostgresConnectError> {
-        let session = self.connect_and_set().await?;
-        suitability::check_server(&session.client).await?;
-        Ok(session)
-    }
-
-    async fn connect_and_set(&self) -> Result<PostgresSession, PostgresConnectError> {
-        let (client, mut connection) = self.config.connect(self.tls.clone()).await?;
+    async fn connect_and_set(
+        &self,
+        server: &Config,
+        is_checked: bool,
+    ) -> Result<PostgresSession, PostgresConnectError> {
+        let (client, mut connection) = server.connect(self.tls.clone()).await?;
         tokio::spawn(async move {
             while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
                 match message {
@@ -159,6 +186,9 @@ impl PostgresConnector {
             }
         });
         let session = PostgresSession { client, statements: Mutex::default() };
+        if is_checked {
+            suitability::check_server(&session.client).await?;
+        }
         session.client.batch_execute(SETTINGS).await?;
         Ok(session)
     }
@@ -193,19 +223,59 @@ impl PostgresConnector {
             _ => None,
         }
     }
+}
 
-    /// The servers, without user and password.
-    pub fn hosts(&self) -> String {
-        let ports = self.config.get_ports();
-        let host = |(index, host): (usize, &Host)| {
-            let port = ports.get(index).or(ports.first()).copied().unwrap_or(5432);
-            match host {
-                Host::Tcp(name) => format!("{name}:{port}"),
-                Host::Unix(path) => format!("{}:{port}", path.display()),
-            }
-        };
-        self.config.get_hosts().iter().enumerate().map(host).collect::<Vec<_>>().join(", ")
+/// Options for each of the servers.
+fn servers_of(config: &Config) -> Vec<Config> {
+    let count = config.get_hosts().len().max(config.get_hostaddrs().len());
+    if count == 1 {
+        return vec![config.clone()];
     }
+
+    let ports = config.get_ports();
+    let server = |index: usize| {
+        let mut server = Config::new();
+        server.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        server
+            .application_name("mediary")
+            .ssl_mode(config.get_ssl_mode())
+            .ssl_negotiation(config.get_ssl_negotiation());
+        server.channel_binding(config.get_channel_binding());
+        server.port(ports.get(index).or(ports.first()).copied().unwrap_or(5432));
+        match config.get_hosts().get(index) {
+            Some(Host::Tcp(name)) => _ = server.host(name),
+            Some(Host::Unix(path)) => _ = server.host_path(path),
+            None => {}
+        }
+        if let Some(address) = config.get_hostaddrs().get(index) {
+            server.hostaddr(*address);
+        }
+
+        config.get_user().into_iter().for_each(|user| _ = server.user(user));
+        config.get_password().into_iter().for_each(|password| _ = server.password(password));
+        config.get_dbname().into_iter().for_each(|name| _ = server.dbname(name));
+        config.get_options().into_iter().for_each(|options| _ = server.options(options));
+        config.get_connect_timeout().into_iter().for_each(|limit| _ = server.connect_timeout(*limit));
+        config.get_tcp_user_timeout().into_iter().for_each(|limit| _ = server.tcp_user_timeout(*limit));
+        server.keepalives(config.get_keepalives()).keepalives_idle(config.get_keepalives_idle());
+        config.get_keepalives_interval().into_iter().for_each(|interval| _ = server.keepalives_interval(interval));
+        config.get_keepalives_retries().into_iter().for_each(|retries| _ = server.keepalives_retries(retries));
+        server
+    };
+    (0..count).map(server).collect()
+}
+
+/// The servers of options, without user and password.
+fn hosts_of(config: &Config) -> String {
+    let ports = config.get_ports();
+    let host = |(index, host): (usize, &Host)| {
+        let port = ports.get(index).or(ports.first()).copied().unwrap_or(5432);
+        match host {
+            Host::Tcp(name) => format!("{name}:{port}"),
+            Host::Unix(path) => format!("{}:{port}", path.display()),
+        }
+    };
+    config.get_hosts().iter().enumerate().map(host).collect::<Vec<_>>().join(", ")
 }
 
 /// Failure of a connection.
@@ -320,15 +390,32 @@ impl PostgresLink {
         limit: Duration,
     ) -> Result<Vec<Row>, PostgresFailure> {
         let session = self.session().await?;
+        self.query_on(&session, sql, parameters, limit).await
+    }
+
+    /// Runs a statement on a connection of this link.
+    pub async fn query_on(
+        &self,
+        session: &Arc<PostgresSession>,
+        sql: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+        limit: Duration,
+    ) -> Result<Vec<Row>, PostgresFailure> {
         let queried = session.query(sql, parameters, limit).await;
-        if matches!(queried, Err(PostgresFailure::NoAnswer(_))) {
-            self.discard(&session).await;
+        let is_of_no_use = match &queried {
+            Err(PostgresFailure::NoAnswer(_)) => true,
+            // The former primary, as a standby or closed to writes.
+            Err(PostgresFailure::Refused { code, .. }) => *code == SqlState::READ_ONLY_SQL_TRANSACTION,
+            _ => false,
+        };
+        if is_of_no_use {
+            self.discard(session).await;
         }
         queried
     }
 
     /// Gives a connection up.
-    async fn discard(&self, session: &Arc<PostgresSession>) {
+    pub async fn discard(&self, session: &Arc<PostgresSession>) {
         let mut current = self.session.lock().await;
         if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, session)) {
             *current = None;

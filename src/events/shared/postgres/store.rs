@@ -14,8 +14,8 @@ use super::suitability;
 use crate::events::shared::engine::{EngineOpenError, EngineUnreachable, SendResult};
 use crate::events::shared::engine_check::{CheckStatus, EngineCheck};
 
-/// Groups that one question returns.
-const READ_MAX: i64 = 32;
+/// Most groups that one question returns.
+pub const READ_MAX: i64 = 32;
 
 /// The tables of a log. Cheap to clone.
 #[derive(Clone)]
@@ -126,18 +126,25 @@ impl PostgresStore {
         }
     }
 
-    /// Reads groups after a number, in order.
-    pub async fn read(&self, after: u64) -> Result<Vec<(u64, Vec<u8>)>, PostgresFailure> {
+    /// Reads groups after a number, in order, and at most so many.
+    pub async fn read(&self, after: u64, count: i64) -> Result<Vec<(u64, Vec<u8>)>, PostgresFailure> {
         let state = &*self.0;
         let limit = state.connector.options.request_timeout;
-        let rows = state.reader.query(&state.statements.read, &[&after.cast_signed(), &READ_MAX], limit).await?;
+        let rows = state.reader.query(&state.statements.read, &[&after.cast_signed(), &count], limit).await?;
         Ok(rows.iter().map(|row| (row.get::<_, i64>(0).cast_unsigned(), row.get(1))).collect())
     }
 
     /// Returns the last group; `None` if the row with it is missing.
     pub async fn head(&self) -> Result<Option<StoreHead>, PostgresFailure> {
         let state = &*self.0;
-        let rows = state.reader.query(&state.statements.head, &[], state.connector.options.request_timeout).await?;
+        let session = state.reader.session().await?;
+        let limit = state.connector.options.request_timeout;
+        let rows = state.reader.query_on(&session, &state.statements.head, &[], limit).await?;
+        if rows.first().is_some_and(|row| row.get(2)) {
+            // A former primary, which gets no more groups.
+            state.reader.discard(&session).await;
+            return Err(PostgresFailure::NoAnswer("the server accepts no writes any more".to_owned()));
+        }
         let head = |row: &tokio_postgres::Row| StoreHead {
             last: row.get::<_, i64>(0).cast_unsigned(),
             is_same_store: row.get::<_, Uuid>(1) == state.incarnation,
