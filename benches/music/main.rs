@@ -22,7 +22,7 @@ use reader::{Pace, ReceivedStream, listen};
 use service::{Service, block_on};
 
 /// Length of a piece of the sequential part, in seconds.
-const ALONE: u32 = 30;
+const SINGLE_STREAM_SECONDS: u32 = 30;
 /// Length of a piece of the slow readers, in seconds.
 const SLOW: u32 = 60;
 /// Number of slow readers.
@@ -60,16 +60,16 @@ fn main() {
 }
 
 fn single_stream(service: &Service, directory: &Path) {
-    println!("{ALONE} s of music each, one after the other\n");
+    println!("{SINGLE_STREAM_SECONDS} s of music each, one after the other\n");
     println!(
         "| prompt | first chunk, ms | seconds of music a second | of processor time | KiB |\n|---|---|---|---|---|"
     );
     for (name, prompt) in PROMPTS {
         let (started, processor_before) = (Instant::now(), service.processor_time());
-        let received = block_on(listen(&service.address, prompt, ALONE, Pace::AtOnce));
+        let received = block_on(listen(&service.address, prompt, SINGLE_STREAM_SECONDS, Pace::AtOnce));
         let (elapsed, processor_seconds) =
             (started.elapsed().as_secs_f64(), service.processor_time() - processor_before);
-        let (first, seconds) = (received.first_sound.as_millis(), f64::from(ALONE));
+        let (first, seconds) = (received.first_sound.as_millis(), f64::from(SINGLE_STREAM_SECONDS));
         let sound = received.sound();
         std::fs::write(directory.join(format!("{name}.opus")), &sound).expect("a file in the directory");
         println!(

@@ -41,12 +41,12 @@ impl Planes {
     #[must_use]
     pub fn from_pixels(pixels: &Pixels) -> Self {
         match pixels {
-            Pixels::Opaque(pixels) => Self::of_opaque(pixels),
-            Pixels::Transparent(pixels) => Self::of_transparent(pixels),
+            Pixels::Opaque(pixels) => Self::from_opaque(pixels),
+            Pixels::Transparent(pixels) => Self::from_transparent(pixels),
         }
     }
 
-    fn of_opaque(pixels: &RgbImage) -> Self {
+    fn from_opaque(pixels: &RgbImage) -> Self {
         let width = pixels.width() as usize;
         let [luma, blue, red] = [0; 3].map(|_| Plane::unwritten(width, pixels.height() as usize));
         let mut planes = Self { luma, blue, red, alpha: None };
@@ -56,7 +56,7 @@ impl Planes {
         planes
     }
 
-    fn of_transparent(pixels: &RgbaImage) -> Self {
+    fn from_transparent(pixels: &RgbaImage) -> Self {
         let width = pixels.width() as usize;
         let height = pixels.height() as usize;
         let channel = |at: usize| {

@@ -8,7 +8,7 @@ use multiversion::multiversion;
 use crate::colour::Planes;
 use crate::filters::smooth;
 use crate::flow::{Directions, EdgeFlow};
-use crate::invent::Model;
+use crate::invent::TextureModel;
 use crate::noise;
 use crate::plane::{Plane, Region};
 use crate::presets::Look;
@@ -34,7 +34,7 @@ pub struct Detailer<'a> {
     lanczos: Enlarger,
     linear: Enlarger,
     flow: EdgeFlow,
-    model: Option<Model>,
+    model: Option<TextureModel>,
 }
 
 /// Part of the enlarged picture.
@@ -75,7 +75,7 @@ impl<'a> Detailer<'a> {
             lanczos: Enlarger::new(Kernel::Lanczos, factor),
             linear: Enlarger::new(Kernel::Linear, factor),
             flow: EdgeFlow::from_luma(&source.luma, noise),
-            model: textured.then(|| Model::from_planes(source, noise)),
+            model: textured.then(|| TextureModel::from_planes(source, noise)),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::plane::{Plane, Region, copy_clamped};
 
 /// Strength and kind of the texture in a source.
 #[derive(Debug)]
-pub struct Model {
+pub struct TextureModel {
     /// Maximum strength of synthesized texture in luma.
     pub strength: Plane,
     /// Difference between the brightest channel and the luma. Bright colours clip before the luma does.
@@ -18,7 +18,7 @@ pub struct Model {
     band: Plane,
 }
 
-impl Model {
+impl TextureModel {
     /// Analyses a source with the given noise.
     #[must_use]
     pub fn from_planes(planes: &Planes, noise: f32) -> Self {
@@ -227,7 +227,7 @@ mod tests {
             if is_hair { 0.6 } else { 0.4 }
         });
         let planes = Planes { luma, ..Planes::new(96, 96) };
-        let model = Model::from_planes(&planes, 0.0);
+        let model = TextureModel::from_planes(&planes, 0.0);
 
         let region = Region { left: 64, top: 64, width: 256, height: 256 };
         let texture = model.texture(region, 4, [0.0, 1.0], 5);
@@ -246,7 +246,7 @@ mod tests {
         });
         let activity = finer_than(&luma, 1);
         let planes = Planes { luma, ..Planes::new(128, 64) };
-        let model = Model::from_planes(&planes, 0.0);
+        let model = TextureModel::from_planes(&planes, 0.0);
 
         let sum = |plane: &Plane, left: usize| {
             (16..48).map(|y| plane.row(y)[left..left + 32].iter().map(|value| value.abs()).sum::<f32>()).sum::<f32>()

@@ -16,7 +16,7 @@ use crate::grade::Statistics;
 use crate::job::{PrecisionJob, PrecisionPreset};
 use crate::picture::DecodedPicture;
 use crate::presets::Look;
-use crate::tiles::{enlarge, finish};
+use crate::tiles::{enlarge, enlarge_to_pixels};
 
 /// Enlarges a picture. The result is deterministic; the seed determines grain and synthesized texture.
 #[must_use]
@@ -30,12 +30,12 @@ pub fn precision(input: DecodedPicture, job: &PrecisionJob, seed: u32) -> Decode
     let look = look(*job);
 
     let pixels = match steps(job.scale_factor) {
-        (None, factor) => finish(&planes, &Detailer::new(&planes, factor, look, seed, noise, true)),
+        (None, factor) => enlarge_to_pixels(&planes, &Detailer::new(&planes, factor, look, seed, noise, true)),
         (Some(before), factor) => {
             let between = enlarge(&planes, &Detailer::new(&planes, before, look, seed, noise, false));
             drop(planes);
             let noise = Statistics::from_luma(&between.luma).noise;
-            finish(&between, &Detailer::new(&between, factor, look.for_second_pass(), seed, noise, true))
+            enlarge_to_pixels(&between, &Detailer::new(&between, factor, look.for_second_pass(), seed, noise, true))
         }
     };
 

@@ -58,8 +58,8 @@ pub fn style(input: DecodedPicture, reference: Option<&DecodedPicture>, job: &St
 
     let recipe = Recipe::from_job(job);
     let mut working = Working::from_pixels(&pixels);
-    if let Some(bend) = bend_of(&recipe, &working, strength, seed) {
-        pixels = warp::bend(&pixels, &bend);
+    if let Some(distortion) = distortion(&recipe, &working, strength, seed) {
+        pixels = warp::distort(&pixels, &distortion);
         working = Working::from_pixels(&pixels);
     }
 
@@ -87,7 +87,7 @@ pub fn style(input: DecodedPicture, reference: Option<&DecodedPicture>, job: &St
 }
 
 /// Returns the distortion of the picture, if the recipe has one.
-fn bend_of(recipe: &Recipe, working: &Working, strength: f32, seed: u32) -> Option<Distortion> {
+fn distortion(recipe: &Recipe, working: &Working, strength: f32, seed: u32) -> Option<Distortion> {
     if recipe.bulge <= 0.0 && recipe.waves <= 0.0 {
         return None;
     }

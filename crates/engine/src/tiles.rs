@@ -67,7 +67,7 @@ fn copy_colours(bands: [&mut [f32]; 3], tile: &Tile, left: usize, width: usize) 
 
 /// Enlarges to pixels.
 #[must_use]
-pub fn finish(source: &Planes, detailer: &Detailer) -> Pixels {
+pub fn enlarge_to_pixels(source: &Planes, detailer: &Detailer) -> Pixels {
     let factor = detailer.factor();
     let width = source.luma.width() * factor;
     let height = source.luma.height() * factor;

@@ -13,7 +13,7 @@ use crate::grade::{Statistics, grade};
 use crate::job::{PictureUpscale, UpscaleFactor};
 use crate::picture::DecodedPicture;
 use crate::presets::Look;
-use crate::tiles::{enlarge, finish};
+use crate::tiles::{enlarge, enlarge_to_pixels};
 
 /// Enlarges a picture. The result is deterministic; the seed determines synthesized texture and grain.
 #[must_use]
@@ -34,7 +34,7 @@ pub fn upscale(input: DecodedPicture, parameters: &PictureUpscale, seed: u32) ->
     }
 
     let look = if before.is_some() { look.for_second_pass() } else { look };
-    let pixels = finish(&planes, &Detailer::new(&planes, last, look, seed, noise, true));
+    let pixels = enlarge_to_pixels(&planes, &Detailer::new(&planes, last, look, seed, noise, true));
 
     DecodedPicture { pixels, profile }
 }

@@ -18,7 +18,7 @@ pub fn mix_bands(luma: &mut [f32], [detail, coarse]: [&[f32]; 2], likeness: &[f3
 
 /// Reduces shine: areas brighter and paler than skin are darkened softly and get the colour of skin.
 #[multiversion(targets("x86_64+avx2"))]
-pub fn take_shine([lumas, blues, reds]: &mut [&mut [f32]; 3], likeness: &[f32], shine: f32, mean: [f32; 3]) {
+pub fn reduce_shine([lumas, blues, reds]: &mut [&mut [f32]; 3], likeness: &[f32], shine: f32, mean: [f32; 3]) {
     let [mean, mean_blue, mean_red] = mean;
     let samples = lumas.iter_mut().zip(blues.iter_mut()).zip(reds.iter_mut()).zip(likeness);
     for (((luma, blue), red), skin) in samples {
@@ -35,7 +35,7 @@ pub fn take_shine([lumas, blues, reds]: &mut [&mut [f32]; 3], likeness: &[f32], 
 /// Reduces make-up: colours in the face that differ from its skin, such as red lips and blue or dark eyelids, move
 /// towards skin. The white of eyes and teeth has no colour and is kept.
 #[multiversion(targets("x86_64+avx2"))]
-pub fn take_paint([lumas, blues, reds]: &mut [&mut [f32]; 3], face: &[f32], make_up: f32, mean: [f32; 3]) {
+pub fn reduce_make_up([lumas, blues, reds]: &mut [&mut [f32]; 3], face: &[f32], make_up: f32, mean: [f32; 3]) {
     let [mean, mean_blue, mean_red] = mean;
     let samples = lumas.iter_mut().zip(blues.iter_mut()).zip(reds.iter_mut()).zip(face);
     for (((luma, blue), red), face) in samples {

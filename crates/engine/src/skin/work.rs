@@ -2,7 +2,7 @@
 
 use super::mask::Skin;
 use super::retouch::Retouch;
-use super::rows::{grade, mix_bands, sharpen, take_paint, take_shine};
+use super::rows::{grade, mix_bands, reduce_make_up, reduce_shine, sharpen};
 use crate::colour::{Planes, to_rgb};
 use crate::filters::smooth;
 use crate::guide::{Guide, GuidedFilter, Overview};
@@ -171,12 +171,12 @@ impl<'a> SkinContext<'a> {
             let mut row = [luma, blue, red];
 
             if shine != 0.0 {
-                take_shine(&mut row, likeness.row(y), shine, self.mean);
+                reduce_shine(&mut row, likeness.row(y), shine, self.mean);
             }
 
             if make_up != 0.0 {
                 face.fill(y, &mut input);
-                take_paint(&mut row, &input, make_up, self.mean);
+                reduce_make_up(&mut row, &input, make_up, self.mean);
             }
 
             if light != 0.0 || glow != 0.0 {

@@ -100,7 +100,7 @@ impl Recipe {
     /// Combines all parameters of a job.
     pub fn from_job(job: &StyleJob) -> Self {
         let mut recipe = engine(job.engine);
-        recipe.season(job.flavor);
+        recipe.apply_flavor(job.flavor);
         if let Some(portrait) = job.portrait {
             recipe.apply_portrait(portrait);
         }
@@ -111,12 +111,12 @@ impl Recipe {
             }
             recipe.apply_look(&look);
         }
-        recipe.hold(job.structure_strength);
+        recipe.apply_structure(job.structure_strength);
         recipe
     }
 
     /// Applies a flavor.
-    fn season(&mut self, flavor: StyleMethod) {
+    fn apply_flavor(&mut self, flavor: StyleMethod) {
         match flavor {
             StyleMethod::Faithful => {}
             StyleMethod::GenZ => {
@@ -240,7 +240,7 @@ impl Recipe {
 
     /// Applies the structure strength, 0 to 1. One half keeps the values of the engine; less loosens the structure of
     /// the picture, more preserves it.
-    fn hold(&mut self, structure: f32) {
+    fn apply_structure(&mut self, structure: f32) {
         let looser = (1.0 - 2.0 * structure).max(0.0);
         let tighter = (2.0 * structure - 1.0).max(0.0);
 
@@ -252,8 +252,8 @@ impl Recipe {
         self.features = (self.features + tighter) * (1.0 - 0.85 * looser);
         self.tones *= 1.0 - 0.3 * looser + 0.4 * tighter;
 
-        for bending in [&mut self.bulge, &mut self.waves] {
-            *bending *= 1.0 + 0.5 * looser - 0.5 * tighter;
+        for distortion in [&mut self.bulge, &mut self.waves] {
+            *distortion *= 1.0 + 0.5 * looser - 0.5 * tighter;
         }
 
         self.strokes *= 1.0 + 0.5 * looser - 0.3 * tighter;

@@ -226,10 +226,10 @@ fn texture(
         parts.push((paint::strokes(tangents, (width, height), working.radius(0.7), seed), 0.022 * recipe.strokes));
     }
 
-    if let Some(woven) =
-        features.and_then(|features| features.surface.woven(width, height, seed)).filter(|_| recipe.surface > 0.0)
+    if let Some(texture) =
+        features.and_then(|features| features.surface.synthesize(width, height, seed)).filter(|_| recipe.surface > 0.0)
     {
-        parts.push((woven, 0.7 * recipe.surface));
+        parts.push((texture, 0.7 * recipe.surface));
     }
 
     if recipe.look.grain > 0.0 {

@@ -28,12 +28,12 @@ pub struct Strength {
 }
 
 /// Maximum side in pixels of the central window in which detail is measured.
-const JUDGED: usize = 640;
+const WINDOW_SIDE_MAX: usize = 640;
 
 impl Strength {
     /// Measures the middle of a picture.
     pub fn from_lightness(lightness: &Plane) -> Self {
-        let [width, height] = [lightness.width(), lightness.height()].map(|side| side.min(JUDGED));
+        let [width, height] = [lightness.width(), lightness.height()].map(|side| side.min(WINDOW_SIDE_MAX));
         let [left, top] = [lightness.width() - width, lightness.height() - height].map(|excess| (excess / 2) as isize);
         let mut fine = lightness.window(Region { left, top, width, height });
         let mut near = smooth(&fine, 1);
@@ -56,7 +56,7 @@ impl Surface {
     }
 
     /// Synthesizes texture of any size without repetition; `None` if the reference has no texture.
-    pub fn woven(&self, width: usize, height: usize, seed: u32) -> Option<Plane> {
+    pub fn synthesize(&self, width: usize, height: usize, seed: u32) -> Option<Plane> {
         let sample = self.sample.as_ref()?;
 
         let mirrored_index = |x: usize, shift: u32| {
@@ -64,7 +64,7 @@ impl Surface {
             if at < SIDE { at } else { 2 * SIDE - 1 - at }
         };
 
-        let woven = draw_plane(width, height, |x, y| {
+        Some(draw_plane(width, height, |x, y| {
             let column = x / CELL;
             let row = y / CELL;
             let [across, down] = [x % CELL, y % CELL].map(|part| part as f32 / CELL as f32);
@@ -81,8 +81,7 @@ impl Surface {
             }
             // Averaging independent values reduces their variance; the division restores it.
             sum / squares.sqrt()
-        });
-        Some(woven)
+        }))
     }
 }
 
@@ -138,16 +137,16 @@ mod tests {
     fn grain_is_measured_and_added_with_the_same_strength() {
         let working = working(12.0);
         let surface = Surface::from_working(&working, working.unit);
-        let woven = surface.woven(300, 200, 7).unwrap();
-        let ratio = deviation(woven.values()) / deviation(surface.sample.as_ref().unwrap().values());
+        let texture = surface.synthesize(300, 200, 7).unwrap();
+        let ratio = deviation(texture.values()) / deviation(surface.sample.as_ref().unwrap().values());
         assert!((0.8..1.25).contains(&ratio), "{ratio}");
-        assert_ne!(woven, surface.woven(300, 200, 8).unwrap());
+        assert_ne!(texture, surface.synthesize(300, 200, 8).unwrap());
     }
 
     #[test]
     fn even_references_have_no_texture() {
         let working = working(0.0);
-        assert!(Surface::from_working(&working, 1.0).woven(10, 10, 1).is_none());
-        assert!(Surface::from_working(&working, 0.05).woven(10, 10, 1).is_none());
+        assert!(Surface::from_working(&working, 1.0).synthesize(10, 10, 1).is_none());
+        assert!(Surface::from_working(&working, 0.05).synthesize(10, 10, 1).is_none());
     }
 }

@@ -55,16 +55,16 @@ impl Distortion {
 }
 
 /// Returns the distorted picture. Pixels are interpolated in linear light, weighted by alpha.
-pub fn bend(pixels: &Pixels, bend: &Distortion) -> Pixels {
+pub fn distort(pixels: &Pixels, distortion: &Distortion) -> Pixels {
     match pixels {
-        Pixels::Opaque(pixels) => Pixels::Opaque(warp(pixels, bend, opaque)),
-        Pixels::Transparent(pixels) => Pixels::Transparent(warp(pixels, bend, transparent)),
+        Pixels::Opaque(pixels) => Pixels::Opaque(warp(pixels, distortion, opaque)),
+        Pixels::Transparent(pixels) => Pixels::Transparent(warp(pixels, distortion, transparent)),
     }
 }
 
 fn warp<P>(
     pixels: &ImageBuffer<P, Vec<u8>>,
-    bend: &Distortion,
+    distortion: &Distortion,
     mix: impl Fn(&ImageBuffer<P, Vec<u8>>, f32, f32) -> P + Sync,
 ) -> ImageBuffer<P, Vec<u8>>
 where
@@ -75,7 +75,7 @@ where
     let mut result = ImageBuffer::new(width, height);
     result.par_chunks_mut(channels * width as usize).enumerate().for_each(|(y, row)| {
         for (x, target) in row.chunks_exact_mut(channels).enumerate() {
-            let [from_x, from_y] = bend.source(x as f32, y as f32, [width as f32, height as f32]);
+            let [from_x, from_y] = distortion.source(x as f32, y as f32, [width as f32, height as f32]);
             target.copy_from_slice(mix(pixels, from_x, from_y).channels());
         }
     });
@@ -147,7 +147,7 @@ mod tests {
             pixels.pixels().filter(|pixel| pixel.0[0] > 128).count()
         };
         let before = count(&disc());
-        let after = count(&bend(&disc(), &BULGE));
+        let after = count(&distort(&disc(), &BULGE));
         assert!(after > before * 3 / 2, "{before} {after}");
     }
 
@@ -155,10 +155,10 @@ mod tests {
     fn waves_displace_pixels_with_their_alpha() {
         let pixels = RgbaImage::from_fn(64, 64, |x, _| Rgba([90, 90, 90, if x < 32 { 255 } else { 0 }]));
         let waves = Distortion { bulge: 0.0, waves: 6.0, ..BULGE };
-        let Pixels::Transparent(bent) = bend(&Pixels::Transparent(pixels.clone()), &waves) else {
+        let Pixels::Transparent(distorted) = distort(&Pixels::Transparent(pixels.clone()), &waves) else {
             panic!("the picture is transparent")
         };
-        assert_ne!(bent, pixels);
-        assert!(bent.pixels().all(|pixel| pixel.0[3] == 0 || pixel.0[0].abs_diff(90) <= 1));
+        assert_ne!(distorted, pixels);
+        assert!(distorted.pixels().all(|pixel| pixel.0[3] == 0 || pixel.0[0].abs_diff(90) <= 1));
     }
 }

@@ -148,20 +148,20 @@ impl Track {
 
     /// Returns the track of a camera that does not move.
     #[must_use]
-    pub fn standing() -> Self {
+    pub fn still() -> Self {
         Self { from: Pose::OWN, to: Pose::OWN, hand: 0.0, phase: 0.0, seconds: 1.0, easing: Pace::Eased }
     }
 
     /// Returns a motion between two poses.
     #[must_use]
-    pub fn over(from: Pose, to: Pose, seconds: f32) -> Self {
-        Self { from, to, seconds, ..Self::standing() }
+    pub fn between(from: Pose, to: Pose, seconds: f32) -> Self {
+        Self { from, to, seconds, ..Self::still() }
     }
 
     /// Returns a motion that starts at the picture's own pose and decelerates uniformly.
     #[must_use]
     pub fn slowing(to: Pose, seconds: f32) -> Self {
-        Self { to, seconds, easing: Pace::Slowing, ..Self::standing() }
+        Self { to, seconds, easing: Pace::Slowing, ..Self::still() }
     }
 
     /// Returns a motion that continues this one and ends at the picture's own pose.

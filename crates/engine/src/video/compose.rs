@@ -30,7 +30,7 @@ pub struct ComposedScene {
 }
 
 /// Object of a scene: a picture whose alpha is its shape.
-struct Thing {
+struct SceneObject {
     picture: Raster,
     /// `true` if the object rests on the ground; cards are centred instead.
     is_standing: bool,
@@ -67,7 +67,7 @@ pub fn compose(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size,
 
     let mut anchors = Vec::new();
     for (index, reference) in references.iter().enumerate() {
-        let subject = Thing::from_reference(reference, count == 1);
+        let subject = SceneObject::from_reference(reference, count == 1);
 
         // Several objects stand side by side and alternate in distance.
         let slot = (index as f32 + 0.5) / count as f32;
@@ -107,7 +107,7 @@ impl ComposedScene {
     /// motion of the prompt.
     #[must_use]
     pub fn track(&self, wishes: &Wishes, amplitude: MotionAmount, seconds: f32, seed: u32) -> Track {
-        let [Some(first), Some(last)] = [self.anchors.first(), self.anchors.last()] else { return Track::standing() };
+        let [Some(first), Some(last)] = [self.anchors.first(), self.anchors.last()] else { return Track::still() };
         let base_track = Track::from_wishes(wishes, amplitude, seconds, seed);
         if self.anchors.len() == 1 || !wishes.moves.is_empty() || wishes.still {
             return base_track;
@@ -126,7 +126,7 @@ impl ComposedScene {
             rotation: 0.0,
         };
 
-        Track::over(at(first), at(last), seconds)
+        Track::between(at(first), at(last), seconds)
     }
 }
 
@@ -150,7 +150,7 @@ fn backdrop(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size, se
     View { picture: soft.cover(size), depth: Depth::from_map(depth, size.aspect()) }
 }
 
-impl Thing {
+impl SceneObject {
     fn from_reference(reference: &Raster, is_alone: bool) -> Self {
         let shaped = reference.pixels().iter().filter(|pixel| pixel[3] < 0.5).count();
         if shaped * 50 > reference.size().area() {
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn a_picture_without_a_subject_is_a_card() {
         let even = Raster::from_fn(Size { width: 80, height: 60 }, |_, _| [0.3, 0.6, 0.4, 1.0]);
-        let card = Thing::from_reference(&even, true);
+        let card = SceneObject::from_reference(&even, true);
         assert!(!card.is_standing && card.picture.row(30)[40][3] > 0.9 && card.picture.row(0)[0][3] < 0.5);
     }
 
@@ -303,7 +303,7 @@ mod tests {
         });
 
         // When it becomes an object
-        let object = Thing::from_reference(&reference, true);
+        let object = SceneObject::from_reference(&reference, true);
 
         // Then no visible pixel is brightened by the white
         assert!(object.is_standing);
@@ -324,6 +324,6 @@ mod tests {
             let glow = (1.0 - far / 130.0).clamp(0.0, 1.0);
             [0.2 + 0.7 * glow, 0.3 + 0.3 * glow, 0.5, 1.0]
         });
-        assert!(!Thing::from_reference(&reference, true).is_standing);
+        assert!(!SceneObject::from_reference(&reference, true).is_standing);
     }
 }

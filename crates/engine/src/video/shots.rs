@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn similar_objects_move_instead_of_fading() {
         let yellow = [0.9, 0.8, 0.1];
-        let morph = Morph::between(picture(20, yellow), picture(26, yellow), &Track::standing());
+        let morph = Morph::between(picture(20, yellow), picture(26, yellow), &Track::still());
         let middle = frame(&morph, 0.5);
         let bright: Vec<_> = (0..64).filter(|x| middle.row(18)[*x][0] > 0.6).collect();
         assert!(bright.len() < 16 && bright.contains(&28), "{bright:?}");
@@ -232,7 +232,7 @@ mod tests {
         for life in [Life::Water, Life::Clouds, Life::Leaves] {
             let view = picture(20, [0.8, 0.2, 0.1]);
             let first = view.picture.clone();
-            let still = Still { view, track: Track::standing(), life: vec![life] };
+            let still = Still { view, track: Track::still(), life: vec![life] };
             assert!(frame(&still, 0.0).pixels().iter().zip(first.pixels()).all(|(a, b)| (a[0] - b[0]).abs() < 1e-3));
             if life != Life::Clouds {
                 assert_ne!(frame(&still, 0.7), frame(&still, 0.9), "{life:?}");

@@ -43,13 +43,13 @@ pub struct SoundPlan<'a> {
 }
 
 /// Gain of music without other sound.
-const ALONE: f32 = 0.8;
+const MUSIC_GAIN: f32 = 0.8;
 /// Strength of the ducking of music: at a level of 0.1 the gain falls to less than half.
-const GIVES_WAY: f32 = 12.0;
+const DUCKING_STRENGTH: f32 = 12.0;
 /// Attack time constant of the ducking in samples.
-const GOES: f32 = RATE as f32 / 30.0;
-/// Recovery time constant of the ducking in samples.
-const COMES: f32 = RATE as f32 / 3.0;
+const DUCKING_ATTACK: f32 = RATE as f32 / 30.0;
+/// Release time constant of the ducking in samples.
+const DUCKING_RELEASE: f32 = RATE as f32 / 3.0;
 /// Length of fade-in and fade-out in samples.
 const FADE: usize = RATE / 12;
 /// Maximum amplitude.
@@ -100,8 +100,8 @@ fn mix_music(mix: &mut [Stereo], bed: &[Stereo]) {
     let mut level = 0.0_f32;
     for (sum, bed_sample) in mix.iter_mut().zip(bed) {
         let other = sum[0].abs().max(sum[1].abs());
-        level += (other - level) / if other > level { GOES } else { COMES };
-        let gain = ALONE / (1.0 + GIVES_WAY * level);
+        level += (other - level) / if other > level { DUCKING_ATTACK } else { DUCKING_RELEASE };
+        let gain = MUSIC_GAIN / (1.0 + DUCKING_STRENGTH * level);
         (0..2).for_each(|side| sum[side] += gain * bed_sample[side]);
     }
 }
