@@ -23,7 +23,7 @@ use crate::disk_space::DiskSpace;
 use crate::domain::ids::TaskId;
 use crate::domain::task::{RecordedVendor, TaskWork};
 use crate::environment::Environment;
-use crate::http::job_body::{JobPlace, field_names, read_work};
+use crate::http::job_body::{JobContext, field_names, read_work};
 use crate::media::store::{MediaArea, MediaStore};
 use crate::vendors::profile::{JOB_NAMES, Profile, SHIPPED_PROFILES};
 
@@ -211,8 +211,8 @@ impl PreparedJob {
         let environment = Environment::system();
         let task = TaskId(environment.random_uuid());
         let seed = u32::from_le_bytes(environment.random_bytes());
-        let place = JobPlace { store: &store, space: &space, tariff: &tariff, seed };
-        let work = read_work(&job, &body, &place).map_err(CliError::Usage)?;
+        let context = JobContext { store: &store, space: &space, tariff: &tariff, seed };
+        let work = read_work(&job, &body, &context).map_err(CliError::Usage)?;
         if work.has_missing_inputs() {
             return Err(CliError::Usage("give pictures as files, with --image, and not as URLs".to_owned()));
         }

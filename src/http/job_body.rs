@@ -13,7 +13,7 @@ use crate::http::request::fields::{self, Fields};
 use crate::media::store::MediaStore;
 
 /// Store for the pictures of a job, and the settings on which its values depend.
-pub struct JobPlace<'p> {
+pub struct JobContext<'p> {
     pub store: &'p MediaStore,
     pub space: &'p DiskSpace,
     pub tariff: &'p Tariff,
@@ -25,9 +25,9 @@ pub struct JobPlace<'p> {
 ///
 /// # Errors
 /// If there is no such job, or a field is invalid; the message names each such field.
-pub fn read_work(job: &str, body: &Value, place: &JobPlace<'_>) -> Result<TaskWork, String> {
-    let image = || image::read_work(job, body, place).map(|work| work.map(TaskWork::Image));
-    let video = || video::read_work(job, body, place).map(|work| work.map(TaskWork::Video));
+pub fn read_work(job: &str, body: &Value, context: &JobContext<'_>) -> Result<TaskWork, String> {
+    let image = || image::read_work(job, body, context).map(|work| work.map(TaskWork::Image));
+    let video = || video::read_work(job, body, context).map(|work| work.map(TaskWork::Video));
     let music = || (job == "music").then(|| fields::read(body, read_music).map(TaskWork::Music));
 
     let work = image().or_else(video).or_else(music);

@@ -25,7 +25,7 @@ impl Poller {
         let Some(record) = self.models.task(creation).await? else { return Ok(VideoMaker::None) };
 
         Ok(match self.pool.holder_of(&record) {
-            TaskHolder::Nobody => VideoMaker::None,
+            TaskHolder::None => VideoMaker::None,
             TaskHolder::Member(member) => VideoMaker::Member(member),
             TaskHolder::Removed(_) => VideoMaker::Removed,
         })

@@ -192,8 +192,8 @@ pub(super) struct VendorObstacle {
 /// The vendor that has, or may have, a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TaskHolder<'r> {
-    /// Certainly no vendor has it.
-    Nobody,
+    /// No vendor can have it.
+    None,
     /// This member of the pool.
     Member(usize),
     /// A vendor that is no longer configured.
@@ -219,7 +219,7 @@ pub(super) struct FreeVendorSlots {
     /// Free slots; `None` if they are unlimited.
     pub(super) slots: Vec<Option<usize>>,
     /// Number of submissions that may be added to those in progress.
-    pub(super) places: Vec<usize>,
+    pub(super) submissions: Vec<usize>,
 }
 
 impl FreeVendorSlots {
@@ -234,7 +234,7 @@ impl FreeVendorSlots {
 
     /// Returns `true` if a member can be sent a task now.
     fn has_capacity(&self, member: usize) -> bool {
-        self.has_slot(member) && self.places.get(member).is_some_and(|free| *free > 0)
+        self.has_slot(member) && self.submissions.get(member).is_some_and(|free| *free > 0)
     }
 
     fn has_any(&self) -> bool {
@@ -244,7 +244,7 @@ impl FreeVendorSlots {
     /// Takes a slot and a concurrent submission of a member.
     pub(super) fn take(&mut self, member: usize) {
         self.take_slot(member);
-        if let Some(free) = self.places.get_mut(member) {
+        if let Some(free) = self.submissions.get_mut(member) {
             *free = free.saturating_sub(1);
         }
     }
@@ -278,7 +278,7 @@ impl VendorPool {
 
     /// Returns the vendor that has, or may have, a task. Tasks of logs without recorded vendors are at the first one.
     pub(super) fn holder_of<'r>(&self, record: &'r TaskRecord) -> TaskHolder<'r> {
-        let Some(vendor) = &record.vendor else { return TaskHolder::Nobody };
+        let Some(vendor) = &record.vendor else { return TaskHolder::None };
         let Some(recorded) = &vendor.recorded else { return TaskHolder::Member(0) };
         let member = self.0.iter().position(|member| member.identity.is_same_vendor(recorded));
         member.map_or(TaskHolder::Removed(recorded), TaskHolder::Member)
@@ -440,7 +440,7 @@ pub(super) mod tests {
 
     /// Free slots of vendors that can be sent many tasks at a time.
     fn free_slots(slots: &[Option<usize>]) -> FreeVendorSlots {
-        FreeVendorSlots { slots: slots.to_vec(), places: vec![100; slots.len()] }
+        FreeVendorSlots { slots: slots.to_vec(), submissions: vec![100; slots.len()] }
     }
 
     #[tokio::test]

@@ -112,7 +112,7 @@ impl TaskQueue<'_> {
             TaskHolder::Removed(_) => return Some(DueVendor::Removed),
             TaskHolder::Member(member) if record.stage.is_at_vendor() => return Some(DueVendor::Member(member)),
             TaskHolder::Member(member) => Some(member),
-            TaskHolder::Nobody => None,
+            TaskHolder::None => None,
         };
         if kind != SUBMIT_LANE || self.has_expired(record) {
             return Some(DueVendor::NotNeeded);
@@ -180,11 +180,11 @@ impl TaskQueue<'_> {
     fn count_free_slots(&self, worker_slots: &WorkerSlots<TaskId>) -> FreeVendorSlots {
         let members = self.pool.members();
         let slots = members.iter().map(|member| member.options.slots).collect();
-        let places = members
+        let submissions = members
             .iter()
             .map(|member| worker_slots.free_within(&member.submit_lane, member.options.concurrency))
             .collect();
-        let mut free = FreeVendorSlots { slots, places };
+        let mut free = FreeVendorSlots { slots, submissions };
         if free.is_unlimited() {
             return free;
         }

@@ -15,7 +15,7 @@ use crate::domain::value::CallbackUrl;
 use crate::http::api::budget::EarlyBudgetCheck;
 use crate::http::api::estimate::estimate_response;
 use crate::http::api::input_file::InputFiles;
-use crate::http::job_body::JobPlace;
+use crate::http::job_body::JobContext;
 use crate::http::limits::task_quota::TaskReservation;
 use crate::http::pipeline::Call;
 use crate::http::request::prefer_wait::PreferWait;
@@ -187,7 +187,11 @@ async fn submit<T: ImageBody>(
 
 /// Reads the body of a job that a command submits, and stores its pictures. Returns `None` if there is no such job.
 /// Blocks.
-pub(in crate::http) fn read_work(job: &str, body: &Value, place: &JobPlace<'_>) -> Option<Result<ImageWork, Problem>> {
+pub(in crate::http) fn read_work(
+    job: &str,
+    body: &Value,
+    context: &JobContext<'_>,
+) -> Option<Result<ImageWork, Problem>> {
     let read = match job {
         "image-upscaler" => read_body::<UpscaleBody>,
         "image-upscaler-precision-v2" => read_body::<PrecisionBody>,
@@ -198,13 +202,13 @@ pub(in crate::http) fn read_work(job: &str, body: &Value, place: &JobPlace<'_>) 
         "image-relight" => read_body::<RelightBody>,
         _ => return None,
     };
-    Some(read(body, place))
+    Some(read(body, context))
 }
 
-fn read_body<T: ImageBody>(body: &Value, place: &JobPlace<'_>) -> Result<ImageWork, Problem> {
-    let submission = check::check::<T>(body, place.store.decoders(), &InputFiles::default())?;
-    let credits = place.tariff.image_price(submission.kind().as_str());
-    submission.store_in(place.store, place.space, place.seed, credits).map(|(work, _)| work)
+fn read_body<T: ImageBody>(body: &Value, context: &JobContext<'_>) -> Result<ImageWork, Problem> {
+    let submission = check::check::<T>(body, context.store.decoders(), &InputFiles::default())?;
+    let credits = context.tariff.image_price(submission.kind().as_str());
+    submission.store_in(context.store, context.space, context.seed, credits).map(|(work, _)| work)
 }
 
 /// Limits the pending webhook deliveries of an account, so that unreachable receivers do not affect other accounts.

@@ -19,7 +19,7 @@ use crate::http::api::image::{check_pending_deliveries, derive_seed};
 use crate::http::api::input_file::InputFiles;
 use crate::http::api::task::{cancel_task, combined_progress};
 use crate::http::auth::authorize;
-use crate::http::job_body::JobPlace;
+use crate::http::job_body::JobContext;
 use crate::http::limits::task_quota::TaskReservation;
 use crate::http::pipeline::{Call, RequestContext};
 use crate::http::request::body::JsonBody;
@@ -142,7 +142,11 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
 
 /// Reads the body of a job that a command submits, and stores its pictures. Returns `None` if there is no such job.
 /// Blocks.
-pub(in crate::http) fn read_work(job: &str, body: &Value, place: &JobPlace<'_>) -> Option<Result<VideoWork, Problem>> {
+pub(in crate::http) fn read_work(
+    job: &str,
+    body: &Value,
+    context: &JobContext<'_>,
+) -> Option<Result<VideoWork, Problem>> {
     let read = match job {
         "start-end2video" => read_body::<StartEndVideoBody>,
         "reference2video" => read_body::<ReferenceVideoBody>,
@@ -150,16 +154,21 @@ pub(in crate::http) fn read_work(job: &str, body: &Value, place: &JobPlace<'_>) 
         "multiframe" => read_body::<MultiframeBody>,
         _ => return None,
     };
-    Some(read(body, place))
+    Some(read(body, context))
 }
 
-fn read_body<T: VideoBody>(body: &Value, place: &JobPlace<'_>) -> Result<VideoWork, Problem> {
+fn read_body<T: VideoBody>(body: &Value, context: &JobContext<'_>) -> Result<VideoWork, Problem> {
     let id = body.get("video_creation_id").and_then(Value::as_str);
     let video = VideoToExtend { creation: None, vendor_id: id.and_then(|id| VendorCreationId::parse(id).ok()) };
-    let context = BodyContext::default();
-    let submission =
-        check::check::<T>(body, context, &video, place.tariff, place.store.decoders(), (&InputFiles::default(), None))?;
-    submission.store_in(place.store, place.space, place.seed)
+    let submission = check::check::<T>(
+        body,
+        BodyContext::default(),
+        &video,
+        context.tariff,
+        context.store.decoders(),
+        (&InputFiles::default(), None),
+    )?;
+    submission.store_in(context.store, context.space, context.seed)
 }
 
 /// Returns the owner of a new task; `None` for anonymous callers, where those are allowed.

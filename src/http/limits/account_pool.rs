@@ -1,4 +1,4 @@
-//! Bounded pools of places for long requests, shared by all accounts: event streams, music streams, uploads, downloads.
+//! Bounded pools of slots for long requests, shared by all accounts: event streams, music streams, uploads, downloads.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::quota::Account;
 /// Seconds after which a client that found a pool full should retry.
 const RETRY_AFTER: u32 = 5;
 
-/// Bounded pool in which one account holds at most half of the places. Cheap to clone.
+/// Bounded pool in which one account holds at most half of the slots. Cheap to clone.
 #[derive(Clone)]
 pub struct AccountPool(Arc<AccountPoolState>);
 
 struct AccountPoolState {
-    places: usize,
+    slots: usize,
     per_account: usize,
     /// Error code for an account that holds its whole share.
     code: Code,
@@ -31,39 +31,39 @@ struct HeldPermits {
     by_account: HashMap<Account, usize>,
 }
 
-/// Place in a pool, released on drop.
+/// Slot of a pool, released on drop.
 pub struct PoolPermit {
     pool: AccountPool,
     account: Account,
 }
 
 impl AccountPool {
-    /// Creates a pool in which one account holds at most half of `places`, but always at least one.
+    /// Creates a pool in which one account holds at most half of `slots`, but always at least one.
     #[must_use]
-    pub fn new(places: usize, code: Code, noun: &'static str) -> Self {
-        Self::with_share(places, places / 2, code, noun)
+    pub fn new(slots: usize, code: Code, noun: &'static str) -> Self {
+        Self::with_share(slots, slots / 2, code, noun)
     }
 
-    /// Creates a pool in which one account holds at most `per_account` places, and never more than half.
+    /// Creates a pool in which one account holds at most `per_account` slots, and never more than half.
     #[must_use]
-    pub fn with_share(places: usize, per_account: usize, code: Code, noun: &'static str) -> Self {
-        let per_account = per_account.min(places / 2).max(1);
-        Self(Arc::new(AccountPoolState { places, per_account, code, noun, held: Mutex::default() }))
+    pub fn with_share(slots: usize, per_account: usize, code: Code, noun: &'static str) -> Self {
+        let per_account = per_account.min(slots / 2).max(1);
+        Self(Arc::new(AccountPoolState { slots, per_account, code, noun, held: Mutex::default() }))
     }
 
-    /// Takes a place.
+    /// Takes a slot.
     ///
     /// # Errors
     /// 429 if the account holds its share, 503 if the pool is full.
     pub fn try_acquire(&self, account: Account) -> Result<PoolPermit, Problem> {
-        let AccountPoolState { places, per_account, code, noun, held } = &*self.0;
+        let AccountPoolState { slots, per_account, code, noun, held } = &*self.0;
         let mut held = held.lock();
         if held.by_account.get(&account).is_some_and(|open| open >= per_account) {
             let detail = format!("this account already has {per_account} {noun} open, the maximum; close one first");
             return Err(Problem::new(*code, detail).retry_after(RETRY_AFTER));
         }
-        if held.total >= *places {
-            let detail = format!("all {places} slots for {noun} are in use; try again soon");
+        if held.total >= *slots {
+            let detail = format!("all {slots} slots for {noun} are in use; try again soon");
             return Err(Problem::new(Code::Overloaded, detail).retry_after(RETRY_AFTER));
         }
 
@@ -79,7 +79,7 @@ impl Drop for PoolPermit {
         held.total -= 1;
         if let Some(count) = held.by_account.get_mut(&self.account) {
             *count -= 1;
-            // Removes accounts without a place, so that the number of places bounds the memory.
+            // Removes accounts without a slot, so that the number of slots bounds the memory.
             if *count == 0 {
                 held.by_account.remove(&self.account);
             }
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn an_account_holds_at_most_half_of_the_pool() {
-        // Given a pool of five places
+        // Given a pool of five slots
         let pool = AccountPool::new(5, Code::TooManyStreams, "streams");
 
         // When one account takes all it can get
@@ -114,7 +114,7 @@ mod tests {
         let others: Vec<_> = (2..5).map(|number| pool.try_acquire(account(number)).ok().unwrap()).collect();
         assert_eq!(refusal(&pool, 9), Some(Code::Overloaded));
 
-        // And places come back
+        // And slots come back
         drop(first);
         assert_eq!(refusal(&pool, 1), None);
         drop(others);

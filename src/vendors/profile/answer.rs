@@ -70,7 +70,7 @@ pub(in crate::vendors) enum JobReport {
     /// Done; the response names the results.
     Done(Vec<ResultItem>),
     /// Done; another request names the results.
-    DoneElsewhere(Box<PreparedCall>),
+    DoneElsewhere(Box<FollowUpRequest>),
     /// Done, but the response names no usable result.
     DoneWithoutResult(TaskFailure),
     Failed(TaskFailure),
@@ -82,9 +82,9 @@ pub(in crate::vendors) enum JobReport {
 
 /// A request that is made later.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::vendors) struct PreparedCall(pub PreparedRequest);
+pub(in crate::vendors) struct FollowUpRequest(pub PreparedRequest);
 
-impl Eq for PreparedCall {}
+impl Eq for FollowUpRequest {}
 
 /// A result of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,15 +100,15 @@ pub(in crate::vendors) struct ResultItem {
 pub(in crate::vendors) enum ResultPlace {
     Url(String),
     /// In the response.
-    InHand(Bytes),
+    Inline(Bytes),
     /// At the vendor, behind another request.
-    Download(Box<PreparedCall>),
+    Download(Box<FollowUpRequest>),
 }
 
 impl ResultPlace {
     /// Returns the size of the file, if it is in memory.
-    pub fn bytes_in_hand(&self) -> usize {
-        if let Self::InHand(bytes) = self { bytes.len() } else { 0 }
+    pub fn inline_bytes(&self) -> usize {
+        if let Self::Inline(bytes) = self { bytes.len() } else { 0 }
     }
 }
 
@@ -280,7 +280,7 @@ impl Profile {
             StateFile::Done => match &flow.results.request {
                 Some(call) => {
                     let request = PreparedRequest::call(self.prefix(), call, scope).ok()?;
-                    JobReport::DoneElsewhere(Box::new(PreparedCall(request)))
+                    JobReport::DoneElsewhere(Box::new(FollowUpRequest(request)))
                 }
                 None => self.done(answer, self.parse_items(&flow.results, answer, Some(task), scope)),
             },
@@ -486,7 +486,7 @@ impl Profile {
     ) -> Option<Vec<ResultItem>> {
         if results.body {
             let is_file = answer.json.is_none() && !answer.body.is_empty();
-            let file = ResultPlace::InHand(answer.body.clone());
+            let file = ResultPlace::Inline(answer.body.clone());
             return is_file.then(|| vec![ResultItem { file, cover: None, watermarked: None, vendor_id: None }]);
         }
 
@@ -511,9 +511,9 @@ impl Profile {
             let mut scope = scope.clone();
             scope.insert("item".to_owned(), json_to_value(item));
             let request = PreparedRequest::call(self.prefix(), call, &scope).ok()?;
-            ResultPlace::Download(Box::new(PreparedCall(request)))
+            ResultPlace::Download(Box::new(FollowUpRequest(request)))
         } else if results.base64.is_some() {
-            ResultPlace::InHand(decode_base64(&text(&results.base64)?)?)
+            ResultPlace::Inline(decode_base64(&text(&results.base64)?)?)
         } else {
             place(text(&results.url)?)?
         };
@@ -550,7 +550,7 @@ fn scope_with_status(scope: &TemplateScope, status: u16) -> TemplateScope {
 /// Returns the location of a URL; a `data:` URI is decoded.
 fn place(url: String) -> Option<ResultPlace> {
     if url.starts_with("data:") {
-        return decode_base64(&url).map(ResultPlace::InHand);
+        return decode_base64(&url).map(ResultPlace::Inline);
     }
     Some(ResultPlace::Url(url))
 }

@@ -37,12 +37,12 @@ pub(super) fn gateway_of(job: &str) -> Gateway {
 }
 
 /// Location of a profile and of the files that it names.
-enum Place<'d> {
+enum ProfileSource<'d> {
     Shipped,
     Directory(&'d Path),
 }
 
-impl Place<'_> {
+impl ProfileSource<'_> {
     fn read(&self, path: &str) -> Result<String, String> {
         match self {
             Self::Shipped => shipped::find(path).map(str::to_owned).ok_or_else(|| "there is no such file".to_owned()),
@@ -59,10 +59,10 @@ pub(super) fn load(name: &str, directory: Option<&Path>) -> Result<Profile, Prof
     let is_plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
 
     if let Some(directory) = directory.filter(|directory| is_plain && directory.join(&path).is_file()) {
-        return Loader::new(Place::Directory(directory), &path).load(name, Some(directory));
+        return Loader::new(ProfileSource::Directory(directory), &path).load(name, Some(directory));
     }
     if SHIPPED_PROFILES.contains(&name) {
-        return Loader::new(Place::Shipped, &path).load(name, directory);
+        return Loader::new(ProfileSource::Shipped, &path).load(name, directory);
     }
 
     let own = directory.map(Profile::names_in).unwrap_or_default();
@@ -76,26 +76,26 @@ pub(super) fn load_file(path: &Path) -> Result<Profile, ProfileError> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let file = path.file_name().and_then(|file| file.to_str()).unwrap_or_default();
-    let mut loader = Loader::new(Place::Directory(directory), file);
+    let mut loader = Loader::new(ProfileSource::Directory(directory), file);
     loader.shown = path.display().to_string();
     loader.load(name, Some(directory))
 }
 
 /// Loader of one file.
 struct Loader<'d> {
-    place: Place<'d>,
+    source: ProfileSource<'d>,
     path: String,
     /// Name of the file in messages.
     shown: String,
 }
 
 impl<'d> Loader<'d> {
-    fn new(place: Place<'d>, path: &str) -> Self {
-        let shown = match place {
-            Place::Shipped => format!("data/vendors/{path}"),
-            Place::Directory(directory) => directory.join(path).display().to_string(),
+    fn new(source: ProfileSource<'d>, path: &str) -> Self {
+        let shown = match source {
+            ProfileSource::Shipped => format!("data/vendors/{path}"),
+            ProfileSource::Directory(directory) => directory.join(path).display().to_string(),
         };
-        Self { place, path: path.to_owned(), shown }
+        Self { source, path: path.to_owned(), shown }
     }
 
     fn load(&self, name: &str, directory: Option<&Path>) -> Result<Profile, ProfileError> {
@@ -105,8 +105,8 @@ impl<'d> Loader<'d> {
 
         let findings = Checker { file: &file, documents: &documents }.findings();
         if let Some((near, message)) = findings.into_iter().next() {
-            let place = message.split(':').next().unwrap_or_default();
-            return Err(ProfileError { file: self.shown.clone(), line: line_near(&text, place, &near), message });
+            let table = message.split(':').next().unwrap_or_default();
+            return Err(ProfileError { file: self.shown.clone(), line: line_near(&text, table, &near), message });
         }
 
         let maps = maps_value(&file);
@@ -123,7 +123,7 @@ impl<'d> Loader<'d> {
         depth: usize,
     ) -> Result<(ProfileFile, String), ProfileError> {
         let error = |line, message| ProfileError { file: self.shown.clone(), line, message };
-        let text = self.place.read(&self.path).map_err(|reason| error(None, format!("cannot read it: {reason}")))?;
+        let text = self.source.read(&self.path).map_err(|reason| error(None, format!("cannot read it: {reason}")))?;
         hasher.update(text.as_bytes());
 
         let file: ProfileFile = toml::from_str(&text).map_err(|invalid| {
@@ -142,7 +142,7 @@ impl<'d> Loader<'d> {
             if !is_below {
                 return Err(invalid("must be a path below the directory of the profile".to_owned()));
             }
-            let content = self.place.read(path).map_err(&invalid)?;
+            let content = self.source.read(path).map_err(&invalid)?;
             hasher.update(content.as_bytes());
             let json: Json = serde_json::from_str(&content).map_err(|error| invalid(error.to_string()))?;
             documents.entry(path.clone()).or_insert_with(|| Arc::new(json));
@@ -158,8 +158,8 @@ impl<'d> Loader<'d> {
         let path = format!("{base}.toml");
         let own = directory.filter(|directory| path != self.path && directory.join(&path).is_file());
         let loader = match own {
-            Some(directory) => Loader::new(Place::Directory(directory), &path),
-            None if SHIPPED_PROFILES.contains(&base.as_str()) => Loader::new(Place::Shipped, &path),
+            Some(directory) => Loader::new(ProfileSource::Directory(directory), &path),
+            None if SHIPPED_PROFILES.contains(&base.as_str()) => Loader::new(ProfileSource::Shipped, &path),
             None => {
                 let message = format!("there is no profile `{base}`; shipped ones are {}", SHIPPED_PROFILES.join(", "));
                 return Err(error(line, message));
@@ -177,10 +177,10 @@ fn line_of(text: &str, near: &str) -> Option<usize> {
     Some(text[..offset].matches('\n').count() + 1)
 }
 
-/// Returns the line number, from 1, of the first occurrence of the word `near` in the table `place`, such as
+/// Returns the line number, from 1, of the first occurrence of the word `near` in the table `table`, such as
 /// `jobs.music`. Without such an occurrence, returns the line of the table.
-fn line_near(text: &str, place: &str, near: &str) -> Option<usize> {
-    let table = table_offset(text, place);
+fn line_near(text: &str, table: &str, near: &str) -> Option<usize> {
+    let table = table_offset(text, table);
     let start = table.unwrap_or(0);
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut matches = text[start..].match_indices(near).filter(|_| !near.is_empty());
@@ -194,16 +194,16 @@ fn line_near(text: &str, place: &str, near: &str) -> Option<usize> {
     Some(text[..offset].matches('\n').count() + 1)
 }
 
-/// Returns the offset of the table `place`, or of its nearest parent that exists.
-fn table_offset(text: &str, place: &str) -> Option<usize> {
-    let mut place = place;
+/// Returns the offset of the table `table`, or of its nearest parent that exists.
+fn table_offset(text: &str, table: &str) -> Option<usize> {
+    let mut table = table;
     loop {
-        let quoted = place.split_once('.').map(|(kind, name)| format!("[{kind}.\"{name}\""));
-        let found = text.find(&format!("[{place}")).or_else(|| text.find(&quoted?));
+        let quoted = table.split_once('.').map(|(kind, name)| format!("[{kind}.\"{name}\""));
+        let found = text.find(&format!("[{table}")).or_else(|| text.find(&quoted?));
         if found.is_some() {
             return found;
         }
-        place = place.rsplit_once('.')?.0;
+        table = table.rsplit_once('.')?.0;
     }
 }
 
@@ -288,37 +288,37 @@ impl Checker<'_> {
     }
 
     fn check_job(&self, name: &str, job: &JobFile, findings: &mut Vec<Finding>) {
-        let place = format!("jobs.{name}");
+        let table = format!("jobs.{name}");
         let near = format!("jobs.{}", if name.contains('/') { format!("\"{name}\"") } else { name.to_owned() });
 
         if !JOB_NAMES.contains(&name) {
-            findings.push((near, format!("{place}: there is no such job; the jobs are {}", JOB_NAMES.join(", "))));
+            findings.push((near, format!("{table}: there is no such job; the jobs are {}", JOB_NAMES.join(", "))));
             return;
         }
         if job.json.is_some() && job.form.is_some() {
-            findings.push((near.clone(), format!("{place}: must have either `json` or `form`")));
+            findings.push((near.clone(), format!("{table}: must have either `json` or `form`")));
         }
 
         let flows: Vec<_> = self.file.flows.keys().map(String::as_str).collect();
         match &job.flow {
             _ if name == "music" => {}
             Some(flow) if !self.file.flows.contains_key(flow) => {
-                let message = format!("{place}.flow: there is no flow `{flow}`; the flows are {}", flows.join(", "));
+                let message = format!("{table}.flow: there is no flow `{flow}`; the flows are {}", flows.join(", "));
                 findings.push((near.clone(), message));
             }
             None if flows.len() != 1 => {
-                findings.push((near.clone(), format!("{place}: needs `flow`, one of {}", flows.join(", "))));
+                findings.push((near.clone(), format!("{table}: needs `flow`, one of {}", flows.join(", "))));
             }
             Some(_) | None => {}
         }
 
-        check_names(&place, job.variables(), &SUBMISSION_NAMES, parameter_names(name), findings);
+        check_names(&table, job.variables(), &SUBMISSION_NAMES, parameter_names(name), findings);
 
         let document = job.document.as_ref().and_then(|path| self.documents.get(path));
         for pointer in job.set.keys() {
             if document.is_none_or(|document| document.pointer(pointer).is_none()) {
                 let file = job.document.as_deref().unwrap_or("no document is named");
-                let message = format!("{place}.set: the document has nothing at `{pointer}` ({file})");
+                let message = format!("{table}.set: the document has nothing at `{pointer}` ({file})");
                 findings.push((pointer.clone(), message));
             }
         }
@@ -340,7 +340,7 @@ impl Checker<'_> {
             findings.push((near.clone(), "stream: needs `sample_rate` and `channels`".to_owned()));
         }
         if !is_binary && stream.data.is_none() {
-            findings.push((near.clone(), "stream: needs `data`, the place of the sound in base64".to_owned()));
+            findings.push((near.clone(), "stream: needs `data`, the location of the sound in base64".to_owned()));
         }
         if !is_binary && stream.kinds.is_empty() {
             findings.push((near, "stream: needs `kinds`, the meaning of each kind of message".to_owned()));
@@ -348,51 +348,51 @@ impl Checker<'_> {
     }
 }
 
-fn check_call(place: &str, call: &CallFile, allowed: &[&str], findings: &mut Vec<Finding>) {
+fn check_call(table: &str, call: &CallFile, allowed: &[&str], findings: &mut Vec<Finding>) {
     let mut names = Vec::new();
     call.path.variables(&mut names);
     call.query.values().chain(&call.json).for_each(|template| template.variables(&mut names));
-    check_names(place, names, allowed, &[], findings);
+    check_names(table, names, allowed, &[], findings);
 }
 
-fn check_sources<'s>(place: &str, sources: impl Iterator<Item = &'s ResponseSources>, findings: &mut Vec<Finding>) {
+fn check_sources<'s>(table: &str, sources: impl Iterator<Item = &'s ResponseSources>, findings: &mut Vec<Finding>) {
     let mut names = Vec::new();
     sources.for_each(|source| source.variables(&mut names));
-    check_names(place, names, &RESPONSE_NAMES, &[], findings);
+    check_names(table, names, &RESPONSE_NAMES, &[], findings);
 }
 
-fn check_names(place: &str, names: Vec<String>, allowed: &[&str], parameters: &[&str], findings: &mut Vec<Finding>) {
+fn check_names(table: &str, names: Vec<String>, allowed: &[&str], parameters: &[&str], findings: &mut Vec<Finding>) {
     let is_allowed = |name: &str| allowed.contains(&name) || parameters.contains(&name);
     let unknown: BTreeSet<_> = names.into_iter().filter(|name| !is_allowed(name)).collect();
     for name in unknown {
         let all: Vec<_> = parameters.iter().chain(allowed).copied().collect();
-        let message = format!("{place}: `{name}` is not a name here; the names are {}", all.join(", "));
+        let message = format!("{table}: `{name}` is not a name here; the names are {}", all.join(", "));
         findings.push((name, message));
     }
 }
 
-fn check_condition(place: &str, condition: &VendorConditionFile, allowed: &[&str], findings: &mut Vec<Finding>) {
+fn check_condition(table: &str, condition: &VendorConditionFile, allowed: &[&str], findings: &mut Vec<Finding>) {
     let mut path_names = Vec::new();
     condition.path.variables(&mut path_names);
-    check_names(&format!("{place}.path"), path_names, allowed, &[], findings);
+    check_names(&format!("{table}.path"), path_names, allowed, &[], findings);
 
     let mut valid_names = Vec::new();
     condition.valid.variables(&mut valid_names);
-    check_names(&format!("{place}.valid"), valid_names, &["response"], &[], findings);
+    check_names(&format!("{table}.valid"), valid_names, &["response"], &[], findings);
 }
 
 fn check_flow(name: &str, flow: &FlowFile, findings: &mut Vec<Finding>) {
-    let place = format!("flows.{name}");
+    let table = format!("flows.{name}");
     let near = format!("[flows.{name}");
 
     if flow.root.as_ref().is_some_and(|root| root.pointers().count() != root.0.len()) {
-        findings.push((near.clone(), format!("{place}.root: must be JSON pointers")));
+        findings.push((near.clone(), format!("{table}.root: must be JSON pointers")));
     }
     if flow.id.is_some() && flow.poll.is_empty() {
-        findings.push((near.clone(), format!("{place}: a flow with `id` needs [[flows.{name}.poll]]")));
+        findings.push((near.clone(), format!("{table}: a flow with `id` needs [[flows.{name}.poll]]")));
     }
     if flow.id.is_none() && !flow.poll.is_empty() {
-        findings.push((near.clone(), format!("{place}: `poll` needs `id`, the place of the vendor's id")));
+        findings.push((near.clone(), format!("{place}: `poll` needs `id`, the location of the vendor's id")));
     }
 
     for (part, source) in [("id", &flow.id), ("refusal", &flow.refusal)] {
@@ -400,39 +400,39 @@ fn check_flow(name: &str, flow: &FlowFile, findings: &mut Vec<Finding>) {
         if let Some(source) = source {
             source.variables(&mut names);
         }
-        check_names(&format!("{place}.{part}"), names, &["response", "status", "key", "maps", "vars"], &[], findings);
+        check_names(&format!("{table}.{part}"), names, &["response", "status", "key", "maps", "vars"], &[], findings);
     }
 
     for poll in &flow.poll {
         let mut names = Vec::new();
         poll.path.variables(&mut names);
         poll.query.values().chain(&poll.json).for_each(|template| template.variables(&mut names));
-        check_names(&format!("{place}.poll"), names, &JOB_SCOPE_NAMES, &[], findings);
+        check_names(&format!("{table}.poll"), names, &JOB_SCOPE_NAMES, &[], findings);
         let sources = [&poll.valid, &poll.echo, &poll.progress, &poll.queue_position, &poll.failure];
         let sources = sources.into_iter().flatten().chain([&poll.state]);
-        check_sources(&format!("{place}.poll"), sources, findings);
+        check_sources(&format!("{table}.poll"), sources, findings);
     }
 
     let calls = flow.cancel.iter().map(|call| ("cancel", call));
     for (part, call) in calls.chain(flow.results.request.iter().map(|call| ("results.request", call))) {
-        check_call(&format!("{place}.{part}"), call, &JOB_SCOPE_NAMES, findings);
+        check_call(&format!("{table}.{part}"), call, &JOB_SCOPE_NAMES, findings);
     }
     check_results(name, &flow.results, findings);
     if let Some(condition) = &flow.cancel_requires {
-        check_condition(&format!("{place}.cancel_requires"), condition, &JOB_SCOPE_NAMES, findings);
+        check_condition(&format!("{table}.cancel_requires"), condition, &JOB_SCOPE_NAMES, findings);
     }
 
     if let Some(search) = &flow.search {
         let mut names = Vec::new();
         search.by_id.iter().chain(&search.path).for_each(|text| text.variables(&mut names));
         search.query.values().for_each(|template| template.variables(&mut names));
-        check_names(&format!("{place}.search"), names, &["key", "maps", "vars"], &[], findings);
+        check_names(&format!("{table}.search"), names, &["key", "maps", "vars"], &[], findings);
         if let Some(condition) = &search.requires {
-            check_condition(&format!("{place}.search.requires"), condition, &["key", "maps", "vars"], findings);
+            check_condition(&format!("{table}.search.requires"), condition, &["key", "maps", "vars"], findings);
         }
         let is_request = search.path.is_some() && search.id.is_some();
         if search.by_id.is_some() == is_request {
-            findings.push((near, format!("{place}.search: must have either `by_id`, or `path` and `id`")));
+            findings.push((near, format!("{table}.search: must have either `by_id`, or `path` and `id`")));
         }
     }
 }

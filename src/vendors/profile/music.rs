@@ -28,7 +28,8 @@ const ENCODING_MAX: usize = 40;
 /// Meaning of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::vendors) enum VendorMusicLine {
-    Moment(MusicStreamItem),
+    /// Part of the music or of its description.
+    Item(MusicStreamItem),
     /// The end of the music.
     Complete,
     /// Failure of the vendor.
@@ -72,7 +73,7 @@ impl Profile {
             Some(MessageFile::Sound) => message.sound(),
             Some(MessageFile::Finished) => message.finished(),
         };
-        item.map(VendorMusicLine::Moment)
+        item.map(VendorMusicLine::Item)
     }
 }
 

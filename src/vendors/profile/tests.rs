@@ -400,7 +400,7 @@ fn every_recorded_response_has_the_recorded_meaning() {
 fn describe_items(items: &[ResultItem]) -> String {
     let place = |item: &ResultItem| match &item.file {
         ResultPlace::Url(url) => url.clone(),
-        ResultPlace::InHand(bytes) => format!("{} bytes", bytes.len()),
+        ResultPlace::Inline(bytes) => format!("{} bytes", bytes.len()),
         ResultPlace::Download(call) => call.0.path.clone(),
     };
     format!("[{}]", items.iter().map(place).collect::<Vec<_>>().join(", "))
@@ -536,7 +536,7 @@ fn sound_without_an_encoding_has_that_of_the_profile() {
     let line = br#"{"type": "audio_chunk", "sample_rate": 48000, "channels": 2, "data": "aGVhcmQ="}"#;
     let parsed =
         profile.parse_music_line(profile.file().stream.as_ref().unwrap(), None, line, &CredentialMask::default());
-    let Some(VendorMusicLine::Moment(MusicStreamItem::Sound { format, .. })) = parsed else { panic!("{parsed:?}") };
+    let Some(VendorMusicLine::Item(MusicStreamItem::Sound { format, .. })) = parsed else { panic!("{parsed:?}") };
     assert_eq!(format.encoding.as_str(), "m4a");
 }
 
@@ -890,7 +890,7 @@ fn a_key_is_masked_before_a_message_is_shortened() {
     let stream = profile.file().stream.as_ref().unwrap();
     let line = json!({"type": "title", "title": format!("{}{key}", "x".repeat(190))}).to_string();
     let parsed = profile.parse_music_line(stream, None, line.as_bytes(), &mask);
-    let Some(VendorMusicLine::Moment(MusicStreamItem::Title { title, .. })) = parsed else { panic!("{parsed:?}") };
+    let Some(VendorMusicLine::Item(MusicStreamItem::Title { title, .. })) = parsed else { panic!("{parsed:?}") };
     assert!(title.as_str().ends_with("********"), "{title:?}");
 }
 

@@ -38,17 +38,17 @@ use crate::vendors::{
 };
 
 mod connection;
-mod in_hand;
 mod music;
 mod preview;
 mod result_fetcher;
+mod unstored;
 
 pub use music::{ProfileMusic, ProfileMusicOptions};
 pub use preview::{PreviewTarget, ReadPictureBytes, preview_submission};
 
 use connection::VendorConnection;
-use in_hand::JobsInHand;
 use result_fetcher::ResultFetcher;
+use unstored::UnstoredResults;
 
 /// Maximum number of picture bytes being sent to the vendor. While a request is built, memory holds its pictures three
 /// times (file, base64, body). A larger picture is sent alone.
@@ -88,7 +88,7 @@ pub struct ProfileVendor {
     store: MediaStore,
     result_fetcher: ResultFetcher,
     upload_budget: Arc<Semaphore>,
-    in_hand: Arc<Mutex<JobsInHand>>,
+    unstored: Arc<Mutex<UnstoredResults>>,
     /// `true` once the vendor has accepted a job under an id other than the one that the profile searches for. From
     /// then on, a search proves nothing.
     ignores_ids: Arc<AtomicBool>,
@@ -142,7 +142,7 @@ impl ProfileVendor {
             store,
             result_fetcher,
             upload_budget,
-            in_hand: Arc::default(),
+            unstored: Arc::default(),
             ignores_ids: Arc::default(),
             progress_notify: Arc::default(),
         }
@@ -182,7 +182,7 @@ impl ProfileVendor {
             }
             SubmissionMeaning::Finished(items) => {
                 let reference = vendor_reference(&family, key.as_str());
-                Ok(self.store_in_hand(reference, key, items).await)
+                Ok(self.store_or_keep(reference, key, items).await)
             }
         }
     }
@@ -310,7 +310,7 @@ impl ProfileVendor {
 
     /// Stores the results of a job that finished at once. Results that cannot be stored stay in memory for the next
     /// polls.
-    async fn store_in_hand(
+    async fn store_or_keep(
         &self,
         reference: VendorReference,
         key: VendorKey,
@@ -319,9 +319,9 @@ impl ProfileVendor {
         if let Ok(results) = self.fetch_results(&items, self.options.gateway, reference.as_str()).await {
             return SubmissionReply::Finished { reference, results };
         }
-        let mut in_hand = self.in_hand.lock();
-        in_hand.discard_unwanted(&self.options.is_wanted);
-        in_hand.keep(reference.clone(), key, items);
+        let mut unstored = self.unstored.lock();
+        unstored.discard_unwanted(&self.options.is_wanted);
+        unstored.keep(reference.clone(), key, items);
         SubmissionReply::Accepted(reference)
     }
 
@@ -342,9 +342,9 @@ impl ProfileVendor {
         let Some((family, id, job)) = self.parse_reference(reference) else { return Ok(JobProgress::Forgotten) };
 
         let items = {
-            let mut in_hand = self.in_hand.lock();
-            in_hand.discard_unwanted(&self.options.is_wanted);
-            in_hand.get(reference)
+            let mut unstored = self.unstored.lock();
+            unstored.discard_unwanted(&self.options.is_wanted);
+            unstored.get(reference)
         };
         if let Some(items) = items {
             return Ok(match self.fetch_results(&items, self.options.gateway, id).await {
@@ -464,7 +464,7 @@ impl ProfileVendor {
     }
 
     async fn cancel_job(&self, reference: &VendorReference) -> Result<(), VendorError> {
-        self.in_hand.lock().discard(reference);
+        self.unstored.lock().discard(reference);
         let Some((family, id, job)) = self.parse_reference(reference) else { return Ok(()) };
         let Some(flow) = self.profile.flow(job) else { return Ok(()) };
         let scope = self.profile.job_scope(family, job, id);

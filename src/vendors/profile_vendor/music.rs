@@ -229,7 +229,7 @@ impl ProfileMusicStream {
             };
             match parsed {
                 VendorMusicLine::Other => {}
-                VendorMusicLine::Moment(item) => return self.check_item(item).map(Some),
+                VendorMusicLine::Item(item) => return self.check_item(item).map(Some),
                 VendorMusicLine::Complete if self.format.is_none() => {
                     return Err(self.interrupted("it was complete without sound"));
                 }
@@ -274,7 +274,7 @@ impl ProfileMusicStream {
             encoding: Text::from_recorded(stream.default_encoding.clone().unwrap_or_default()),
         };
         let index = SoundFileIndex::SINGLE;
-        Some(VendorMusicLine::Moment(MusicStreamItem::Sound { index, format, data: bytes.to_vec() }))
+        Some(VendorMusicLine::Item(MusicStreamItem::Sound { index, format, data: bytes.to_vec() }))
     }
 
     /// Checks that all chunks of a file have the same format.

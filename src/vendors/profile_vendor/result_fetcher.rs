@@ -44,7 +44,7 @@ pub(super) struct ResultFetcher {
 /// Bytes of a result. They occupy their buffer space until dropped.
 enum ResultFile {
     Fetched(FetchedFile),
-    InHand(Bytes),
+    Inline(Bytes),
     Downloaded(Bytes, #[allow(dead_code, reason = "held until the file is stored")] OwnedSemaphorePermit),
 }
 
@@ -52,7 +52,7 @@ impl ResultFile {
     fn bytes(&self) -> &Bytes {
         match self {
             Self::Fetched(file) => &file.bytes,
-            Self::InHand(bytes) | Self::Downloaded(bytes, _) => bytes,
+            Self::Inline(bytes) | Self::Downloaded(bytes, _) => bytes,
         }
     }
 }
@@ -132,7 +132,7 @@ impl ResultFetcher {
     async fn fetch(&self, place: &ResultPlace) -> Result<ResultFile, ResultFetchError> {
         let file = match place {
             ResultPlace::Url(url) => self.fetch_url(url).await,
-            ResultPlace::InHand(bytes) => self.check_size(bytes).map(ResultFile::InHand),
+            ResultPlace::Inline(bytes) => self.check_size(bytes).map(ResultFile::Inline),
             ResultPlace::Download(call) => self.download(&call.0).await,
         };
         file.map_err(|error| self.mask_error(error))

@@ -7,34 +7,34 @@ use crate::vendors::local::IsJobWanted;
 use crate::vendors::profile::answer::ResultItem;
 
 /// Maximum bytes of results that wait in memory to be stored. Beyond that, the oldest ones are lost.
-const IN_HAND_BYTES_MAX: usize = 512 << 20;
+const UNSTORED_BYTES_MAX: usize = 512 << 20;
 
 /// Results that were received and could not be stored yet, the oldest first.
 #[derive(Default)]
-pub(super) struct JobsInHand(VecDeque<JobInHand>);
+pub(super) struct UnstoredResults(VecDeque<UnstoredJob>);
 
-struct JobInHand {
+struct UnstoredJob {
     reference: VendorReference,
     key: VendorKey,
     items: Vec<ResultItem>,
 }
 
-impl JobInHand {
+impl UnstoredJob {
     fn bytes(&self) -> usize {
-        self.items.iter().map(|item| item.file.bytes_in_hand()).sum()
+        self.items.iter().map(|item| item.file.inline_bytes()).sum()
     }
 }
 
-impl JobsInHand {
+impl UnstoredResults {
     /// Keeps the results of a job, instead of those that it had before.
     pub(super) fn keep(&mut self, reference: VendorReference, key: VendorKey, items: Vec<ResultItem>) {
-        self.keep_within(IN_HAND_BYTES_MAX, JobInHand { reference, key, items });
+        self.keep_within(UNSTORED_BYTES_MAX, UnstoredJob { reference, key, items });
     }
 
-    fn keep_within(&mut self, limit: usize, job: JobInHand) {
+    fn keep_within(&mut self, limit: usize, job: UnstoredJob) {
         self.discard(&job.reference);
         self.0.push_back(job);
-        let mut total: usize = self.0.iter().map(JobInHand::bytes).sum();
+        let mut total: usize = self.0.iter().map(UnstoredJob::bytes).sum();
 
         while total > limit && self.0.len() > 1 {
             let Some(oldest) = self.0.pop_front() else { break };
@@ -69,24 +69,24 @@ mod tests {
     use crate::domain::value::Text;
     use crate::vendors::profile::answer::ResultPlace;
 
-    fn job(name: &str, bytes: usize) -> JobInHand {
-        let file = ResultPlace::InHand(Bytes::from(vec![0; bytes]));
+    fn job(name: &str, bytes: usize) -> UnstoredJob {
+        let file = ResultPlace::Inline(Bytes::from(vec![0; bytes]));
         let items = vec![ResultItem { file, cover: None, watermarked: None, vendor_id: None }];
-        JobInHand { reference: text(name), key: text(name), items }
+        UnstoredJob { reference: text(name), key: text(name), items }
     }
 
     fn text<const N: usize>(name: &str) -> Text<N> {
         Text::from_recorded(name.to_owned())
     }
 
-    fn names(jobs: &JobsInHand) -> Vec<&str> {
+    fn names(jobs: &UnstoredResults) -> Vec<&str> {
         jobs.0.iter().map(|job| job.reference.as_str()).collect()
     }
 
     #[test]
     fn a_job_that_is_kept_again_counts_once() {
         // Given space for two jobs, one of which is kept twice
-        let mut jobs = JobsInHand::default();
+        let mut jobs = UnstoredResults::default();
         jobs.keep_within(20, job("a", 10));
         jobs.keep_within(20, job("b", 10));
         jobs.keep_within(20, job("b", 10));
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn jobs_of_ended_tasks_are_discarded() {
-        let mut jobs = JobsInHand::default();
+        let mut jobs = UnstoredResults::default();
         jobs.keep_within(100, job("ended", 10));
         jobs.keep_within(100, job("open", 10));
         let is_wanted: IsJobWanted = Arc::new(|key: &VendorKey| key.as_str() == "open");
