@@ -21,7 +21,7 @@ pub use skin::{SkinEnhanceJob, SkinFocus, SkinMode};
 pub use style::{PortraitBeautifier, PortraitSettings, PortraitStyle, StyleEngine, StyleFlavor, StyleTransferJob};
 pub use upscale::{OptimizedFor, ScaleFactor, SignedStrength, UpscaleEngine, UpscaleJob};
 
-/// Maximum pixels of an upscaled picture (seed, Limits).
+/// Maximum pixels of an upscaled picture (seed specification, Limits).
 pub const OUTPUT_PIXELS_MAX: u64 = 25_300_000;
 /// Maximum bytes of an input picture after base64 decoding (contract 6).
 pub const INPUT_BYTES_MAX: usize = 50 * 1_000_000;

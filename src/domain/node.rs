@@ -36,7 +36,7 @@ pub const LANGUAGES_MAX: usize = 100;
 pub const TEXTS_MAX: usize = 20;
 
 named_values! {
-    /// States of a node (seed, States and transitions).
+    /// States of a node (seed specification, States and transitions).
     NodeStatus { Active = "NodeStatusActive", Deleted = "NodeStatusDeleted", Banned = "NodeStatusBanned" }
 }
 

@@ -15,7 +15,7 @@ named_values! {
 }
 
 named_values! {
-    /// States of a publisher (seed, States and transitions).
+    /// States of a publisher (seed specification, States and transitions).
     PublisherStatus { Active = "PublisherStatusActive", Banned = "PublisherStatusBanned" }
 }
 

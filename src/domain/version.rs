@@ -11,7 +11,7 @@ use super::ids::VersionId;
 use super::value::{Digest, InvalidValue, Label, Labels, Reason, Text, TextList, Timestamp, named_values};
 
 named_values! {
-    /// States of a version (seed, States and transitions).
+    /// States of a version (seed specification, States and transitions).
     VersionStatus {
         /// Installable; can be the latest version.
         Active = "NodeVersionStatusActive",

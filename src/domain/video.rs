@@ -1,4 +1,4 @@
-//! Parameters of video jobs, with the ranges and defaults of the API (seed; contract 7).
+//! Parameters of video jobs, with the ranges and defaults of the API (seed specification; contract 7).
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub use price::{Credits, MusicPrice, Price, PriceItem, PriceList, Tariff, Tariff
 /// Prompt of a video job.
 pub type VideoPrompt = Text<2000>;
 
-/// Maximum characters of a payload, which is returned to the caller unchanged (seed).
+/// Maximum characters of a payload, which is returned to the caller unchanged (seed specification).
 pub const PAYLOAD_CHARS_MAX: usize = 1_048_576;
 
 /// A length in whole seconds, 1 to 16.
@@ -30,7 +30,7 @@ pub const PAYLOAD_CHARS_MAX: usize = 1_048_576;
 pub struct VideoSeconds(u8);
 
 impl VideoSeconds {
-    /// Maximum length of any model (seed).
+    /// Maximum length of any model (seed specification).
     pub const MAX: u8 = 16;
     /// Default length (contract 7).
     pub const DEFAULT: Self = Self(5);

@@ -62,7 +62,7 @@ impl PoolVendorOptions {
 }
 
 impl PollerOptions {
-    /// Longest time of an off-peak task (seed).
+    /// Longest time of an off-peak task (seed specification).
     const OFF_PEAK_DEADLINE: Duration = Duration::from_hours(48);
 
     /// Returns the options of a gateway whose tasks have this deadline.

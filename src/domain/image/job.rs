@@ -61,7 +61,7 @@ impl ImageJob {
         }
     }
 
-    /// Returns `true` if the webhook is called only at the end (seed: the precision upscaler).
+    /// Returns `true` if the webhook is called only at the end (seed specification: the precision upscaler).
     #[must_use]
     pub const fn notifies_only_at_end(&self) -> bool {
         matches!(self, Self::UpscalePrecision(_))

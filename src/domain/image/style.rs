@@ -45,7 +45,7 @@ named_values! {
     PortraitStyle { Standard = "standard", Pop = "pop", SuperPop = "super_pop" }
 }
 
-/// Settings of portraits; ignored without `is_portrait` (seed).
+/// Settings of portraits; ignored without `is_portrait` (seed specification).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortraitSettings {
     pub beautifier: Option<PortraitBeautifier>,

@@ -92,7 +92,7 @@ pub struct UpscaleJob {
 }
 
 impl Default for UpscaleJob {
-    /// Returns a job that doubles the size without further processing (seed).
+    /// Returns a job that doubles the size without further processing (seed specification).
     fn default() -> Self {
         let neutral = SignedStrength::default();
         Self {

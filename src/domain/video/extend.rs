@@ -6,7 +6,7 @@ use super::{Footage, Resolution, VideoModel, VideoPrompt, VideoSeconds};
 use crate::domain::value::named_values;
 
 named_values! {
-    /// Models of `extend` and `multiframe` (seed).
+    /// Models of `extend` and `multiframe` (seed specification).
     ExtendModel {
         Vq2Pro = "vq2-pro",
         Vq2Turbo = "vq2-turbo",
@@ -23,7 +23,7 @@ impl From<ExtendModel> for VideoModel {
 }
 
 named_values! {
-    /// Resolutions of `extend` and `multiframe` (seed).
+    /// Resolutions of `extend` and `multiframe` (seed specification).
     ExtendResolution {
         P540 = "540p",
         P720 = "720p",
@@ -55,6 +55,6 @@ pub struct ExtendJob {
 }
 
 impl ExtendJob {
-    /// Maximum length to add, in seconds (seed).
+    /// Maximum length to add, in seconds (seed specification).
     pub const SECONDS_MAX: u8 = 7;
 }

@@ -20,7 +20,7 @@ named_values! {
 }
 
 impl VideoModel {
-    /// Returns the maximum length in seconds (seed; contract 7 where the seed leaves it open).
+    /// Returns the maximum length in seconds (seed specification; contract 7 where that leaves it open).
     #[must_use]
     pub const fn seconds_max(self) -> u8 {
         match self {
@@ -30,19 +30,19 @@ impl VideoModel {
         }
     }
 
-    /// Returns the default of `audio` (seed).
+    /// Returns the default of `audio` (seed specification).
     #[must_use]
     pub const fn has_audio_by_default(self) -> bool {
         matches!(self, Self::Vq3Pro)
     }
 
-    /// Returns `true` if the model uses `audio_type`, `bgm` and `voice_id` (seed).
+    /// Returns `true` if the model uses `audio_type`, `bgm` and `voice_id` (seed specification).
     #[must_use]
     pub const fn supports_sound_settings(self) -> bool {
         !matches!(self, Self::Vq3Pro)
     }
 
-    /// Returns `true` if the model uses `movement_amplitude` (seed).
+    /// Returns `true` if the model uses `movement_amplitude` (seed specification).
     #[must_use]
     pub const fn supports_movement_amplitude(self) -> bool {
         matches!(self, Self::Vq1 | Self::Vq1Classic | Self::V2)

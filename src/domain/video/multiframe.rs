@@ -33,7 +33,7 @@ pub struct MultiframeJob<P = PictureSource> {
 }
 
 impl<P> MultiframeJob<P> {
-    /// Allowed number of key frames (seed).
+    /// Allowed number of key frames (seed specification).
     pub const COUNT: RangeInclusive<usize> = 2..=9;
 
     /// Converts every picture with `map_picture`, the start image first.

@@ -10,7 +10,8 @@ use crate::domain::value::InvalidValue;
 /// Whole credits.
 pub type Credits = u32;
 
-/// Maximum of a single price. Keeps the price of a video within an int32, which clients use for `credits` (seed).
+/// Maximum of a single price. Keeps the price of a video within an int32, which clients use for `credits` (seed
+/// specification).
 const ENTRY_MAX: Credits = 1_000_000;
 
 /// Price by length.
@@ -47,7 +48,7 @@ pub type TariffList = PriceList;
 /// Part of the price of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PriceItem {
-    /// What is paid for.
+    /// Priced item: a job, a length, a surcharge or a discount.
     pub item: String,
     /// Negative for a reduction.
     pub credits: i64,
@@ -184,7 +185,7 @@ impl Tariff {
     }
 
     /// Returns the parts of the price of a generated video. The off-peak reduction excludes the recommended prompt's
-    /// surcharge (seed: "an additional 10 credits").
+    /// surcharge (seed specification: "an additional 10 credits").
     fn generation_breakdown<P>(&self, job: &GenerateJob<P>) -> Option<Vec<PriceItem>> {
         let model = job.model.as_str();
         let resolution = job.resolution.as_str();
