@@ -325,7 +325,7 @@ json_object! {
         description,
         /// URL of the logo.
         logo,
-        /// Where the source code is: a URL or any other text.
+        /// Location of the source code: a URL or any other text.
         source_code_repo,
         /// Support contact, such as an e-mail address or a URL.
         support,

@@ -17,8 +17,8 @@ use crate::http::response::error::Code;
 pub fn group() -> OperationGroup {
     OperationGroup {
         tag: "Budgets and usage",
-        description: "What submissions may cost, and what they have cost. A task's credits are held at submission, \
-                      charged when it is completed, and given back when it fails or is cancelled.",
+        description: "Limits of the cost of submissions, and their cost so far. A task's credits are held at \
+                      submission, charged when it is completed, and given back when it fails or is cancelled.",
         operations: budget_operations().into_iter().chain([usage()]).collect(),
         components: vec![
             ("Budget", response_object(budget_fields())),

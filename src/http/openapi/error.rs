@@ -29,7 +29,7 @@ pub fn group_by_status(failures: &[ErrorCondition], is_keyed: bool) -> BTreeMap<
         let new = || ErrorResponse { conditions: Vec::new(), is_stored };
         let group = &mut grouped.entry(code.status()).or_insert_with(new).conditions;
         match group.iter_mut().find(|(known, _)| known == code) {
-            Some((_, said)) if said.is_empty() => *said = when,
+            Some((_, earlier)) if earlier.is_empty() => *earlier = when,
             Some(_) => {}
             None => group.push((*code, when)),
         }

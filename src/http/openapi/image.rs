@@ -57,8 +57,7 @@ pub fn prompt_report_field() -> SchemaField {
         field_with_schema("understood", "Words that have an effect.", words()).required(),
         field_with_schema("ignored", "Words without an effect.", words()).required(),
     ]);
-    let about =
-        "What the built-in engine makes of the prompt; absent without a prompt, and if another vendor makes the task.";
+    let about = "Interpretation of the prompt by the built-in engine; absent without a prompt, and for other vendors.";
     field_with_schema("prompt_report", about, schema)
 }
 

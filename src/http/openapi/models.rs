@@ -89,14 +89,14 @@ fn price_schema() -> Value {
         ),
         field::<u32>("is_rec", "Surcharge for the recommended prompt."),
         field::<u32>("off_peak_percent", "Off-peak price in percent of the regular price."),
-        field::<String>("rule", "How the price is reckoned, for people.").required(),
+        field::<String>("rule", "Calculation of the price, in words.").required(),
     ])
 }
 
 /// Schema of the response to a submission with `?estimate=true`.
 fn estimate_schema() -> Value {
     let item = response_object([
-        field::<String>("item", "What is paid for.").required(),
+        field::<String>("item", "Priced item: a job, a length, a surcharge or a discount.").required(),
         field_with_schema("credits", "Credits; negative for a reduction.", json!({"type": "integer"})).required(),
     ]);
     response_object([

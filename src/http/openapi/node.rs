@@ -134,7 +134,7 @@ fn read_operations() -> Vec<Operation> {
             .description(
                 "Returns a picture for web pages, such as the README of the node. It may be cached for 5 minutes.",
             )
-            .query([query_parameter("show", "What the badge shows; by default the latest version.", &badge)])
+            .query([query_parameter("show", "Content of the badge; by default the latest version.", &badge)])
             .content_response(200, "The badge.", "image/svg+xml", &json!({"schema": {"type": "string"}}))
             .tagged()
             .with_header(200, "Cache-Control")

@@ -17,7 +17,7 @@ pub struct ImageTaskView {
     pub task_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<FailureView>,
-    /// What the built-in engine makes of the prompt; absent in webhooks.
+    /// Interpretation of the prompt by the built-in engine; absent in webhooks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_report: Option<PromptReport>,
 }

@@ -230,7 +230,7 @@ pub(in crate::vendors) struct PollFile {
     /// Progress of a finished job: 1 or 100.
     pub progress_max: Option<f64>,
     pub queue_position: Option<ResponseSources>,
-    /// Why the job failed.
+    /// Reason of the failure.
     pub failure: Option<ResponseSources>,
 }
 
