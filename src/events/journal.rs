@@ -8,7 +8,7 @@ use uuid::Uuid;
 pub use mediary_journal::scan::{self, JournalDamage, ScanVisitor};
 pub use mediary_journal::{
     Anchor, ChainHash, Checkpoint, CheckpointError, JournalError, JournalHead, JournalLocation, JournalOptions,
-    JournalRepair, JournalStep, OpenedJournal, PayloadDecoder, PayloadTooLarge, Position, RecordPlace, RepairedPart,
+    JournalRepair, JournalStep, OpenedJournal, PayloadDecoder, PayloadTooLarge, Position, RecordLocation, RepairedPart,
     SignedCheckpoint, SyncFile, TornTail, WriteError, encode_head_file, hex, load_signing_key, parse_records,
     read_head,
 };

@@ -9,8 +9,8 @@
 //! only if its checksum, position and stream match the index, and if no event of the stream is missing. `copies`
 //! repairs damaged records at a start.
 //!
-//! sled is disposable. A thread fills it in runs; places that it lacks are in memory. After any doubt all places are
-//! in memory, sled is deleted, and the thread fills a new one. So nothing in sled has to be durable, atomic or whole.
+//! sled is disposable. A thread fills it in runs; locations that it lacks are in memory. After any doubt all locations
+//! are in memory, sled is deleted, and the thread fills a new one. So nothing in sled has to be durable, atomic or whole.
 
 mod disk_request;
 mod follower;
@@ -32,7 +32,7 @@ pub use log::SledLog;
 pub use open::{IndexDoubt, OpenReport};
 pub use scrub_status::{ScrubState, ScrubStatus};
 
-use super::journal::{ChainHash, JournalOptions, RecordPlace, parse_records};
+use super::journal::{ChainHash, JournalOptions, RecordLocation, parse_records};
 use super::stream::Position;
 use super::stream_counts::StreamHash;
 use crate::disk_space::{DiskSpace, missing_resource};
@@ -45,7 +45,7 @@ const CACHE_BYTES: u64 = 16 * 1024 * 1024;
 /// Size of sled's segments. All values stay below a quarter of it, beyond which sled creates a file for each.
 const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes of a value in `places`.
-const PLACE_BYTES: usize = 20;
+const LOCATION_BYTES: usize = 20;
 
 /// Options of the log.
 #[derive(Clone)]
@@ -91,7 +91,7 @@ pub struct IndexEnd {
 /// Consecutive records of the journal, to be inserted together.
 #[derive(Default)]
 struct IndexRun {
-    entries: Vec<(StreamHash, Position, RecordPlace)>,
+    entries: Vec<(StreamHash, Position, RecordLocation)>,
     bytes: Vec<u8>,
     /// The position of the last event.
     last: Position,
@@ -178,8 +178,8 @@ impl SledIndex {
         let Some((_, first, _)) = run.entries.first().copied() else { return Ok(()) };
         run.entries.sort_unstable_by_key(|(stream, position, _)| (*stream, *position));
         catch_panic(|| {
-            for (stream, position, place) in &run.entries {
-                self.places.insert(place_key(*stream, *position), &encode_place(place))?;
+            for (stream, position, location) in &run.entries {
+                self.places.insert(location_key(*stream, *position), &encode_location(location))?;
             }
             between();
             self.copies.insert(first.0.to_be_bytes(), run.bytes.as_slice()).map(drop)
@@ -204,24 +204,24 @@ impl SledIndex {
         Ok(Some(IndexEnd { commit: last.position, position: event.position, stream, chain: last.chain }))
     }
 
-    /// The places of the streams with this hash, up to a position, in order.
-    fn places(&self, stream: StreamHash, through: Position) -> Result<Vec<(Position, RecordPlace)>, String> {
-        let mut entries = self.places.range(place_key(stream, Position(0))..=place_key(stream, through));
-        let mut places = Vec::new();
+    /// The locations of the streams with this hash, up to a position, in order.
+    fn locations(&self, stream: StreamHash, through: Position) -> Result<Vec<(Position, RecordLocation)>, String> {
+        let mut entries = self.places.range(location_key(stream, Position(0))..=location_key(stream, through));
+        let mut locations = Vec::new();
         while let Some((key, value)) = catch_panic(|| entries.next().transpose())? {
             let position = key.last_chunk().map(|bytes| Position(u64::from_be_bytes(*bytes)));
-            let place = position.zip(decode_place(&value));
-            places.push(place.ok_or("an entry of the index has an impossible form")?);
+            let location = position.zip(decode_location(&value));
+            locations.push(location.ok_or("an entry of the index has an impossible form")?);
         }
-        Ok(places)
+        Ok(locations)
     }
 
-    /// The place of a commit.
+    /// The location of a commit.
     ///
     /// # Errors
     /// If sled cannot be read.
-    pub fn place(&self, stream: StreamHash, position: Position) -> Result<Option<RecordPlace>, String> {
-        Ok(catch_panic(|| self.places.get(place_key(stream, position)))?.and_then(|value| decode_place(&value)))
+    pub fn location(&self, stream: StreamHash, position: Position) -> Result<Option<RecordLocation>, String> {
+        Ok(catch_panic(|| self.places.get(location_key(stream, position)))?.and_then(|value| decode_location(&value)))
     }
 
     /// The payload of the commit that begins at a position, if there is a readable copy.
@@ -239,21 +239,21 @@ fn has_bytes(file: &Path) -> bool {
     BufReader::new(file).bytes().any(|byte| byte.is_ok_and(|byte| byte != 0))
 }
 
-fn place_key(stream: StreamHash, position: Position) -> [u8; 16] {
+fn location_key(stream: StreamHash, position: Position) -> [u8; 16] {
     (u128::from(stream.0) << 64 | u128::from(position.0)).to_be_bytes()
 }
 
-fn encode_place(place: &RecordPlace) -> [u8; PLACE_BYTES] {
-    let mut bytes = [0; PLACE_BYTES];
-    bytes[..8].copy_from_slice(&place.segment.to_be_bytes());
-    bytes[8..16].copy_from_slice(&place.offset.to_be_bytes());
-    bytes[16..].copy_from_slice(&place.checksum.to_be_bytes());
+fn encode_location(location: &RecordLocation) -> [u8; LOCATION_BYTES] {
+    let mut bytes = [0; LOCATION_BYTES];
+    bytes[..8].copy_from_slice(&location.segment.to_be_bytes());
+    bytes[8..16].copy_from_slice(&location.offset.to_be_bytes());
+    bytes[16..].copy_from_slice(&location.checksum.to_be_bytes());
     bytes
 }
 
-fn decode_place(bytes: &[u8]) -> Option<RecordPlace> {
-    let bytes: &[u8; PLACE_BYTES] = bytes.try_into().ok()?;
+fn decode_location(bytes: &[u8]) -> Option<RecordLocation> {
+    let bytes: &[u8; LOCATION_BYTES] = bytes.try_into().ok()?;
     let number = |at: usize| bytes[at..].first_chunk().map(|bytes| u64::from_be_bytes(*bytes));
     let checksum = bytes.last_chunk().map(|bytes| u32::from_be_bytes(*bytes))?;
-    Some(RecordPlace { segment: number(0)?, offset: number(8)?, checksum })
+    Some(RecordLocation { segment: number(0)?, offset: number(8)?, checksum })
 }

@@ -93,8 +93,8 @@ impl OpenCopy {
         };
 
         let is_other_history = first.position == end.commit && record.end.chain != end.chain;
-        let found = self.sled.place(StreamHash::from(&first.stream), first.position);
-        if is_other_history || found != Ok(Some(record.place)) {
+        let found = self.sled.location(StreamHash::from(&first.stream), first.position);
+        if is_other_history || found != Ok(Some(record.location)) {
             let (_, count) = self.wrong.get_or_insert((first.position, 0));
             *count += 1;
         }

@@ -19,7 +19,7 @@ use crate::open;
 use crate::payload::{PAYLOAD_BYTES_MAX, PayloadDecoder, PayloadTooLarge};
 use crate::position::Position;
 use crate::reader::{JournalReader, JournalRecord};
-use crate::records::RecordPlace;
+use crate::records::RecordLocation;
 use crate::repair::{CopySource, JournalRepair};
 use crate::segment::{self, SegmentPreparation};
 
@@ -237,23 +237,23 @@ impl<D: PayloadDecoder> Journal<D> {
         Ok(())
     }
 
-    /// Makes the group durable with one write and one sync, and returns the places of its records in order.
+    /// Makes the group durable with one write and one sync, and returns the locations of its records in order.
     ///
     /// # Errors
     /// Returns [`WriteError::Full`] if there is no disk space: the group is dropped and the journal unchanged. After
     /// any other failure the state of the disk is unknown, and the journal must not be written again.
-    pub fn write_group(&mut self) -> Result<Vec<RecordPlace>, WriteError> {
+    pub fn write_group(&mut self) -> Result<Vec<RecordLocation>, WriteError> {
         self.make_durable().inspect_err(|_| self.discard_group())?;
         let StagedGroup { bytes, records, end } = &mut self.group;
         let segment = self.segment_start;
-        let place = |(at, checksum)| RecordPlace { segment, offset: self.offset + at as u64, checksum };
-        let places = records.drain(..).map(place).collect();
+        let location = |(at, checksum)| RecordLocation { segment, offset: self.offset + at as u64, checksum };
+        let locations = records.drain(..).map(location).collect();
 
         self.offset += bytes.len() as u64;
         self.head = *end;
         bytes.clear();
         self.prepare_next();
-        Ok(places)
+        Ok(locations)
     }
 
     /// Drops the staged commits.

@@ -63,6 +63,6 @@ pub use payload::{PAYLOAD_BYTES_MAX, PayloadDecoder, PayloadTooLarge};
 pub use position::Position;
 pub use read_only::ReadOnlyJournal;
 pub use reader::{JournalReader, JournalRecord};
-pub use records::{CopiedRecord, JournalRecords, RecordPlace, WalkedRecord, parse_records};
+pub use records::{CopiedRecord, JournalRecords, RecordLocation, WalkedRecord, parse_records};
 pub use repair::{CopySource, JournalRepair, RepairedPart};
 pub use verify::{Finding, JournalReport, JournalVerification};

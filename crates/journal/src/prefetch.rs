@@ -9,7 +9,7 @@ use crate::chain::JournalHead;
 use crate::error::JournalError;
 use crate::payload::PayloadDecoder;
 use crate::reader::{JournalReader, JournalRecord};
-use crate::records::RecordPlace;
+use crate::records::RecordLocation;
 
 /// Bytes of payload per batch.
 const BATCH_BYTES: usize = 256 * 1024;
@@ -19,7 +19,7 @@ const BATCHES_MAX: usize = 4;
 /// Consecutive records.
 struct RecordBatch<D: PayloadDecoder> {
     bytes: Vec<u8>,
-    records: Vec<(D::Commit, Range<usize>, RecordPlace)>,
+    records: Vec<(D::Commit, Range<usize>, RecordLocation)>,
 }
 
 impl<D: PayloadDecoder> Default for RecordBatch<D> {
@@ -71,9 +71,9 @@ pub fn prefetch<D: PayloadDecoder>(
         let reader_thread = scope.spawn(move || read_batches(reader, expected, &send_batch, &returned_batches));
 
         for batch in batches {
-            for (commit, range, place) in &batch.records {
+            for (commit, range, location) in &batch.records {
                 let payload = &batch.bytes[range.clone()];
-                on_record(JournalRecord { commit: commit.clone(), payload, place: *place });
+                on_record(JournalRecord { commit: commit.clone(), payload, location: *location });
             }
             // The send fails if the reader thread has ended.
             let _ = return_batch.send(batch);
@@ -93,10 +93,10 @@ fn read_batches<D: PayloadDecoder>(
 
     let result = loop {
         match reader.next_record() {
-            Ok(Some(JournalRecord { commit, payload, place })) => {
+            Ok(Some(JournalRecord { commit, payload, location })) => {
                 let start = batch.bytes.len();
                 batch.bytes.extend_from_slice(payload);
-                batch.records.push((commit, start..batch.bytes.len(), place));
+                batch.records.push((commit, start..batch.bytes.len(), location));
             }
             Ok(None) => break None,
             Err(damage) => break Some(damage),

@@ -10,7 +10,7 @@ use crate::frame::{RECORDS_START, RecordFrame};
 use crate::location::position_in_name;
 use crate::payload::PayloadDecoder;
 use crate::position::Position;
-use crate::records::RecordPlace;
+use crate::records::RecordLocation;
 use crate::segment_reader::SegmentReader;
 
 /// One record of the journal.
@@ -20,7 +20,7 @@ pub struct JournalRecord<'r, D: PayloadDecoder> {
     /// The bytes that [`PayloadDecoder::decode`] reads.
     pub payload: &'r [u8],
     /// Location of the record.
-    pub place: RecordPlace,
+    pub location: RecordLocation,
 }
 
 /// A sequential pass over the journal.
@@ -124,10 +124,13 @@ impl<D: PayloadDecoder> JournalReader<D> {
         while self.until.is_none_or(|until| self.next <= until.0) {
             let Some((frame, commit)) = self.advance()? else { break };
             if self.next > self.after.0 + 1 {
-                let place =
-                    RecordPlace { segment: self.segment_start(), offset: self.last as u64, checksum: frame.checksum };
+                let location = RecordLocation {
+                    segment: self.segment_start(),
+                    offset: self.last as u64,
+                    checksum: frame.checksum,
+                };
                 let payload = self.segment.as_ref().map_or(&[][..], |segment| segment.bytes(frame.payload));
-                return Ok(Some(JournalRecord { commit, payload, place }));
+                return Ok(Some(JournalRecord { commit, payload, location }));
             }
         }
         Ok(None)

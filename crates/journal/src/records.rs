@@ -24,14 +24,14 @@ use crate::segment_reader::read_at;
 const RECORD_READ_BYTES: usize = 4 * 1024;
 /// Bytes read at a time during a walk.
 const WALK_READ_BYTES: usize = 256 * 1024;
-/// Distance of the remembered places in bytes.
+/// Distance of the remembered locations in bytes.
 const REMEMBERED_EVERY: u64 = 64 * 1024;
 /// Number of segments that stay open.
 const OPEN_SEGMENTS_MAX: usize = 8;
 
 /// Location of a record, with its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecordPlace {
+pub struct RecordLocation {
     /// The first position of the segment.
     pub segment: u64,
     /// Offset of the record in the segment.
@@ -45,7 +45,7 @@ pub struct WalkedRecord<'r, D: PayloadDecoder> {
     /// The decoded payload.
     pub commit: D::Commit,
     /// Location of the record.
-    pub place: RecordPlace,
+    pub location: RecordLocation,
     /// The bytes of the record: frame and payload.
     pub bytes: &'r [u8],
 }
@@ -96,25 +96,25 @@ impl<D: PayloadDecoder> JournalRecords<D> {
         Self { directory, files: Mutex::default(), remembered: Mutex::default(), decoder: PhantomData }
     }
 
-    /// Reads the record at a place.
+    /// Reads the record at a location.
     ///
     /// # Errors
     /// If the record is not there, or the file system fails.
-    pub fn read(&self, position: Position, place: &RecordPlace) -> Result<D::Commit, JournalError> {
-        let mut cursor = self.cursor(place.segment, place.offset, RECORD_READ_BYTES)?;
+    pub fn read(&self, position: Position, location: &RecordLocation) -> Result<D::Commit, JournalError> {
+        let mut cursor = self.cursor(location.segment, location.offset, RECORD_READ_BYTES)?;
         let frame = cursor.load_frame(position.0)?;
-        if frame.checksum != place.checksum {
+        if frame.checksum != location.checksum {
             return Err(cursor.damage_error(position.0, "the record is another one"));
         }
         cursor.decode::<D>(&frame, position.0)
     }
 
-    /// The chain hash of the record that begins with `position` at a place; `None` if no such record is there.
+    /// The chain hash of the record that begins with `position` at a location; `None` if no such record is there.
     ///
     /// # Errors
     /// If the file system fails.
-    pub fn chain_at(&self, position: Position, place: &RecordPlace) -> Result<Option<ChainHash>, JournalError> {
-        let found = self.cursor(place.segment, place.offset, RECORD_READ_BYTES);
+    pub fn chain_at(&self, position: Position, location: &RecordLocation) -> Result<Option<ChainHash>, JournalError> {
+        let found = self.cursor(location.segment, location.offset, RECORD_READ_BYTES);
         match found.and_then(|mut cursor| cursor.load_frame(position.0)) {
             Ok(frame) => Ok(Some(frame.chain).filter(|_| frame.position == position.0)),
             Err(JournalError::Io { reason, .. }) if reason.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -137,7 +137,7 @@ impl<D: PayloadDecoder> JournalRecords<D> {
             return Ok(());
         }
 
-        let (mut next, segment, offset) = self.nearest_place(after.0 + 1)?;
+        let (mut next, segment, offset) = self.nearest_location(after.0 + 1)?;
         let mut cursor = self.cursor(segment, offset, WALK_READ_BYTES)?;
         let mut remembered_offset = offset;
 
@@ -160,9 +160,9 @@ impl<D: PayloadDecoder> JournalRecords<D> {
             }
 
             next += D::event_count(&commit);
-            let place = RecordPlace { segment: cursor.segment, offset: cursor.offset, checksum: frame.checksum };
+            let location = RecordLocation { segment: cursor.segment, offset: cursor.offset, checksum: frame.checksum };
             let is_wanted = next > after.0 + 1;
-            if is_wanted && each(WalkedRecord { commit, place, bytes: cursor.record(&frame) }).is_break() {
+            if is_wanted && each(WalkedRecord { commit, location, bytes: cursor.record(&frame) }).is_break() {
                 return Ok(());
             }
             cursor.offset += frame.payload.end as u64;
@@ -176,7 +176,7 @@ impl<D: PayloadDecoder> JournalRecords<D> {
     }
 
     /// A record at or before `wanted`: its position, segment and offset.
-    fn nearest_place(&self, wanted: u64) -> Result<(u64, u64, u64), JournalError> {
+    fn nearest_location(&self, wanted: u64) -> Result<(u64, u64, u64), JournalError> {
         let segments = segment::list(&self.directory).map_err(JournalError::io("list", &self.directory))?;
         let firsts = segments.iter().filter_map(|path| position_in_name(path));
         let first = firsts.filter(|first| *first <= wanted).max().unwrap_or(1);
@@ -205,7 +205,7 @@ impl<D: PayloadDecoder> JournalRecords<D> {
     }
 }
 
-/// A place in a segment, with a part of the segment in memory.
+/// A location in a segment, with a part of the segment in memory.
 struct Cursor {
     path: PathBuf,
     segment: u64,

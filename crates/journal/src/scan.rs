@@ -13,7 +13,7 @@ use crate::frame::{self, FRAME_BYTES, RECORDS_START, RecordFrame, SegmentHeader}
 use crate::location::position_in_name;
 use crate::payload::{PAYLOAD_BYTES_MAX, PayloadDecoder};
 use crate::position::Position;
-use crate::records::RecordPlace;
+use crate::records::RecordLocation;
 use crate::segment;
 
 /// An intact record. Gaps before it have already been reported.
@@ -29,7 +29,7 @@ pub struct ScannedRecord<'w, D: PayloadDecoder> {
     /// Offset of the record in the file.
     pub offset: u64,
     /// Location of the record, for an index.
-    pub place: RecordPlace,
+    pub location: RecordLocation,
 }
 
 /// A defect.
@@ -208,8 +208,8 @@ impl<D: PayloadDecoder> Scanner<'_, D> {
                 let end = JournalHead { position: Position(self.next - 1), chain: frame.chain };
                 let offset = offset as u64;
                 let segment = position_in_name(path).unwrap_or_default();
-                let place = RecordPlace { segment, offset, checksum: frame.checksum };
-                self.visitor.visit_record(&ScannedRecord { commit, payload, end, file: path, offset, place });
+                let location = RecordLocation { segment, offset, checksum: frame.checksum };
+                self.visitor.visit_record(&ScannedRecord { commit, payload, end, file: path, offset, location });
             }
             Ok(commit) => {
                 self.report(path, offset, format!("the record holds position {}", D::first_position(&commit)));

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use mediary_journal::{
     Environment, Journal, JournalError, JournalOptions, JournalReader, JournalRecords, JournalVerification,
-    OpenedJournal, PAYLOAD_BYTES_MAX, PayloadDecoder, PayloadTooLarge, Position, ReadOnlyJournal, RecordPlace,
+    OpenedJournal, PAYLOAD_BYTES_MAX, PayloadDecoder, PayloadTooLarge, Position, ReadOnlyJournal, RecordLocation,
     RepairedPart, SignedCheckpoint, WriteError, parse_records,
 };
 use tempfile::TempDir;
@@ -233,7 +233,7 @@ fn a_damaged_record_is_repaired_from_a_proven_copy_only() {
     let first_record_bytes = 56 + 8 + 1 + "commit 1".len() as u64;
     overwrite(segment, RECORDS_START + first_record_bytes + 60, b"?");
 
-    // When it is opened without a copy, or with a wrong one, then the start fails and names the place
+    // When it is opened without a copy, or with a wrong one, then the start fails and names the location
     let Err(JournalError::Damaged { position, .. }) = log.try_open() else { panic!("the journal opened") };
     assert_eq!(position, Position(3));
     let mut wrong = |position| log.copy_at(position).map(|payload| [&payload[..], b"!"].concat());
@@ -283,33 +283,33 @@ fn a_truncated_history_does_not_contain_its_checkpoint() {
 
 #[test]
 fn single_records_are_read_by_location() {
-    // Given records in several segments, each with its place
+    // Given records in several segments, each with its location
     let log = TestLog::with_groups(60);
     assert!(log.segments().len() > 2);
     let journal = log.open().journal;
     let mut reader = journal.read_from(Position(0)).unwrap();
     let mut expected = Vec::new();
     while let Some(record) = reader.next_record().unwrap() {
-        expected.push((record.commit.first, record.commit.text, record.place));
+        expected.push((record.commit.first, record.commit.text, record.location));
     }
 
-    // Then each is found at its place, and nowhere else
+    // Then each is found at its location, and nowhere else
     let records = JournalRecords::<TextDecoder>::new(log.directory.path());
-    for (position, text, place) in &expected {
-        assert_eq!(records.read(*position, place).unwrap().text, *text);
-        assert!(records.chain_at(*position, place).unwrap().is_some());
-        assert!(records.read(Position(position.0 + 2), place).is_err());
-        assert!(records.read(*position, &RecordPlace { offset: place.offset + 1, ..*place }).is_err());
-        assert!(records.read(*position, &RecordPlace { checksum: !place.checksum, ..*place }).is_err());
+    for (position, text, location) in &expected {
+        assert_eq!(records.read(*position, location).unwrap().text, *text);
+        assert!(records.chain_at(*position, location).unwrap().is_some());
+        assert!(records.read(Position(position.0 + 2), location).is_err());
+        assert!(records.read(*position, &RecordLocation { offset: location.offset + 1, ..*location }).is_err());
+        assert!(records.read(*position, &RecordLocation { checksum: !location.checksum, ..*location }).is_err());
     }
 
-    // And a walk from any position, more than once, yields all records after it with the same places
+    // And a walk from any position, more than once, yields all records after it with the same locations
     for after in [0, 1, 2, 101, 238, 239, 240, 7, 120] {
         let mut found = Vec::new();
         let walked = records.walk(Position(after), Position(240), |record| {
             let copied: Vec<_> = parse_records(record.bytes).map(|copy| copy.unwrap().position).collect();
             assert_eq!(copied, [record.commit.first]);
-            found.push((record.commit.first, record.commit.text, record.place));
+            found.push((record.commit.first, record.commit.text, record.location));
             ControlFlow::Continue(())
         });
         walked.unwrap();
@@ -322,17 +322,17 @@ fn single_records_are_read_by_location() {
 fn every_flipped_bit_of_a_record_is_found_when_it_is_read() {
     let log = TestLog::with_groups(1);
     let mut reader = log.open().journal.read_from(Position(0)).unwrap();
-    let place = reader.next_record().unwrap().unwrap().place;
+    let location = reader.next_record().unwrap().unwrap().location;
     let records = JournalRecords::<TextDecoder>::new(log.directory.path());
     let segment = &log.segments()[0];
     let bytes = fs::read(segment).unwrap();
     for offset in RECORDS_START..RECORDS_START + 56 + 9 {
         let byte = bytes[usize::try_from(offset).unwrap()];
         overwrite(segment, offset, &[byte ^ 0x10]);
-        assert!(records.read(Position(1), &place).is_err(), "offset {offset}");
+        assert!(records.read(Position(1), &location).is_err(), "offset {offset}");
         let walked = records.walk(Position(0), Position(2), |_| ControlFlow::Continue(()));
         assert!(matches!(walked, Err(JournalError::Damaged { .. })), "offset {offset}");
         overwrite(segment, offset, &[byte]);
     }
-    assert!(records.read(Position(1), &place).is_ok());
+    assert!(records.read(Position(1), &location).is_ok());
 }

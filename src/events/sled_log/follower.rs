@@ -1,5 +1,5 @@
-//! The thread that fills sled from the journal, in runs of records. Nothing waits for it: places that sled lacks are in
-//! memory.
+//! The thread that fills sled from the journal, in runs of records. Nothing waits for it: locations that sled lacks are
+//! in memory.
 
 use std::fs;
 use std::io;
@@ -96,7 +96,7 @@ impl SharedLogState {
                 return ControlFlow::Break(());
             }
             let first = &record.commit[0];
-            run.entries.push((StreamHash::from(&first.stream), first.position, record.place));
+            run.entries.push((StreamHash::from(&first.stream), first.position, record.location));
             run.bytes.extend_from_slice(record.bytes);
             run.last = Position(first.position.0 + record.commit.len() as u64 - 1);
             ControlFlow::Continue(())
@@ -121,7 +121,7 @@ impl SharedLogState {
         Ok(())
     }
 
-    /// Deletes sled and creates an empty one. All places are in memory, and the whole journal has been read.
+    /// Deletes sled and creates an empty one. All locations are in memory, and the whole journal has been read.
     fn recreate_sled(&self) -> Result<(), String> {
         let retired = self.retired.lock().take();
         if let Some(mut retired) = retired {

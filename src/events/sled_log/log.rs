@@ -383,8 +383,8 @@ impl LogWriter {
         }
 
         if !staged.commits.is_empty() {
-            let places = shared.disk.measure(|| self.journal.write_group())?;
-            shared.publish(&staged.commits, places);
+            let locations = shared.disk.measure(|| self.journal.write_group())?;
+            shared.publish(&staged.commits, locations);
         }
         Ok(outcome)
     }
@@ -408,9 +408,9 @@ impl LogWriter {
         }
 
         if !commits.is_empty() {
-            let places = shared.disk.measure(|| self.journal.write_group())?;
+            let locations = shared.disk.measure(|| self.journal.write_group())?;
             let commits: Vec<_> = commits.iter().map(|encoded| encoded.commit.clone()).collect();
-            shared.publish(&commits, places);
+            shared.publish(&commits, locations);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Opening the log: the journal is checked, and repaired from the copies in sled; then sled is compared with its end.
 //!
 //! The start never waits for sled. Places that it lacks are collected while the journal is read. If sled cannot be
-//! used, the whole journal is read, so that all places are in memory, and the follower replaces sled later.
+//! used, the whole journal is read, so that all locations are in memory, and the follower replaces sled later.
 
 use std::fs;
 use std::path::PathBuf;
@@ -153,7 +153,7 @@ pub(super) fn open(
     let head = journal.head();
     let (sled, retired) = if index_doubt.is_some() { (None, sled) } else { (sled, None) };
     let counts = deferred.is_none().then_some(contents.counts);
-    let index = LogIndex { head, sled: sled.map(Arc::new), indexed, recent: contents.places, counts };
+    let index = LogIndex { head, sled: sled.map(Arc::new), indexed, recent: contents.locations, counts };
     let report = OpenReport { head, torn_tail, repairs, index_doubt };
     Ok(OpenedSledLog { journal, index, retired, end, report, deferred })
 }

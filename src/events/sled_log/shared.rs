@@ -17,7 +17,9 @@ use crate::data_dir::write_private;
 use crate::disk_space::DiskSpace;
 use crate::environment::{CommitStep, FailPoints};
 use crate::events::envelope::{Commit, RecordedEvent};
-use crate::events::journal::{CommitRecords, JournalError, JournalLocation, JournalReader, JournalRecord, RecordPlace};
+use crate::events::journal::{
+    CommitRecords, JournalError, JournalLocation, JournalReader, JournalRecord, RecordLocation,
+};
 use crate::events::log::LogFailure;
 use crate::events::open_error::OpenError;
 use crate::events::stream::{Position, StreamId, Version};
@@ -47,7 +49,7 @@ pub(super) struct SharedLogState {
 }
 
 /// Places of records by stream and position.
-pub(super) type PlaceMap = BTreeMap<(StreamHash, Position), RecordPlace>;
+pub(super) type LocationMap = BTreeMap<(StreamHash, Position), RecordLocation>;
 
 /// Locations of the records of each stream: in sled up to `indexed`, in memory after it.
 pub(super) struct LogIndex {
@@ -56,7 +58,7 @@ pub(super) struct LogIndex {
     /// `None` while it is recreated. Then `indexed` is 0.
     pub sled: Option<Arc<SledIndex>>,
     pub indexed: Position,
-    pub recent: PlaceMap,
+    pub recent: LocationMap,
     /// Number of events per stream; `None` until the start has counted them.
     pub counts: Option<StreamCounts>,
 }
@@ -64,7 +66,7 @@ pub(super) struct LogIndex {
 /// Contents of the journal, as far as an index has to know them.
 #[derive(Default)]
 pub(super) struct JournalContents {
-    pub places: PlaceMap,
+    pub locations: LocationMap,
     pub counts: StreamCounts,
 }
 
@@ -74,7 +76,7 @@ impl JournalContents {
         let first = &record.commit[0];
         let stream = StreamHash::from(&first.stream);
         if first.position > indexed {
-            self.places.insert((stream, first.position), record.place);
+            self.locations.insert((stream, first.position), record.location);
         }
         self.counts.add(stream, record.commit.len());
     }
@@ -87,7 +89,7 @@ impl JournalContents {
     }
 }
 
-/// Reason why a stream could not be read from the places in the index.
+/// Reason why a stream could not be read from the locations in the index.
 enum StreamReadError {
     /// The journal cannot be read at all.
     Failed(LogFailure),
@@ -97,12 +99,12 @@ enum StreamReadError {
 
 impl SharedLogState {
     /// Makes durable commits visible to readers.
-    pub fn publish(&self, commits: &[Commit], places: Vec<RecordPlace>) {
+    pub fn publish(&self, commits: &[Commit], locations: Vec<RecordLocation>) {
         let mut index = self.index.write();
-        for (commit, place) in commits.iter().zip(places) {
+        for (commit, location) in commits.iter().zip(locations) {
             let Some(last) = commit.last() else { continue };
             let stream = StreamHash::from(&last.stream);
-            index.recent.insert((stream, commit[0].position), place);
+            index.recent.insert((stream, commit[0].position), location);
             index.head = last.position;
             if let Some(counts) = &mut index.counts {
                 counts.add(stream, commit.len());
@@ -127,7 +129,7 @@ impl SharedLogState {
                 let index = self.index.read();
                 let count = index.counts.as_ref().map(|counts| counts.get(hash));
                 let recent = index.recent.range((hash, Position(0))..=(hash, Position(u64::MAX)));
-                let recent: Vec<_> = recent.map(|((_, position), place)| (*position, *place)).collect();
+                let recent: Vec<_> = recent.map(|((_, position), location)| (*position, *location)).collect();
                 (index.sled.clone(), index.indexed, recent, count)
             };
             if count == Some(0) {
@@ -135,10 +137,10 @@ impl SharedLogState {
             }
 
             let stored =
-                sled.as_ref().filter(|_| indexed.0 > 0).map_or(Ok(Vec::new()), |sled| sled.places(hash, indexed));
-            let read = stored.map_err(StreamReadError::Mismatch).and_then(|mut places| {
-                places.append(&mut recent);
-                self.read_places(stream, &places, count)
+                sled.as_ref().filter(|_| indexed.0 > 0).map_or(Ok(Vec::new()), |sled| sled.locations(hash, indexed));
+            let read = stored.map_err(StreamReadError::Mismatch).and_then(|mut locations| {
+                locations.append(&mut recent);
+                self.read_locations(stream, &locations, count)
             });
 
             match read {
@@ -157,17 +159,17 @@ impl SharedLogState {
         }
     }
 
-    /// Reads all events of a stream, and checks that none is missing. `count` is the number of events at these places.
-    fn read_places(
+    /// Reads all events of a stream, and checks that none is missing. `count` is the number of events at the locations.
+    fn read_locations(
         &self,
         stream: &StreamId,
-        places: &[(Position, RecordPlace)],
+        locations: &[(Position, RecordLocation)],
         count: Option<u64>,
     ) -> Result<Vec<RecordedEvent>, StreamReadError> {
         let mut events: Vec<RecordedEvent> = Vec::new();
         let mut found = 0;
-        for (position, place) in places {
-            let commit = self.records.read(*position, place).map_err(|error| match error {
+        for (position, location) in locations {
+            let commit = self.records.read(*position, location).map_err(|error| match error {
                 JournalError::Io { doing, file, reason } if reason.kind() != ErrorKind::NotFound => {
                     let doing = format!("{doing} {}", file.display());
                     StreamReadError::Failed(LogFailure::Storage { doing, reason: reason.to_string() })
@@ -235,7 +237,7 @@ impl SharedLogState {
         // Few records were appended in between.
         let mut index = self.index.write();
         contents.add_all(&mut reader.with_end(index.head)).map_err(reported)?;
-        index.recent = contents.places;
+        index.recent = contents.locations;
         index.counts = Some(contents.counts);
         index.indexed = Position(0);
         if let Some(sled) = index.sled.take() {
@@ -250,8 +252,8 @@ impl SharedLogState {
     /// replaced.
     pub fn check_index_end(&self, end: &IndexEnd) -> Result<Option<String>, OpenError> {
         let Some(sled) = self.index.read().sled.clone() else { return Ok(None) };
-        let place = sled.place(end.stream, end.commit).ok().flatten();
-        let chain = place.map_or(Ok(None), |place| self.records.chain_at(end.commit, &place))?;
+        let location = sled.location(end.stream, end.commit).ok().flatten();
+        let chain = location.map_or(Ok(None), |location| self.records.chain_at(end.commit, &location))?;
         if chain == Some(end.chain) {
             return Ok(None);
         }

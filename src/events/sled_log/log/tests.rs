@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use uuid::Uuid;
 
-use super::super::{SledIndex, place_key};
+use super::super::{SledIndex, location_key};
 use super::*;
 use crate::domain::ids::{EventId, TaskId};
 use crate::domain::task::TaskEvent;
@@ -46,7 +46,7 @@ fn open_from(directory: &std::path::Path, anchor: Option<&Anchor>) -> (SledLog, 
 
 /// The stream's key in the index, for the commit at a position.
 fn key(position: u64) -> [u8; 16] {
-    place_key(StreamHash::from(&stream()), Position(position))
+    location_key(StreamHash::from(&stream()), Position(position))
 }
 
 fn sled(log: &SledLog) -> Arc<SledIndex> {
@@ -116,7 +116,7 @@ fn an_entry_that_leads_to_another_record_is_detected_at_the_read() {
     });
     assert_replaced(|sled| {
         let other = sled.places.remove(key(2)).unwrap().unwrap();
-        sled.places.insert(place_key(StreamHash(7), Position(2)), other).unwrap();
+        sled.places.insert(location_key(StreamHash(7), Position(2)), other).unwrap();
     });
 }
 
@@ -199,7 +199,7 @@ fn damage_found_by_a_reader_is_reported_until_a_start_has_verified_the_journal()
     // When a client reads the record
     let result = log.read_stream(&stream(), Version(0));
 
-    // Then the reader gets damage, and the log reports it with its place
+    // Then the reader gets damage, and the log reports it with its location
     assert!(matches!(&result, Err(LogFailure::Damaged { location, .. }) if location.contains("offset")), "{result:?}");
     let ScrubState::Damaged { reason } = log.verification().state else { panic!("{:?}", log.verification()) };
     assert!(reason.contains(&segment.display().to_string()) && reason.contains("position 6"), "{reason}");
