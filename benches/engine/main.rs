@@ -148,7 +148,7 @@ fn run_and_parse(command: &mut Command) -> Result<BenchOutput, Failure> {
     }
     let text = String::from_utf8(output.stdout)?;
     let numbers: Vec<f64> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
-    let [seconds, kib, pixels] = numbers[..] else { return Err(format!("said {text:?}").into()) };
+    let [seconds, kib, pixels] = numbers[..] else { return Err(format!("unexpected output {text:?}").into()) };
     Ok(BenchOutput { speed: pixels / 1e6 / seconds, peak_mib: kib / 1024.0 })
 }
 

@@ -19,8 +19,8 @@ impl Postgres {
         if output.status.success() {
             return Some(Self { dir });
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        eprintln!("\nSKIPPED: PostgreSQL is not measured. {}\n", said.trim());
+        let output_text = String::from_utf8_lossy(&output.stderr);
+        eprintln!("\nSKIPPED: PostgreSQL is not measured. {}\n", output_text.trim());
         None
     }
 
@@ -29,9 +29,9 @@ impl Postgres {
         // Hundreds of clients take a second to connect.
         let seconds = time.as_secs().max(4).to_string();
         let output = script(&["run", &clients.to_string(), &seconds], self.dir.path());
-        let said = String::from_utf8_lossy(&output.stdout);
-        let rate = said.trim().parse();
-        rate.unwrap_or_else(|_| panic!("pgbench: {said}{}", String::from_utf8_lossy(&output.stderr)))
+        let output_text = String::from_utf8_lossy(&output.stdout);
+        let rate = output_text.trim().parse();
+        rate.unwrap_or_else(|_| panic!("pgbench: {output_text}{}", String::from_utf8_lossy(&output.stderr)))
     }
 }
 

@@ -102,7 +102,7 @@ async fn the_demo_reports_why_it_cannot_run() {
     let user = app.user("ada").await;
     let unused_address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let cases = [
-        (app.url(""), "mdu_of-somebody-else", "rejects this token"),
+        (app.url(""), "mdu_unknown-token", "rejects this token"),
         (app.url(""), user.token.as_str(), "an administrator"),
         (format!("http://{unused_address}"), "x", "no service answers"),
         ("127.0.0.1".to_owned(), "x", "is not the URL"),

@@ -28,7 +28,7 @@ use crate::support::eventually::{eventually, eventually_blocking};
 use crate::support::process::{Process, TOKEN, command, run};
 use crate::support::{client, picture};
 
-mod said;
+mod log_lines;
 mod uploads;
 
 /// Characters of four bytes each, so that few changes fill a disk.

@@ -34,7 +34,7 @@ fn names(name: &str) -> Vec<IpAddr> {
         "zero.example" => &["0.0.0.0"],
         "unspecified.example" => &["::"],
         "several.example" => &["10.0.0.1", "127.0.0.1", "::1"],
-        other => panic!("nobody should ask for {other}"),
+        other => panic!("unexpected request for {other}"),
     };
     addresses.iter().map(|address| address.parse().unwrap()).collect()
 }

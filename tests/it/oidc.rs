@@ -148,9 +148,9 @@ async fn invalid_oidc_tokens_are_rejected() {
         ("HS256 with the modulus", keyed(&fixture.key.modulus())),
         ("HS256 with the set of keys", keyed(fixture.key.public("1").to_string().as_bytes())),
         ("other claims under the signature", format!("{header}.{other_claims}.{signature}")),
-        ("signed by somebody else", foreign_key.token("1", &valid_claims)),
+        ("signed with a foreign key", foreign_key.token("1", &valid_claims)),
         (
-            "signed by somebody else who says RS256",
+            "signed with a foreign key, with alg RS256",
             foreign_key.token_with(&json!({"alg": "RS256", "kid": "1"}), &valid_claims),
         ),
         ("an unknown key", fixture.key.token("2", &valid_claims)),

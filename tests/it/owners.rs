@@ -16,7 +16,7 @@ const OTHER: u32 = 61_184;
 fn as_other(command: &mut Command) -> Option<CommandOutput> {
     match command.uid(OTHER).gid(OTHER).current_dir("/").output() {
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            eprintln!("SKIPPED: only root can be somebody else");
+            eprintln!("SKIPPED: only root can run commands as another user");
             None
         }
         output => Some(output.expect("the program starts").into()),

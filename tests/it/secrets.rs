@@ -184,7 +184,7 @@ async fn token_of(issuer: &TestIssuer, key: &SigningKey, service: &Process) -> S
     vec![
         ("the signature of a token of an issuer", signature(&valid_token)),
         ("the signature of a token that was refused", signature(&invalid_token)),
-        ("who somebody is at the issuer", "subject-at-the-issuer".to_owned()),
+        ("the subject of a token of the issuer", "subject-at-the-issuer".to_owned()),
     ]
 }
 
@@ -193,11 +193,11 @@ async fn send_as_strangers(service: &Process) -> SecretSet {
     let bearer = "a-token-of-another-service-in-a-header";
     let problem = client().post(service.url("/publishers")).bearer_auth(bearer).json(&json!({"id": "x"}));
     assert_eq!(problem.send().await.unwrap().status(), 401);
-    let password = "a-password-of-somebody";
-    let problem = client().post(service.url("/publishers")).basic_auth("somebody", Some(password)).json(&json!({}));
+    let password = "password-of-a-user";
+    let problem = client().post(service.url("/publishers")).basic_auth("user", Some(password)).json(&json!({}));
     assert_eq!(problem.send().await.unwrap().status(), 401);
-    let basic = STANDARD.encode(format!("somebody:{password}"));
-    let field = "a-secret-in-a-field-that-nobody-knows";
+    let basic = STANDARD.encode(format!("user:{password}"));
+    let field = "a-secret-in-an-unknown-field";
     let unknown = client().post(service.url("/publishers")).bearer_auth(bearer).json(&json!({"password": field}));
     assert!(unknown.send().await.unwrap().status().is_client_error());
     vec![

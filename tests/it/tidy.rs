@@ -159,12 +159,12 @@ use super::stream::Position;
 use crate::{domain::{a, b}, events::c};
 
 /* use crate::http::x; /* nested */ todo!() */
-const SAID: &str = "todo!() \" crate::http .unwrap()";
+const TEXT: &str = "todo!() \" crate::http .unwrap()";
 const RAW: &[u8] = br#"dbg!(1) " sled::open"#;
 const QUOTES: [char; 3] = ['"', '\'', '\u{22}'];
 
 fn lifetimes<'a>(sled: &'a str) -> &'a str {
-    let r#type = self::rand::ratio(sled).expect("todo!() is only said");
+    let r#type = self::rand::ratio(sled).expect("only text: todo!()");
     r#type
 }
 

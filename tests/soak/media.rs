@@ -35,7 +35,7 @@ async fn submit(traffic: Rc<Traffic>, account: usize, is_video: bool) {
     let picture = picture::base64_png(24, 24);
     let interval = if is_video { VIDEO_INTERVAL } else { IMAGE_INTERVAL };
     for turn in 0_u64.. {
-        if !traffic.goes_on() {
+        if !traffic.is_running() {
             return;
         }
         let prompt = format!("{}-{account}-{turn}", if is_video { "video" } else { "image" });
@@ -82,7 +82,7 @@ fn task_of(reply: &Reply) -> Option<String> {
 
 /// Requests music. The last line of a stream states its outcome, unless the service is killed.
 async fn listen(traffic: Rc<Traffic>) {
-    while traffic.goes_on() {
+    while traffic.is_running() {
         match tokio::time::timeout(STREAM, stream(&traffic)).await {
             Ok(Some((task, last))) => {
                 let completed = last == "complete";

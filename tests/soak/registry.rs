@@ -54,7 +54,7 @@ pub fn spawn(traffic: &Rc<Traffic>) -> Vec<JoinHandle<()>> {
 /// Numbers its writes, and repeats each until it is acknowledged.
 async fn write(traffic: Rc<Traffic>, writer: usize) {
     for turn in 1_u64.. {
-        if !traffic.goes_on() {
+        if !traffic.is_running() {
             return;
         }
         let node = node(writer, usize::try_from(turn).expect("64 bits") % NODES);
@@ -88,7 +88,7 @@ async fn write(traffic: Rc<Traffic>, writer: usize) {
 /// Reads pages, nodes and searches in turns.
 async fn read(traffic: Rc<Traffic>, reader: usize) {
     for turn in reader.. {
-        if !traffic.goes_on() {
+        if !traffic.is_running() {
             return;
         }
         let path = match turn % 3 {
@@ -109,7 +109,7 @@ async fn read(traffic: Rc<Traffic>, reader: usize) {
 /// Issues access tokens. They are random, so a second one for the same key is detectable.
 async fn issue(traffic: Rc<Traffic>) {
     for turn in 0_u64.. {
-        if !traffic.goes_on() {
+        if !traffic.is_running() {
             return;
         }
         let name = format!("keyed-{turn}");

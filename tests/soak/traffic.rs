@@ -111,7 +111,7 @@ impl Traffic {
     }
 
     /// Returns `true` until [`stop`](Self::stop) is called.
-    pub fn goes_on(&self) -> bool {
+    pub fn is_running(&self) -> bool {
         !self.stopping.get()
     }
 

@@ -217,7 +217,7 @@ fn json_of(request: &PreparedRequest) -> Value {
     }
 }
 
-/// The expected requests are recorded by hand from the seed's interface.
+/// The expected requests are recorded by hand from the interface in the seed specification.
 #[test]
 fn every_request_of_the_own_interface_is_as_recorded() {
     let profile = own_interface();
@@ -522,7 +522,7 @@ fn every_recorded_line_of_music_means_what_is_recorded() {
         let line = if let Value::String(text) = line { text.clone() } else { line.to_string() };
         let parsed = profile.parse_music_line(stream, None, line.as_bytes(), &CredentialMask::default());
         let meaning = parsed.map_or_else(|| "nothing".to_owned(), |parsed| format!("{parsed:?}"));
-        if recording["said"] != meaning {
+        if recording["meaning"] != meaning {
             differences.push(format!("{}: {meaning}", recording["name"]));
         }
     }

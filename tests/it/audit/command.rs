@@ -197,7 +197,7 @@ async fn errors_have_a_message_and_an_exit_code() {
 }
 
 /// Server that accepts one connection, sends no response, and returns the request it received.
-fn start_stranger() -> (String, JoinHandle<String>) {
+fn start_foreign_server() -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let received_request = std::thread::spawn(move || {
@@ -214,7 +214,7 @@ async fn the_stored_token_is_sent_only_to_its_own_service() {
     let app = TestApp::start().await;
     let data_dir = app.dir.path().to_owned();
     let settings = data_dir.join("mediary.toml");
-    let (url, received_request) = start_stranger();
+    let (url, received_request) = start_foreign_server();
     let commands: [&[&str]; 3] = [&["log"], &["checkpoint"], &["as-of", "1", "publisher/acme"]];
     for file in ["", "admin_token = \"token-of-the-settings\"\n"] {
         std::fs::write(&settings, file).unwrap();

@@ -229,7 +229,7 @@ async fn every_receiver_behaviour_has_its_documented_outcome() {
     );
     for canary in &receivers.canaries {
         canary.set_nonblocking(true).unwrap();
-        assert!(canary.accept().is_err(), "somebody was called who must not be");
+        assert!(canary.accept().is_err(), "a forbidden address was called");
     }
 }
 

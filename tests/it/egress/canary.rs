@@ -62,7 +62,7 @@ fn first_line(mut stream: TcpStream) -> String {
             _ => break,
         }
     }
-    let line = String::from_utf8_lossy(&line_bytes).lines().next().unwrap_or("nothing was said").to_owned();
+    let line = String::from_utf8_lossy(&line_bytes).lines().next().unwrap_or("an empty request").to_owned();
     if line != OWN {
         let _ = stream.write_all(b"HTTP/1.1 410 Gone\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
         // Reads the rest, so that a reset does not cut off the answer.

@@ -172,7 +172,7 @@ async fn a_crash_between_commit_and_response_does_not_repeat_the_command() {
     let environment = Environment::system().with_fail_point_handler(Arc::new(move |point, _| {
         assert!(
             point != FailPoint::BeforeResponseStored || !armed.swap(false, Ordering::SeqCst),
-            "a mishap on purpose"
+            "an injected failure"
         );
     }));
     let app = TestApp::start_with(|_| {}, environment).await;
@@ -255,7 +255,7 @@ async fn a_lost_response_is_rebuilt_with_the_same_ids() {
 async fn a_repeated_submission_is_one_task() {
     // Given a caller with a limit of one unfinished task, and a vendor that never starts it
     let environment = Environment::system().with_fail_point_handler(Arc::new(|point, _| {
-        assert!(point != FailPoint::Reactor, "a mishap on purpose");
+        assert!(point != FailPoint::Reactor, "an injected failure");
     }));
     let app = TestApp::start_with(|settings| settings.limits.submissions_per_caller = 1, environment.clone()).await;
     let (ada, body) = (app.user("ada").await, json!({"image": picture::base64_png(400, 300)}));

@@ -173,11 +173,11 @@ async fn a_file_over_50_mb_is_not_fetched() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let server = FileServer::with_replies(|path| match path {
-        "/said" => b"HTTP/1.1 200 OK\r\ncontent-length: 50000001\r\n\r\n".to_vec(),
+        "/declared" => b"HTTP/1.1 200 OK\r\ncontent-length: 50000001\r\n\r\n".to_vec(),
         _ => [b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".to_vec(), vec![0; 50_000_001]].concat(),
     })
     .await;
-    for path in ["/said", "/sent"] {
+    for path in ["/declared", "/sent"] {
         let (code, message) = failure(&app, &alice, &server.url(path)).await;
         assert_eq!(code, "input_unavailable");
         assert!(message.contains("larger than 50000000 bytes"), "{path}: {message}");

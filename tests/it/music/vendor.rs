@@ -41,7 +41,7 @@ async fn served_by(vendor: &MusicSim) -> TestApp {
 fn audio_text(lines: &[Value]) -> String {
     let chunks = lines.iter().filter(|line| line["type"] == "audio_chunk");
     let bytes = chunks.flat_map(|chunk| STANDARD.decode(chunk["data"].as_str().expect("data")).expect("base64"));
-    String::from_utf8(bytes.collect()).expect("what the vendor said")
+    String::from_utf8(bytes.collect()).expect("text of the vendor")
 }
 
 #[actix_web::test]

@@ -94,7 +94,7 @@ const EXCUSED: [(&str, &str); 24] = [
 const ADMINISTERED: [&str; 3] = ["/admin/users", "/admin/publishers", "/admin/nodes"];
 
 /// Requested routes of all cases.
-type AskedRoutes = RefCell<BTreeSet<(Method, String)>>;
+type RequestedRoutes = RefCell<BTreeSet<(Method, String)>>;
 
 fn number_in(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
@@ -105,32 +105,33 @@ fn the_registry_matches_its_model() {
     let [cases, seed, steps] = ["MODEL_CASES", "MODEL_SEED", "MODEL_STEPS"].map(number_in);
     let first = seed.unwrap_or(0x5EED);
     let steps = steps.map_or(STEPS, |steps| usize::try_from(steps).expect("a number of steps"));
-    let asked_routes = AskedRoutes::default();
+    let requested_routes = RequestedRoutes::default();
     for seed in first..first + cases.unwrap_or(CASES) {
-        if let Err(error) = try_life(seed, steps, &asked_routes) {
+        if let Err(error) = run_case(seed, steps, &requested_routes) {
             panic!("seed {seed} (again: MODEL_SEED={seed} MODEL_CASES=1 MODEL_STEPS={steps}): {error}");
         }
     }
     if seed.is_none() && steps >= STEPS {
         assert_eq!(
-            routes_never_asked(&asked_routes.borrow()),
+            unrequested_routes(&requested_routes.borrow()),
             [""; 0],
-            "routes of the registry that no life has asked"
+            "routes of the registry that no case has requested"
         );
     }
 }
 
 /// Runs one case; if it fails, searches for a shorter one that fails too.
-fn try_life(seed: u64, steps: usize, asked_routes: &AskedRoutes) -> Result<(), String> {
+fn run_case(seed: u64, steps: usize, requested_routes: &RequestedRoutes) -> Result<(), String> {
     let shrinks =
-        number_in("MODEL_SHRINKS").map_or(SHRINKS, |shrinks| u32::try_from(shrinks).expect("a number of lives"));
+        number_in("MODEL_SHRINKS").map_or(SHRINKS, |shrinks| u32::try_from(shrinks).expect("a number of cases"));
     let config = Config { cases: 1, max_shrink_iters: shrinks, failure_persistence: None, ..Config::default() };
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
-    let lives = (vec(op::step(), steps / 2..=steps), vec(op::step(), 1..=steps / 2 + 1), vec(op::list(), LISTS));
-    let outcome = runner.run(&lives, |(first, second, queries)| {
-        let agreed = actix_web::rt::System::new().block_on(live_and_die(&first, &second, &queries, asked_routes));
+    let cases = (vec(op::step(), steps / 2..=steps), vec(op::step(), 1..=steps / 2 + 1), vec(op::list(), LISTS));
+    let outcome = runner.run(&cases, |(first, second, queries)| {
+        let agreed =
+            actix_web::rt::System::new().block_on(compare_across_restarts(&first, &second, &queries, requested_routes));
         agreed.map_err(TestCaseError::fail)
     });
     outcome.map_err(|error| match error {
@@ -139,18 +140,18 @@ fn try_life(seed: u64, steps: usize, asked_routes: &AskedRoutes) -> Result<(), S
     })
 }
 
-async fn live_and_die(
+async fn compare_across_restarts(
     first: &[ModelStep],
     second: &[ModelStep],
     queries: &[ModelQuery],
-    asked_routes: &AskedRoutes,
+    requested_routes: &RequestedRoutes,
 ) -> Result<(), String> {
     let data = tempfile::tempdir().unwrap();
     let mut world = ModelWorld::new();
 
     // Given a service with some users, when they send commands
     let mut clients = ModelClients::arrive(Process::start(data.path())).await;
-    clients.act(&mut world, &births()).await?;
+    clients.act(&mut world, &first_users()).await?;
     clients.act(&mut world, first).await?;
 
     // Then all reads match the model
@@ -166,17 +167,17 @@ async fn live_and_die(
     // And after the projections were rebuilt from the log
     clients = clients.move_to(data.path(), rebuild);
     check::check_everything(&clients, &world, queries).await.map_err(|error| format!("after a rebuild: {error}"))?;
-    asked_routes.borrow_mut().extend(clients.asked_routes.take());
+    requested_routes.borrow_mut().extend(clients.requested_routes.take());
     Ok(())
 }
 
 /// Creation of the first users.
-fn births() -> Vec<ModelStep> {
-    let born = |name: &str| {
+fn first_users() -> Vec<ModelStep> {
+    let create = |name: &str| {
         let fields: JsonFields = [("name".to_owned(), name.into())].into_iter().collect();
-        ModelStep { caller: ADMIN, op: ModelOp::CreateUser { said: fields }, keyed: false }
+        ModelStep { caller: ADMIN, op: ModelOp::CreateUser { fields }, keyed: false }
     };
-    ["una", "dua", "tria"].map(born).into()
+    ["una", "dua", "tria"].map(create).into()
 }
 
 impl ModelClients {
@@ -194,7 +195,7 @@ fn rebuild(data: &Path) {
 }
 
 /// Routes of the registry that were never requested.
-fn routes_never_asked(asked_routes: &BTreeSet<(Method, String)>) -> Vec<String> {
+fn unrequested_routes(requested_routes: &BTreeSet<(Method, String)>) -> Vec<String> {
     let excused = |path: &str| {
         !ADMINISTERED.iter().any(|prefix| path.starts_with(prefix))
             && EXCUSED.iter().any(|(beginning, _)| path.starts_with(beginning))
@@ -205,21 +206,21 @@ fn routes_never_asked(asked_routes: &BTreeSet<(Method, String)>) -> Vec<String> 
             && template.iter().zip(path).all(|(part, segment)| part.starts_with('{') || *part == segment)
     };
     let rows = route_infos().into_iter().filter(|row| !excused(row.path));
-    let was_asked = |row: &mediary::http::routes::RouteInfo| {
-        asked_routes
+    let was_requested = |row: &mediary::http::routes::RouteInfo| {
+        requested_routes
             .iter()
             .any(|(method, path)| method.as_str() == row.method.as_str() && matches_template(row.path, path))
     };
-    rows.filter(|row| !was_asked(row)).map(|row| format!("{} {}", row.method, row.path)).collect()
+    rows.filter(|row| !was_requested(row)).map(|row| format!("{} {}", row.method, row.path)).collect()
 }
 
 #[test]
 fn routes_missing_from_the_model_are_detected() {
     // Given cases that requested only one route
-    let asked_routes = [(Method::GET, "/nodes/gamma/versions".to_owned())].into();
+    let requested_routes = [(Method::GET, "/nodes/gamma/versions".to_owned())].into();
 
     // Then exactly the other routes of the registry are reported
-    let forgotten = routes_never_asked(&asked_routes);
+    let forgotten = unrequested_routes(&requested_routes);
     assert!(forgotten.contains(&"PUT /publishers/{publisherId}/nodes/{nodeId}".to_owned()), "{forgotten:?}");
     assert!(!forgotten.contains(&"GET /nodes/{nodeId}/versions".to_owned()), "{forgotten:?}");
     assert!(

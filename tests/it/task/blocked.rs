@@ -29,7 +29,7 @@ pub async fn blocked_task(app: &TestApp, user: &TestUser, task: &str) -> Value {
 }
 
 /// Waits until the task is no longer blocked and has succeeded.
-async fn goes_on(app: &TestApp, user: &TestUser, task: &str) {
+async fn assert_unblocked_and_completed(app: &TestApp, user: &TestUser, task: &str) {
     assert_eq!(wait_for_end(app, user, UPSCALER, task).await["status"], "COMPLETED");
     let body = app.get_as(&user.token, &format!("/tasks/{task}")).await.expect(200).json();
     assert_eq!(body.get("blocked_by"), None, "{body}");
@@ -61,7 +61,7 @@ async fn an_unfetched_picture_is_shown_in_blocked_by_without_a_queue_position() 
 
     // And when the server listens, the task continues
     let _server = FileServer::on_listener(socket.listen(64).expect("a listener"), |_| file(&png(8, 8)));
-    goes_on(&app, &alice, &task).await;
+    assert_unblocked_and_completed(&app, &alice, &task).await;
     app.stop().await;
 }
 
@@ -120,7 +120,7 @@ async fn a_stream_reports_when_a_task_is_unblocked() {
     let task = submit(&app, &alice, UPSCALER, upscale("patient")).await;
     let url = app.url(&format!("/tasks/{task}/events"));
     let mut reader = TaskStreamReader::open(&client(), &url, &alice.token, None).await;
-    while reader.next().await.expect("it is made").task["state"] != "IN_PROGRESS" {}
+    while reader.next().await.expect("an event").task["state"] != "IN_PROGRESS" {}
     down.store(true, Ordering::SeqCst);
     blocked_task(&app, &alice, &task).await;
 
@@ -137,7 +137,7 @@ async fn a_stream_reports_when_a_task_is_unblocked() {
 
     // Then the stream reports the end of the block, although it is not recorded
     loop {
-        let event = late_reader.next().await.expect("it is made");
+        let event = late_reader.next().await.expect("an event");
         assert_eq!(event.name, "progress");
         if event.task.get("blocked_by").is_none() {
             break;
@@ -170,6 +170,6 @@ async fn blocked_by_hides_vendor_internals() {
     // And when the vendor listens, the task continues
     let listener = socket.listen(64).expect("a listener");
     let _vendor = VendorSim::on_listener(listener, sim(SimMode::Neither, Duration::ZERO), |_| SimBehavior::Normal);
-    goes_on(&app, &alice, &task).await;
+    assert_unblocked_and_completed(&app, &alice, &task).await;
     app.stop().await;
 }

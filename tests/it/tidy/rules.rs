@@ -192,8 +192,8 @@ fn is_within(file: &str, home: &str) -> bool {
 /// `true` if the name at `at` is a crate: the start of a path, or imported as a whole.
 fn is_path_root(code: &str, at: usize, name: &str) -> bool {
     let (before, after) = (&code[..at], &code[at + name.len()..]);
-    let goes_on = |path: &str| path.ends_with(|last: char| last.is_alphanumeric() || "_>".contains(last));
-    let inside_path = before.strip_suffix("::").is_some_and(goes_on) || before.ends_with('.');
+    let continues = |path: &str| path.ends_with(|last: char| last.is_alphanumeric() || "_>".contains(last));
+    let inside_path = before.strip_suffix("::").is_some_and(continues) || before.ends_with('.');
     !inside_path && (after.starts_with("::") || before.ends_with("use ") || before.ends_with("extern crate "))
 }
 

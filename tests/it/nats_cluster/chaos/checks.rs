@@ -59,7 +59,7 @@ pub fn check_commands(events: &[RecordedEvent], commands: &[Command]) {
         let times = recorded.remove(&(*event, marker.clone())).unwrap_or(0);
         assert_eq!(times, 1, "{event} {marker}");
     }
-    assert!(recorded.is_empty(), "nobody has sent {recorded:?}");
+    assert!(recorded.is_empty(), "events that no client has sent: {recorded:?}");
 }
 
 fn markers(text: &str) -> BTreeSet<String> {

@@ -134,7 +134,7 @@ async fn list(clients: &ModelClients, world: &ModelWorld, query: &ModelQuery) ->
 
 /// Orders unknown values before known ones.
 fn by(column: &str, a: &Node, b: &Node) -> Ordering {
-    let author = |node: &Node| text(&node.said, "author").unwrap_or_default().to_lowercase();
+    let author = |node: &Node| text(&node.fields, "author").unwrap_or_default().to_lowercase();
     match column {
         "id" => a.id.to_lowercase().cmp(&b.id.to_lowercase()),
         "name" => a.name().to_lowercase().cmp(&b.name().to_lowercase()),
@@ -169,11 +169,11 @@ async fn search(clients: &ModelClients, world: &ModelWorld, query: &ModelQuery, 
 
 /// `true` if every word is a word of the node; the last one may be a prefix.
 fn matches(world: &ModelWorld, node: &Node, words: &[&str]) -> bool {
-    let field_text = |name| text(&node.said, name).unwrap_or_default().to_owned();
+    let field_text = |name| text(&node.fields, name).unwrap_or_default().to_owned();
     let publisher = PUBLISHERS[node.publisher];
     let mut texts = vec![node.id.to_owned(), field_text("name"), field_text("author"), field_text("description")];
     texts.extend([publisher.to_owned(), world.publishers[&node.publisher].name(publisher)]);
-    let tags = node.said.get("tags").and_then(Value::as_array).into_iter().flatten();
+    let tags = node.fields.get("tags").and_then(Value::as_array).into_iter().flatten();
     texts.extend(tags.filter_map(|tag| tag.as_str().map(ToOwned::to_owned)));
     let words_of = |text: &String| {
         let text = text.to_lowercase();

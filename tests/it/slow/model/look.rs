@@ -53,7 +53,7 @@ fn with_lists(fields: &mut JsonFields, names: &[&str]) {
 
 /// Expected representation of a version.
 pub fn version_of(world: &ModelWorld, node: &Node, version: &Version, reasoned: bool) -> Value {
-    let mut fields = version.said.clone();
+    let mut fields = version.fields.clone();
     with_lists(&mut fields, &["dependencies", "supported_accelerators", "supported_os", "tags", "tags_admin"]);
     fields.entry("deprecated").or_insert(json!(false));
     fields.insert("node_id".to_owned(), json!(node.id));
@@ -69,7 +69,7 @@ pub fn version_of(world: &ModelWorld, node: &Node, version: &Version, reasoned: 
 }
 
 fn node_of(world: &ModelWorld, node: &Node) -> Value {
-    let mut fields = visible_fields(&node.said, &NODE_LINKS);
+    let mut fields = visible_fields(&node.fields, &NODE_LINKS);
     let lists = ["preempted_host_node_names", "supported_accelerators", "supported_os", "tags", "tags_admin"];
     with_lists(&mut fields, &lists);
     fields.entry("description").or_insert(json!(""));
@@ -112,9 +112,9 @@ async fn check_node(clients: &ModelClients, world: &ModelWorld, node: &Node) -> 
         .is_some_and(|location| location.ends_with(&path));
     ensure_same(&path, &(status, leads), &(302, true))?;
     for caller in [ModelCaller::Anonymous, ADMIN, ModelCaller::User(1), ModelCaller::Token(node.publisher)] {
-        let standing = ModelRole::OwnToken;
+        let role = ModelRole::OwnToken;
         let path = format!("/publishers/{}/nodes/{}/permissions", PUBLISHERS[node.publisher], node.id);
-        can_edit(clients, world, caller, (node.publisher, standing), &path, !node.banned).await?;
+        can_edit(clients, world, caller, (node.publisher, role), &path, !node.banned).await?;
     }
     check_own_reviews(clients, world, node).await?;
     check_statistics(clients, node).await?;
@@ -177,9 +177,9 @@ async fn can_edit(
         ModelCaller::Anonymous => None,
         _ => clients.secret_of(world, caller),
     };
-    let standing = world.role_of(real, publisher);
-    let banned = world.publishers[&publisher].banned && standing != ModelRole::Admin;
-    let expected = may_edit && standing >= minimum && !banned && world.may_write(real).is_ok();
+    let role = world.role_of(real, publisher);
+    let banned = world.publishers[&publisher].banned && role != ModelRole::Admin;
+    let expected = may_edit && role >= minimum && !banned && world.may_write(real).is_ok();
     let (status, actual) = clients.request_json(secret, Method::GET, path, None).await;
     ensure_same(&format!("{path} for {caller:?}"), &(status, actual), &(200, json!({"canEdit": expected})))
 }
@@ -294,7 +294,7 @@ async fn paged(clients: &ModelClients, path: &str, query: &str, name: &str, expe
 
 /// Expected publisher as administrators see it; `plain` removes its id.
 fn publisher_of(clients: &ModelClients, world: &ModelWorld, index: usize, publisher: &Publisher) -> Value {
-    let mut fields = visible_fields(&publisher.said, &PUBLISHER_LINKS);
+    let mut fields = visible_fields(&publisher.fields, &PUBLISHER_LINKS);
     fields.insert("name".to_owned(), json!(publisher.name(PUBLISHERS[index])));
     let status = if publisher.banned { "PublisherStatusBanned" } else { "PublisherStatusActive" };
     fields.insert("status".to_owned(), json!(status));
@@ -303,7 +303,7 @@ fn publisher_of(clients: &ModelClients, world: &ModelWorld, index: usize, publis
     }
     let member = |(user, owner): (&usize, &bool)| {
         let id = clients.user(*user);
-        let mut user_fields = world.users[*user].said.clone();
+        let mut user_fields = world.users[*user].fields.clone();
         user_fields.retain(|name, _| name == "name" || name == "email");
         user_fields.insert("id".to_owned(), json!(id));
         json!({"id": id, "role": if *owner { "owner" } else { "member" }, "user": user_fields})
@@ -409,7 +409,7 @@ async fn nodes_of(clients: &ModelClients, world: &ModelWorld, publisher: usize) 
 async fn users(clients: &ModelClients, world: &ModelWorld) -> CheckResult {
     let mut expected = Vec::new();
     for (index, user) in world.users.iter().enumerate() {
-        let mut fields = if user.erased { JsonFields::new() } else { user.said.clone() };
+        let mut fields = if user.erased { JsonFields::new() } else { user.fields.clone() };
         for flag in ["isAdmin", "isApproved"] {
             fields.entry(flag).or_insert(json!(false));
         }

@@ -56,15 +56,15 @@ pub struct ModelStep {
 /// Kind of command. Publishers, nodes, versions and users are given by their numbers.
 #[derive(Debug, Clone)]
 pub enum ModelOp {
-    CreateUser { said: JsonFields },
-    UpdateUser { user: usize, said: JsonFields },
+    CreateUser { fields: JsonFields },
+    UpdateUser { user: usize, fields: JsonFields },
     EraseUser { user: usize },
     EraseSelf,
     IssueUserToken { user: usize },
     RevokeUserToken { user: usize, nth: usize },
     BanUser { user: usize, ban: bool },
-    CreatePublisher { publisher: usize, said: JsonFields },
-    RevisePublisher { publisher: usize, said: JsonFields },
+    CreatePublisher { publisher: usize, fields: JsonFields },
+    RevisePublisher { publisher: usize, fields: JsonFields },
     DeletePublisher { publisher: usize },
     SetMember { publisher: usize, user: usize, owner: bool },
     RemoveMember { publisher: usize, user: usize },
@@ -72,19 +72,19 @@ pub enum ModelOp {
     RevokeToken { publisher: usize, nth: usize },
     BanPublisher { publisher: usize, ban: bool },
     BanNode { node: usize, ban: bool },
-    CreateNode { publisher: usize, node: usize, said: JsonFields, version: Option<(usize, JsonFields)> },
-    ReviseNode { publisher: usize, node: usize, said: JsonFields },
+    CreateNode { publisher: usize, node: usize, fields: JsonFields, version: Option<(usize, JsonFields)> },
+    ReviseNode { publisher: usize, node: usize, fields: JsonFields },
     DeleteNode { publisher: usize, node: usize },
-    Publish { publisher: usize, node: usize, version: usize, said: JsonFields, of_node: JsonFields },
+    Publish { publisher: usize, node: usize, version: usize, fields: JsonFields, node_fields: JsonFields },
     RenewUpload { publisher: usize, node: usize, version: usize },
     Upload { node: usize, version: usize, good: bool },
-    ReviseVersion { publisher: usize, node: usize, version: usize, said: JsonFields },
+    ReviseVersion { publisher: usize, node: usize, version: usize, fields: JsonFields },
     DeleteVersion { publisher: usize, node: usize, version: usize },
     Install { node: usize, version: Option<usize> },
     Review { node: usize, stars: u8 },
     Translate { node: usize, texts: JsonFields },
-    RuleVersion { node: usize, version: usize, status: &'static str, said: JsonFields },
-    Administer { node: usize, said: JsonFields },
+    RuleVersion { node: usize, version: usize, status: &'static str, fields: JsonFields },
+    Administer { node: usize, fields: JsonFields },
 }
 
 /// One query of a list.
@@ -190,15 +190,15 @@ fn of_people() -> impl Strategy<Value = ModelOp> {
     let (p, u, any_index) = (|| 0..3_usize, || 0..9_usize, || 0..9_usize);
     let rarely = || proptest::bool::weighted(0.4);
     prop_oneof![
-        3 => fields_from(3, &[of_users()]).prop_map(|said| ModelOp::CreateUser { said }),
-        3 => (u(), fields_from(2, &[of_users()])).prop_map(|(user, said)| ModelOp::UpdateUser { user, said }),
+        3 => fields_from(3, &[of_users()]).prop_map(|fields| ModelOp::CreateUser { fields }),
+        3 => (u(), fields_from(2, &[of_users()])).prop_map(|(user, fields)| ModelOp::UpdateUser { user, fields }),
         1 => u().prop_map(|user| ModelOp::EraseUser { user }),
         1 => Just(ModelOp::EraseSelf),
         2 => u().prop_map(|user| ModelOp::IssueUserToken { user }),
         1 => (u(), any_index()).prop_map(|(user, nth)| ModelOp::RevokeUserToken { user, nth }),
         3 => (u(), rarely()).prop_map(|(user, ban)| ModelOp::BanUser { user, ban }),
-        9 => (p(), fields_from(3, &[of_publishers()])).prop_map(|(publisher, said)| ModelOp::CreatePublisher { publisher, said }),
-        5 => (p(), fields_from(3, &[of_publishers()])).prop_map(|(publisher, said)| ModelOp::RevisePublisher { publisher, said }),
+        9 => (p(), fields_from(3, &[of_publishers()])).prop_map(|(publisher, fields)| ModelOp::CreatePublisher { publisher, fields }),
+        5 => (p(), fields_from(3, &[of_publishers()])).prop_map(|(publisher, fields)| ModelOp::RevisePublisher { publisher, fields }),
         1 => p().prop_map(|publisher| ModelOp::DeletePublisher { publisher }),
         6 => (p(), u(), any::<bool>()).prop_map(|(publisher, user, owner)| ModelOp::SetMember { publisher, user, owner }),
         3 => (p(), u()).prop_map(|(publisher, user)| ModelOp::RemoveMember { publisher, user }),
@@ -216,19 +216,19 @@ fn of_things() -> impl Strategy<Value = ModelOp> {
     let ruling_fields = || fields_from(2, &[of_versions(), of_version_facts()]);
     let facts = || fields_from(3, &[of_node_facts(), of_nodes()]);
     prop_oneof![
-        14 => (p(), n(), node(), option::of((v(), version()))).prop_map(|(publisher, node, said, version)| ModelOp::CreateNode { publisher, node, said, version }),
-        8 => (p(), n(), node()).prop_map(|(publisher, node, said)| ModelOp::ReviseNode { publisher, node, said }),
+        14 => (p(), n(), node(), option::of((v(), version()))).prop_map(|(publisher, node, fields, version)| ModelOp::CreateNode { publisher, node, fields, version }),
+        8 => (p(), n(), node()).prop_map(|(publisher, node, fields)| ModelOp::ReviseNode { publisher, node, fields }),
         1 => (p(), n()).prop_map(|(publisher, node)| ModelOp::DeleteNode { publisher, node }),
-        12 => (p(), n(), v(), version(), fields_from(2, &[of_nodes()])).prop_map(|(publisher, node, version, said, of_node)| ModelOp::Publish { publisher, node, version, said, of_node }),
+        12 => (p(), n(), v(), version(), fields_from(2, &[of_nodes()])).prop_map(|(publisher, node, version, fields, node_fields)| ModelOp::Publish { publisher, node, version, fields, node_fields }),
         2 => (p(), n(), v()).prop_map(|(publisher, node, version)| ModelOp::RenewUpload { publisher, node, version }),
         9 => (n(), v(), proptest::bool::weighted(0.8)).prop_map(|(node, version, good)| ModelOp::Upload { node, version, good }),
-        6 => (p(), n(), v(), fields_from(2, &[of_revisions()])).prop_map(|(publisher, node, version, said)| ModelOp::ReviseVersion { publisher, node, version, said }),
+        6 => (p(), n(), v(), fields_from(2, &[of_revisions()])).prop_map(|(publisher, node, version, fields)| ModelOp::ReviseVersion { publisher, node, version, fields }),
         1 => (p(), n(), v()).prop_map(|(publisher, node, version)| ModelOp::DeleteVersion { publisher, node, version }),
         4 => (n(), option::of(v())).prop_map(|(node, version)| ModelOp::Install { node, version }),
         5 => (n(), 1..=5_u8).prop_map(|(node, stars)| ModelOp::Review { node, stars }),
         4 => (n(), fields_from(2, &[translations()])).prop_map(|(node, texts)| ModelOp::Translate { node, texts }),
-        9 => (n(), v(), select(&STATUSES[..]), ruling_fields()).prop_map(|(node, version, status, said)| ModelOp::RuleVersion { node, version, status, said }),
-        4 => (n(), facts()).prop_map(|(node, said)| ModelOp::Administer { node, said }),
+        9 => (n(), v(), select(&STATUSES[..]), ruling_fields()).prop_map(|(node, version, status, fields)| ModelOp::RuleVersion { node, version, status, fields }),
+        4 => (n(), facts()).prop_map(|(node, fields)| ModelOp::Administer { node, fields }),
         2 => (n(), proptest::bool::weighted(0.4)).prop_map(|(node, ban)| ModelOp::BanNode { node, ban }),
     ]
 }

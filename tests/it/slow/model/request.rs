@@ -42,8 +42,8 @@ impl ModelOp {
         let publisher = |index: &usize| format!("/publishers/{}", PUBLISHERS[*index]);
         let user = |user_index: &usize| format!("/admin/users/{}", ids.user(*user_index));
         Some(match self {
-            Self::CreateUser { said } => (Method::POST, "/admin/users".to_owned(), Some(said.clone().into())),
-            Self::UpdateUser { user: target, said } => (Method::PUT, user(target), Some(said.clone().into())),
+            Self::CreateUser { fields } => (Method::POST, "/admin/users".to_owned(), Some(fields.clone().into())),
+            Self::UpdateUser { user: target, fields } => (Method::PUT, user(target), Some(fields.clone().into())),
             Self::EraseUser { user: target } => (Method::DELETE, user(target), None),
             Self::EraseSelf => (Method::DELETE, "/users".to_owned(), None),
             Self::IssueUserToken { user: target } => {
@@ -53,10 +53,10 @@ impl ModelOp {
                 (Method::DELETE, format!("{}/tokens/{}", user(target), ids.user_token(*target, *nth)), None)
             }
             Self::BanUser { user: target, ban } => banning(&user(target), *ban),
-            Self::CreatePublisher { publisher: p, said } => {
-                (Method::POST, "/publishers".to_owned(), Some(with_field(said, "id", PUBLISHERS[*p].into())))
+            Self::CreatePublisher { publisher: p, fields } => {
+                (Method::POST, "/publishers".to_owned(), Some(with_field(fields, "id", PUBLISHERS[*p].into())))
             }
-            Self::RevisePublisher { publisher: p, said } => (Method::PUT, publisher(p), Some(said.clone().into())),
+            Self::RevisePublisher { publisher: p, fields } => (Method::PUT, publisher(p), Some(fields.clone().into())),
             Self::DeletePublisher { publisher: p } => (Method::DELETE, publisher(p), None),
             Self::SetMember { publisher: p, user, owner } => {
                 let role = if *owner { "owner" } else { "member" };
@@ -83,25 +83,26 @@ impl ModelOp {
         let node = |p: &usize, n: &usize| format!("{}/{}", nodes(p), NODES[*n]);
         let version = |p: &usize, n: &usize, v: &usize| format!("{}/versions/{}", node(p, n), VERSIONS[*v]);
         match self {
-            Self::CreateNode { publisher, node, said, version } => {
-                let mut body = with_field(said, "id", NODES[*node].into());
+            Self::CreateNode { publisher, node, fields, version } => {
+                let mut body = with_field(fields, "id", NODES[*node].into());
                 if let Some((version, fields)) = version {
                     body["latest_version"] = with_field(fields, "version", VERSIONS[*version].into());
                 }
                 (Method::POST, nodes(publisher), Some(body))
             }
-            Self::ReviseNode { publisher: p, node: n, said } => (Method::PUT, node(p, n), Some(said.clone().into())),
+            Self::ReviseNode { publisher: p, node: n, fields } => {
+                (Method::PUT, node(p, n), Some(fields.clone().into()))
+            }
             Self::DeleteNode { publisher: p, node: n } => (Method::DELETE, node(p, n), None),
-            Self::Publish { publisher: p, node: n, version, said, of_node } => {
-                let body =
-                    json!({"node": of_node, "node_version": with_field(said, "version", VERSIONS[*version].into())});
+            Self::Publish { publisher: p, node: n, version, fields, node_fields } => {
+                let body = json!({"node": node_fields, "node_version": with_field(fields, "version", VERSIONS[*version].into())});
                 (Method::POST, format!("{}/versions", node(p, n)), Some(body))
             }
             Self::RenewUpload { publisher: p, node: n, version: v } => {
                 (Method::POST, format!("{}/upload", version(p, n, v)), Some(json!({})))
             }
-            Self::ReviseVersion { publisher: p, node: n, version: v, said } => {
-                (Method::PUT, version(p, n, v), Some(said.clone().into()))
+            Self::ReviseVersion { publisher: p, node: n, version: v, fields } => {
+                (Method::PUT, version(p, n, v), Some(fields.clone().into()))
             }
             Self::DeleteVersion { publisher: p, node: n, version: v } => (Method::DELETE, version(p, n, v), None),
             Self::Install { node, version } => {
@@ -114,16 +115,16 @@ impl ModelOp {
             Self::Translate { node, texts } => {
                 (Method::POST, format!("/nodes/{}/translations", NODES[*node]), Some(json!({"translations": texts})))
             }
-            Self::RuleVersion { node, version, status, said } => {
-                let body = with_field(said, "status", format!("NodeVersionStatus{status}").into());
+            Self::RuleVersion { node, version, status, fields } => {
+                let body = with_field(fields, "status", format!("NodeVersionStatus{status}").into());
                 let body = with_field(body.as_object().expect("a body"), "status_reason", RULING.into());
                 (Method::PUT, format!("/admin/nodes/{}/versions/{}", NODES[*node], VERSIONS[*version]), Some(body))
             }
-            Self::Administer { node, said } => {
-                (Method::PUT, format!("/admin/nodes/{}", NODES[*node]), Some(said.clone().into()))
+            Self::Administer { node, fields } => {
+                (Method::PUT, format!("/admin/nodes/{}", NODES[*node]), Some(fields.clone().into()))
             }
             Self::BanNode { node, ban } => banning(&format!("/admin/nodes/{}", NODES[*node]), *ban),
-            other => panic!("{other:?} is asked for otherwise"),
+            other => panic!("{other:?} is requested elsewhere"),
         }
     }
 }

@@ -11,26 +11,26 @@ impl ModelWorld {
     pub fn change_nodes(&mut self, caller: ModelCaller, op: &ModelOp) -> Expectation {
         let now = self.now;
         match op {
-            ModelOp::CreateNode { publisher, node, said, version } => {
-                self.create_node(caller, (*publisher, *node), said, version.as_ref())
+            ModelOp::CreateNode { publisher, node, fields, version } => {
+                self.create_node(caller, (*publisher, *node), fields, version.as_ref())
             }
-            ModelOp::ReviseNode { publisher, node, said } => {
+            ModelOp::ReviseNode { publisher, node, fields } => {
                 self.enter_node(caller, (*publisher, *node, None), ModelRole::OwnToken)?
                     .not_banned()?
-                    .revise(said, now);
+                    .revise(fields, now);
                 Ok(200)
             }
             ModelOp::DeleteNode { publisher, node } => {
                 self.enter_node(caller, (*publisher, *node, None), ModelRole::Owner)?.not_banned()?.deleted = true;
                 Ok(204)
             }
-            ModelOp::Publish { publisher, node, version, said, of_node } => {
-                self.publish(caller, (*publisher, *node, *version), said, of_node)
+            ModelOp::Publish { publisher, node, version, fields, node_fields } => {
+                self.publish(caller, (*publisher, *node, *version), fields, node_fields)
             }
             ModelOp::RenewUpload { publisher, node, version } => self.renew(caller, *publisher, *node, *version),
             ModelOp::Upload { node, version, good } => self.upload(*node, *version, *good),
-            ModelOp::ReviseVersion { publisher, node, version, said } => {
-                self.revise_version(caller, (*publisher, *node, *version), said)
+            ModelOp::ReviseVersion { publisher, node, version, fields } => {
+                self.revise_version(caller, (*publisher, *node, *version), fields)
             }
             ModelOp::DeleteVersion { publisher, node, version } => {
                 let node = self.enter_node(caller, (*publisher, *node, Some(*version)), ModelRole::Owner)?;
@@ -43,8 +43,10 @@ impl ModelWorld {
             ModelOp::Install { node, version } => self.install(caller, *node, *version),
             ModelOp::Review { node, stars } => self.review(caller, *node, *stars),
             ModelOp::Translate { node, texts } => self.translate(caller, *node, texts),
-            ModelOp::RuleVersion { node, version, status, said } => self.rule(caller, (*node, *version), status, said),
-            ModelOp::Administer { node, said } => self.administer(caller, *node, said),
+            ModelOp::RuleVersion { node, version, status, fields } => {
+                self.rule(caller, (*node, *version), status, fields)
+            }
+            ModelOp::Administer { node, fields } => self.administer(caller, *node, fields),
             ModelOp::BanNode { node, ban } => {
                 self.administers(caller)?;
                 let node = self.node(*node)?;
@@ -90,7 +92,7 @@ impl ModelWorld {
         caller: ModelCaller,
         (publisher, node, version): (usize, usize, usize),
         fields: &JsonFields,
-        of_node: &JsonFields,
+        node_fields: &JsonFields,
     ) -> Expectation {
         self.enter(caller, publisher, ModelRole::OwnToken)?;
         let (id, now, holder) = (NODES[node], self.now, self.holder(caller, publisher));
@@ -99,7 +101,7 @@ impl ModelWorld {
         reject_unless(409, node.publisher == publisher)?;
         node.not_banned()?;
         reject_unless(409, node.version(version).is_none())?;
-        node.revise(of_node, now);
+        node.revise(node_fields, now);
         node.updated = now;
         node.versions.push(Version { link: Some(holder), ..Version::new(version, "Pending", fields, now) });
         Ok(201)
@@ -163,7 +165,7 @@ impl ModelWorld {
         let node = self.enter_node(caller, (publisher, node, Some(version)), ModelRole::OwnToken)?;
         node.existing(version)?;
         let version = node.not_banned()?.existing(version)?;
-        if revise(&mut version.said, fields) {
+        if revise(&mut version.fields, fields) {
             node.updated = now;
         }
         Ok(200)
@@ -251,10 +253,10 @@ impl ModelWorld {
             _ => false,
         };
         reject_unless(409, legal)?;
-        let mut after = version.said.clone();
+        let mut after = version.fields.clone();
         let revised = revise(&mut after, fields);
         reject_unless(409, version.status != "Deleted" || !revised)?;
-        version.said = after;
+        version.fields = after;
         let new_status = (status, Some(super::request::RULING));
         if revised || (version.status, version.reason) != new_status {
             (version.status, version.reason) = new_status;

@@ -10,7 +10,7 @@ use super::op::{JsonFields, ModelCaller, VERSIONS};
 /// User; its fields are name, e-mail address and the two flags.
 #[derive(Debug, Default)]
 pub struct User {
-    pub said: JsonFields,
+    pub fields: JsonFields,
     pub banned: bool,
     pub erased: bool,
     pub tokens: Vec<Token>,
@@ -26,7 +26,7 @@ pub struct Token {
 
 #[derive(Debug, Default)]
 pub struct Publisher {
-    pub said: JsonFields,
+    pub fields: JsonFields,
     pub banned: bool,
     pub deleted: bool,
     /// Members, and `true` for owners.
@@ -39,7 +39,7 @@ pub struct Node {
     pub id: &'static str,
     pub publisher: usize,
     /// Fields set by its publisher and by administrators.
-    pub said: JsonFields,
+    pub fields: JsonFields,
     /// Language → field → text.
     pub translations: JsonFields,
     pub banned: bool,
@@ -56,7 +56,7 @@ pub struct Version {
     pub number: Number,
     pub status: &'static str,
     pub reason: Option<&'static str>,
-    pub said: JsonFields,
+    pub fields: JsonFields,
     pub created: u64,
     /// Holder of the upload link: the user, or the publisher's token with this index.
     pub link: Option<(ModelCaller, usize)>,
@@ -87,7 +87,7 @@ pub fn text<'s>(fields: &'s JsonFields, name: &str) -> Option<&'s str> {
 
 impl User {
     pub fn is_admin(&self) -> bool {
-        self.said.get("isAdmin") == Some(&json!(true))
+        self.fields.get("isAdmin") == Some(&json!(true))
     }
 }
 
@@ -98,7 +98,7 @@ impl Publisher {
     }
 
     pub fn name(&self, id: &'static str) -> String {
-        text(&self.said, "name").unwrap_or(id).to_owned()
+        text(&self.fields, "name").unwrap_or(id).to_owned()
     }
 }
 
@@ -107,7 +107,7 @@ impl Node {
         Self {
             id,
             publisher,
-            said: JsonFields::new(),
+            fields: JsonFields::new(),
             translations: JsonFields::new(),
             banned: false,
             deleted: false,
@@ -120,7 +120,7 @@ impl Node {
     }
 
     pub fn revise(&mut self, change: &JsonFields, now: u64) {
-        if revise(&mut self.said, change) {
+        if revise(&mut self.fields, change) {
             self.updated = now;
         }
     }
@@ -131,11 +131,11 @@ impl Node {
     }
 
     pub fn name(&self) -> &str {
-        text(&self.said, "name").unwrap_or(self.id)
+        text(&self.fields, "name").unwrap_or(self.id)
     }
 
     pub fn fact(&self, name: &str) -> Option<i64> {
-        self.said.get(name).and_then(Value::as_i64)
+        self.fields.get(name).and_then(Value::as_i64)
     }
 
     /// Mean of the reviews, with two decimals; without reviews, the value set by an administrator.
@@ -143,7 +143,7 @@ impl Node {
         let sum: u32 = self.reviews.values().map(|stars| u32::from(*stars)).sum();
         let count = u32::try_from(self.reviews.len()).expect("few");
         if count == 0 {
-            return self.said.get("rating").and_then(Value::as_f64);
+            return self.fields.get("rating").and_then(Value::as_f64);
         }
         Some((f64::from(sum) * 100.0 / f64::from(count)).round() / 100.0)
     }
@@ -152,14 +152,14 @@ impl Node {
     pub fn latest(&self) -> Option<&Version> {
         let active = self.versions.iter().filter(|version| version.status == "Active");
         active.max_by(|a, b| {
-            let key = |v: &Version| (v.said.get("deprecated") != Some(&json!(true)), v.number.pre.is_empty());
+            let key = |v: &Version| (v.fields.get("deprecated") != Some(&json!(true)), v.number.pre.is_empty());
             key(a).cmp(&key(b)).then_with(|| a.number.cmp_precedence(&b.number))
         })
     }
 
     /// Entries of a list, of the node and of its latest version.
     pub fn entries(&self, name: &str) -> Vec<String> {
-        let sources = [Some(&self.said), self.latest().map(|version| &version.said)];
+        let sources = [Some(&self.fields), self.latest().map(|version| &version.fields)];
         let entry_lists = sources.into_iter().flatten().filter_map(|fields| fields.get(name)?.as_array());
         entry_lists.flatten().filter_map(|entry| entry.as_str().map(str::to_lowercase)).collect()
     }
@@ -167,14 +167,14 @@ impl Node {
     /// Range of supported host versions, of the node or else of its latest version.
     pub fn host_range(&self) -> Option<&str> {
         let name = "supported_host_version";
-        text(&self.said, name).or_else(|| text(&self.latest()?.said, name))
+        text(&self.fields, name).or_else(|| text(&self.latest()?.fields, name))
     }
 }
 
 impl Version {
     pub fn new(version: usize, status: &'static str, fields: &JsonFields, now: u64) -> Self {
         let parsed = number(version);
-        Self { number: parsed, status, reason: None, said: fields.clone(), created: now, link: None, archive: false }
+        Self { number: parsed, status, reason: None, fields: fields.clone(), created: now, link: None, archive: false }
     }
 }
 

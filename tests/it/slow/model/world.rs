@@ -41,7 +41,7 @@ impl ModelWorld {
     /// State with only the administrator of the bootstrap token.
     pub fn new() -> Self {
         let fields = serde_json::json!({"name": "Administrator", "isAdmin": true, "isApproved": true});
-        let admin = User { said: fields.as_object().expect("an object").clone(), ..User::default() };
+        let admin = User { fields: fields.as_object().expect("an object").clone(), ..User::default() };
         Self {
             now: 0,
             users: vec![admin],
@@ -69,9 +69,9 @@ impl ModelWorld {
                 self.may_write(caller)?;
                 self.erase(user)
             }
-            ModelOp::CreatePublisher { publisher, said } => self.create_publisher(caller, *publisher, said),
-            ModelOp::RevisePublisher { publisher, said } => {
-                revise(&mut self.enter(caller, *publisher, ModelRole::Owner)?.said, said);
+            ModelOp::CreatePublisher { publisher, fields } => self.create_publisher(caller, *publisher, fields),
+            ModelOp::RevisePublisher { publisher, fields } => {
+                revise(&mut self.enter(caller, *publisher, ModelRole::Owner)?.fields, fields);
                 Ok(200)
             }
             ModelOp::DeletePublisher { publisher } => self.delete_publisher(caller, *publisher),
@@ -177,9 +177,9 @@ impl ModelWorld {
     pub fn enter(&mut self, caller: ModelCaller, publisher: usize, minimum: ModelRole) -> Result<&mut Publisher, u16> {
         reject_unless(401, caller != ModelCaller::Anonymous)?;
         let banned = self.publisher(publisher)?.banned;
-        let standing = self.role_of(caller, publisher);
+        let role = self.role_of(caller, publisher);
         self.may_write(caller)?;
-        reject_unless(403, standing >= minimum && (!banned || standing == ModelRole::Admin))?;
+        reject_unless(403, role >= minimum && (!banned || role == ModelRole::Admin))?;
         self.publisher(publisher)
     }
 
@@ -200,16 +200,16 @@ impl ModelWorld {
         self.administers(caller)?;
         let spared = |user: usize| user == 0 || caller == ModelCaller::User(user);
         match op {
-            ModelOp::CreateUser { said } => {
+            ModelOp::CreateUser { fields } => {
                 // The new token belongs to the user.
                 let token = Token { revoked: false, issuer: 0 };
-                self.users.push(User { said: said.clone(), tokens: vec![token], ..User::default() });
+                self.users.push(User { fields: fields.clone(), tokens: vec![token], ..User::default() });
                 Ok(201)
             }
-            ModelOp::UpdateUser { user, said } => {
+            ModelOp::UpdateUser { user, fields } => {
                 let user = self.present(*user)?;
-                reject_unless(409, !spared(user) || said.get("isAdmin") != Some(&false.into()))?;
-                revise(&mut self.users[user].said, said);
+                reject_unless(409, !spared(user) || fields.get("isAdmin") != Some(&false.into()))?;
+                revise(&mut self.users[user].fields, fields);
                 Ok(200)
             }
             ModelOp::EraseUser { user } => self.present(*user).and_then(|user| self.erase(user)),
@@ -247,7 +247,7 @@ impl ModelWorld {
         let creator = user_index(caller)?;
         self.may_write(caller)?;
         reject_unless(409, !self.publishers.contains_key(&publisher))?;
-        let new = Publisher { said: fields.clone(), members: [(creator, true)].into(), ..Publisher::default() };
+        let new = Publisher { fields: fields.clone(), members: [(creator, true)].into(), ..Publisher::default() };
         self.publishers.insert(publisher, new);
         Ok(201)
     }

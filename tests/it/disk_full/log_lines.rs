@@ -22,7 +22,7 @@ async fn a_full_disk_is_logged_once() {
 
     // When the disk is full, then the log reports it without any request
     disk.fill();
-    eventually_blocking("it is said", || count(&service.process.log_text(), FULL) == 1);
+    eventually_blocking("the full disk is logged", || count(&service.process.log_text(), FULL) == 1);
 
     // and probes add no further lines, over several checks
     let started = Instant::now();
@@ -32,7 +32,7 @@ async fn a_full_disk_is_logged_once() {
 
     // When there is space again, then the log reports that too
     disk.empty();
-    eventually_blocking("its end is said", || count(&service.process.log_text(), OVER) == 1);
+    eventually_blocking("the end of the shortage is logged", || count(&service.process.log_text(), OVER) == 1);
     assert_eq!(ready().await, 200);
     let (_, log) = service.process.terminate();
     assert_eq!((count(&log, FULL), count(&log, OVER), count(&log, "not ready")), (1, 1, 0), "{log}");
@@ -60,7 +60,7 @@ async fn a_start_on_a_full_disk_reports_only_that() {
     // Then greeting and log report a full disk, and no damage
     let greeting = service.process.printed().to_owned();
     assert!(greeting.contains("warning changes are rejected: disk full"), "{greeting}");
-    eventually_blocking("the log says it", || count(&service.process.log_text(), FULL) == 1);
+    eventually_blocking("the full disk is logged", || count(&service.process.log_text(), FULL) == 1);
     assert!(!greeting.contains("damage"), "{greeting}");
     let index = "found   an index that could not be opened (disk full), rebuilt from the journal";
     assert!(greeting.contains(index), "{greeting}");
