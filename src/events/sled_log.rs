@@ -10,7 +10,8 @@
 //! repairs damaged records at a start.
 //!
 //! sled is disposable. A thread fills it in runs; locations that it lacks are in memory. After any doubt all locations
-//! are in memory, sled is deleted, and the thread fills a new one. So nothing in sled has to be durable, atomic or whole.
+//! are in memory, sled is deleted, and the thread fills a new one. So nothing in sled has to be durable, atomic or
+//! whole.
 
 mod disk_request;
 mod follower;

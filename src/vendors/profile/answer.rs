@@ -89,15 +89,15 @@ impl Eq for FollowUpRequest {}
 /// A result of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vendors) struct ResultItem {
-    pub file: ResultPlace,
-    pub cover: Option<ResultPlace>,
-    pub watermarked: Option<ResultPlace>,
+    pub file: ResultLocation,
+    pub cover: Option<ResultLocation>,
+    pub watermarked: Option<ResultLocation>,
     pub vendor_id: Option<String>,
 }
 
 /// Location of a result file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::vendors) enum ResultPlace {
+pub(in crate::vendors) enum ResultLocation {
     Url(String),
     /// In the response.
     Inline(Bytes),
@@ -105,7 +105,7 @@ pub(in crate::vendors) enum ResultPlace {
     Download(Box<FollowUpRequest>),
 }
 
-impl ResultPlace {
+impl ResultLocation {
     /// Returns the size of the file, if it is in memory.
     pub fn inline_bytes(&self) -> usize {
         if let Self::Inline(bytes) = self { bytes.len() } else { 0 }
@@ -449,12 +449,12 @@ impl Profile {
     /// Returns the failure reported by the vendor.
     pub(in crate::vendors) fn failure(
         &self,
-        places: Option<&ResponseSources>,
+        sources: Option<&ResponseSources>,
         json: &Json,
         scope: &TemplateScope,
         mask: &CredentialMask,
     ) -> TaskFailure {
-        let message = places.and_then(|places| places.find_text(json, scope)).map(|text| shorten(&text, mask));
+        let message = sources.and_then(|sources| sources.find_text(json, scope)).map(|text| shorten(&text, mask));
         let message = message.or_else(|| self.message(json, mask)).unwrap_or_else(|| "no reason given".to_owned());
         TaskFailure::new("vendor_failed", &format!("the vendor failed: {message}"))
     }
@@ -468,7 +468,7 @@ impl Profile {
 
     fn message(&self, json: &Json, mask: &CredentialMask) -> Option<String> {
         let own = self.file().errors.message.as_ref();
-        let text = own.and_then(|places| places.find_text(json, &TemplateScope::new()));
+        let text = own.and_then(|sources| sources.find_text(json, &TemplateScope::new()));
         let usual = || {
             let texts = MESSAGE_POINTERS.iter().filter_map(|pointer| json.pointer(pointer)?.as_str());
             texts.into_iter().find(|text| !text.trim().is_empty()).map(str::to_owned)
@@ -486,7 +486,7 @@ impl Profile {
     ) -> Option<Vec<ResultItem>> {
         if results.body {
             let is_file = answer.json.is_none() && !answer.body.is_empty();
-            let file = ResultPlace::Inline(answer.body.clone());
+            let file = ResultLocation::Inline(answer.body.clone());
             return is_file.then(|| vec![ResultItem { file, cover: None, watermarked: None, vendor_id: None }]);
         }
 
@@ -506,22 +506,23 @@ impl Profile {
     }
 
     fn parse_item(&self, results: &ResultsFile, item: &Json, scope: &TemplateScope) -> Option<ResultItem> {
-        let text = |places: &Option<ResponseSources>| places.as_ref().and_then(|places| places.find_text(item, scope));
+        let text =
+            |sources: &Option<ResponseSources>| sources.as_ref().and_then(|sources| sources.find_text(item, scope));
         let file = if let Some(call) = &results.download {
             let mut scope = scope.clone();
             scope.insert("item".to_owned(), json_to_value(item));
             let request = PreparedRequest::call(self.prefix(), call, &scope).ok()?;
-            ResultPlace::Download(Box::new(FollowUpRequest(request)))
+            ResultLocation::Download(Box::new(FollowUpRequest(request)))
         } else if results.base64.is_some() {
-            ResultPlace::Inline(decode_base64(&text(&results.base64)?)?)
+            ResultLocation::Inline(decode_base64(&text(&results.base64)?)?)
         } else {
-            place(text(&results.url)?)?
+            location_from_url(text(&results.url)?)?
         };
 
         Some(ResultItem {
             file,
-            cover: text(&results.cover).and_then(place),
-            watermarked: text(&results.watermarked).and_then(place),
+            cover: text(&results.cover).and_then(location_from_url),
+            watermarked: text(&results.watermarked).and_then(location_from_url),
             vendor_id: text(&results.vendor_id)
                 .filter(|id| id.chars().count() <= 200 && !id.chars().any(char::is_control)),
         })
@@ -548,11 +549,11 @@ fn scope_with_status(scope: &TemplateScope, status: u16) -> TemplateScope {
 }
 
 /// Returns the location of a URL; a `data:` URI is decoded.
-fn place(url: String) -> Option<ResultPlace> {
+fn location_from_url(url: String) -> Option<ResultLocation> {
     if url.starts_with("data:") {
-        return decode_base64(&url).map(ResultPlace::Inline);
+        return decode_base64(&url).map(ResultLocation::Inline);
     }
-    Some(ResultPlace::Url(url))
+    Some(ResultLocation::Url(url))
 }
 
 /// Decodes base64, with or without the head of a `data:` URI.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::answer::{JobReport, ResultItem, ResultPlace, SubmissionMeaning, VendorAnswer};
+use super::answer::{JobReport, ResultItem, ResultLocation, SubmissionMeaning, VendorAnswer};
 use super::file::{FlowFile, PollFile};
 use super::music::VendorMusicLine;
 use super::picture::PictureAccess;
@@ -322,9 +322,9 @@ fn describe<T>(meaning: Result<T, VendorError>, describe_value: impl FnOnce(T) -
     meaning.map_or_else(|error| format!("{:?}: {error}", error.kind), describe_value)
 }
 
-fn url_of(place: &ResultPlace) -> String {
-    match place {
-        ResultPlace::Url(url) => url.clone(),
+fn url_of(location: &ResultLocation) -> String {
+    match location {
+        ResultLocation::Url(url) => url.clone(),
         other => panic!("a URL, not {other:?}"),
     }
 }
@@ -398,12 +398,12 @@ fn every_recorded_response_has_the_recorded_meaning() {
 
 /// Describes results by where they are.
 fn describe_items(items: &[ResultItem]) -> String {
-    let place = |item: &ResultItem| match &item.file {
-        ResultPlace::Url(url) => url.clone(),
-        ResultPlace::Inline(bytes) => format!("{} bytes", bytes.len()),
-        ResultPlace::Download(call) => call.0.path.clone(),
+    let location = |item: &ResultItem| match &item.file {
+        ResultLocation::Url(url) => url.clone(),
+        ResultLocation::Inline(bytes) => format!("{} bytes", bytes.len()),
+        ResultLocation::Download(call) => call.0.path.clone(),
     };
-    format!("[{}]", items.iter().map(place).collect::<Vec<_>>().join(", "))
+    format!("[{}]", items.iter().map(location).collect::<Vec<_>>().join(", "))
 }
 
 /// The responses are those of the documentation that a profile names as its source. Their meanings were written by the
@@ -691,7 +691,7 @@ fn a_workflow_is_looked_for_in_history_and_queue() {
     ]}, "7": {"text": ["x"]}});
     let done = workflow_report(&[history(json!({"status_str": "success"}), images)]);
     let JobReport::Done(items) = done else { panic!("{done:?}") };
-    let [ResultItem { file: ResultPlace::Download(call), .. }] = &items[..] else { panic!("{items:?}") };
+    let [ResultItem { file: ResultLocation::Download(call), .. }] = &items[..] else { panic!("{items:?}") };
     assert_eq!(call.0.path, "/view?filename=x+y.png&subfolder=mediary&type=output");
 
     let message = json!(["execution_error", {"exception_message": "out of memory\n"}]);

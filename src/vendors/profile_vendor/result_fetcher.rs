@@ -19,7 +19,7 @@ use crate::media::store::{MediaArea, MediaStore};
 use crate::outbound::client::CallFailure;
 use crate::outbound::fetch::{FetchFailure, FetchedFile, Fetcher, call_failure, status_failure};
 use crate::vendors::ResultFetchError;
-use crate::vendors::profile::answer::{ResultItem, ResultPlace, no_result_failure};
+use crate::vendors::profile::answer::{ResultItem, ResultLocation, no_result_failure};
 use crate::vendors::profile::request::PreparedRequest;
 
 /// Maximum number of pictures inspected at a time, within the memory limit of all decoders.
@@ -92,19 +92,19 @@ impl ResultFetcher {
         let item = items.first().ok_or_else(missing)?;
         let video = self.fetch_clip(&item.file, job).await?;
         let watermarked = match &item.watermarked {
-            Some(place) if *place == item.file => Some(video),
-            Some(place) => Some(self.fetch_clip(place, job).await?),
+            Some(location) if *location == item.file => Some(video),
+            Some(location) => Some(self.fetch_clip(location, job).await?),
             None => None,
         };
         let cover = match &item.cover {
-            Some(place) => self.fetch_picture(place, job).await.ok(),
+            Some(location) => self.fetch_picture(location, job).await.ok(),
             None => None,
         };
         Ok(Creation { video, cover, watermarked, vendor_id: item.vendor_id.clone().map(Text::from_recorded) })
     }
 
-    async fn fetch_clip(&self, place: &ResultPlace, job: &str) -> Result<Clip, ResultFetchError> {
-        let file = self.fetch(place).await?;
+    async fn fetch_clip(&self, location: &ResultLocation, job: &str) -> Result<Clip, ResultFetchError> {
+        let file = self.fetch(location).await?;
         self.fail_points.hit(FailPoint::Vendor(VendorStep::ResultFetched), job);
         let store = self.store.clone();
         let stored = tokio::task::spawn_blocking(move || store_clip(&store, file.bytes()));
@@ -114,8 +114,8 @@ impl ResultFetcher {
         stored
     }
 
-    async fn fetch_picture(&self, place: &ResultPlace, job: &str) -> Result<Picture, ResultFetchError> {
-        let file = self.fetch(place).await?;
+    async fn fetch_picture(&self, location: &ResultLocation, job: &str) -> Result<Picture, ResultFetchError> {
+        let file = self.fetch(location).await?;
         self.fail_points.hit(FailPoint::Vendor(VendorStep::ResultFetched), job);
         let Ok(_permit) = Arc::clone(&self.inspections).acquire_owned().await else {
             return Err(ResultFetchError::Transient(unavailable_failure("the service is stopping")));
@@ -129,11 +129,11 @@ impl ResultFetcher {
         stored
     }
 
-    async fn fetch(&self, place: &ResultPlace) -> Result<ResultFile, ResultFetchError> {
-        let file = match place {
-            ResultPlace::Url(url) => self.fetch_url(url).await,
-            ResultPlace::Inline(bytes) => self.check_size(bytes).map(ResultFile::Inline),
-            ResultPlace::Download(call) => self.download(&call.0).await,
+    async fn fetch(&self, location: &ResultLocation) -> Result<ResultFile, ResultFetchError> {
+        let file = match location {
+            ResultLocation::Url(url) => self.fetch_url(url).await,
+            ResultLocation::Inline(bytes) => self.check_size(bytes).map(ResultFile::Inline),
+            ResultLocation::Download(call) => self.download(&call.0).await,
         };
         file.map_err(|error| self.mask_error(error))
     }

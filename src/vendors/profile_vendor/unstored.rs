@@ -67,10 +67,10 @@ mod tests {
 
     use super::*;
     use crate::domain::value::Text;
-    use crate::vendors::profile::answer::ResultPlace;
+    use crate::vendors::profile::answer::ResultLocation;
 
     fn job(name: &str, bytes: usize) -> UnstoredJob {
-        let file = ResultPlace::Inline(Bytes::from(vec![0; bytes]));
+        let file = ResultLocation::Inline(Bytes::from(vec![0; bytes]));
         let items = vec![ResultItem { file, cover: None, watermarked: None, vendor_id: None }];
         UnstoredJob { reference: text(name), key: text(name), items }
     }

@@ -95,7 +95,8 @@ impl ModelOp {
             }
             Self::DeleteNode { publisher: p, node: n } => (Method::DELETE, node(p, n), None),
             Self::Publish { publisher: p, node: n, version, fields, node_fields } => {
-                let body = json!({"node": node_fields, "node_version": with_field(fields, "version", VERSIONS[*version].into())});
+                let version_fields = with_field(fields, "version", VERSIONS[*version].into());
+                let body = json!({"node": node_fields, "node_version": version_fields});
                 (Method::POST, format!("{}/versions", node(p, n)), Some(body))
             }
             Self::RenewUpload { publisher: p, node: n, version: v } => {
