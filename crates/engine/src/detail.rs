@@ -147,14 +147,14 @@ impl<'a> Detailer<'a> {
     fn sharpen(&self, row: &mut [f32], soft: &[f32]) {
         let amount = self.look.sharpen;
         let floor = if amount > 0.0 { (2.0 * self.noise + 0.004).powi(2) } else { 0.0 };
-        raise(row, soft, amount, floor);
+        sharpen_row(row, soft, amount, floor);
     }
 
     /// Moves every value towards the nearer end of the local range of the source, which steepens edges without
     /// overshoot. Areas that vary no more than noise are unchanged.
     fn steepen(&self, row: &mut [f32], low: &[f32], high: &[f32]) {
         let floor = (6.0 * self.noise + 0.03).powi(2);
-        steepen(row, low, high, self.look.crisp, floor);
+        steepen_row(row, low, high, self.look.crisp, floor);
     }
 
     /// Adds synthesized texture, random and from the picture itself, at the strength of the existing texture.
@@ -244,7 +244,7 @@ impl<'a> Detailer<'a> {
 
 /// Amplifies detail finer than `soft`, less where its square is below `floor`.
 #[multiversion(targets("x86_64+avx2"))]
-fn raise(row: &mut [f32], soft: &[f32], amount: f32, floor: f32) {
+fn sharpen_row(row: &mut [f32], soft: &[f32], amount: f32, floor: f32) {
     for (value, soft) in row.iter_mut().zip(soft) {
         let fine = *value - soft;
         let squared = fine * fine + 1e-12;
@@ -254,7 +254,7 @@ fn raise(row: &mut [f32], soft: &[f32], amount: f32, floor: f32) {
 
 /// Moves values towards the nearer end of their range, less where the square of the range is below `floor`.
 #[multiversion(targets("x86_64+avx2"))]
-fn steepen(row: &mut [f32], low: &[f32], high: &[f32], amount: f32, floor: f32) {
+fn steepen_row(row: &mut [f32], low: &[f32], high: &[f32], amount: f32, floor: f32) {
     for ((value, low), high) in row.iter_mut().zip(low).zip(high) {
         let range = high - low;
         let position = ((*value - low) / (range + 1e-6)).clamp(0.0, 1.0);
@@ -264,7 +264,7 @@ fn steepen(row: &mut [f32], low: &[f32], high: &[f32], amount: f32, floor: f32) 
 }
 
 /// Maximum share of the distance to black or white that texture may cover.
-const TEXTURE_ROOM: f32 = 0.6;
+const TEXTURE_SHARE_MAX: f32 = 0.6;
 
 /// Adds texture, softly limited so that neither black nor white is reached: clipped texture looks burnt.
 #[multiversion(targets("x86_64+avx2"))]
@@ -273,7 +273,7 @@ fn add_within_range(row: &mut [f32], texture: &[f32], strength: &[f32], brightes
     for (value, ((texture, strength), brightest)) in row.iter_mut().zip(fields) {
         let change = strength * texture;
         let room = if change > 0.0 { 1.0 - brightest - *value } else { *value };
-        let limit = TEXTURE_ROOM * room.max(0.0) + 1e-4;
+        let limit = TEXTURE_SHARE_MAX * room.max(0.0) + 1e-4;
         let excess = change / limit;
         *value += change / (1.0 + excess * excess).sqrt();
     }
@@ -343,10 +343,11 @@ fn repeat(values: impl Iterator<Item = f32>, count: usize, target: &mut [f32]) {
 /// Returns the minimum and the maximum of the nine samples around each.
 fn extremes(source: &Plane) -> (Plane, Plane) {
     let padded = source.window(Region::covering(source).grown(1));
-    (of_nine(&padded, f32::min), of_nine(&padded, f32::max))
+    (combine_neighbourhood(&padded, f32::min), combine_neighbourhood(&padded, f32::max))
 }
 
-fn of_nine(padded: &Plane, choose: impl Fn(f32, f32) -> f32) -> Plane {
+/// Combines each sample with its eight neighbours. `padded` is one sample larger on each side.
+fn combine_neighbourhood(padded: &Plane, choose: impl Fn(f32, f32) -> f32) -> Plane {
     let mut line = vec![0.0; padded.width()];
     Plane::from_rows(padded.width() - 2, padded.height() - 2, |y, target| {
         let rows = padded.row(y).iter().zip(padded.row(y + 1)).zip(padded.row(y + 2));
@@ -360,7 +361,7 @@ fn of_nine(padded: &Plane, choose: impl Fn(f32, f32) -> f32) -> Plane {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::test_pictures;
 
     fn look() -> Look {
         Look { sharpen: 0.5, overshoot: 0.2, texture: 0.5, own_detail: 0.5, grain: 0.3, fidelity: 1.5, ..Look::NONE }
@@ -368,7 +369,7 @@ mod tests {
 
     #[test]
     fn tiles_meet_without_a_seam() {
-        let source = Planes::from_pixels(&sample::photo(48));
+        let source = Planes::from_pixels(&test_pictures::photo(48));
         for factor in [2, 4] {
             let detailer = Detailer::new(&source, factor, look(), 7, 0.002, true);
             let whole = detailer.tile(Region { left: 0, top: 0, width: 48, height: 24 });

@@ -66,7 +66,7 @@ fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::test_pictures;
 
     const FORMATS: [ResultFormat; 2] = [ResultFormat::Jpeg, ResultFormat::Png];
 
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn an_opaque_picture_gets_the_preferred_format() {
-        let picture = DecodedPicture { pixels: sample::photo(16), profile: None };
+        let picture = DecodedPicture { pixels: test_pictures::photo(16), profile: None };
         for (preferred, codec) in FORMATS.into_iter().zip([image::ImageFormat::Jpeg, image::ImageFormat::Png]) {
             let (bytes, format) = encode(&picture, preferred).unwrap();
             assert_eq!((format, image::guess_format(&bytes).unwrap()), (preferred, codec));

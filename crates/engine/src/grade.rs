@@ -231,15 +231,15 @@ fn shape_colour(luma: f32, [blue, red]: [f32; 2], look: &Look) -> [f32; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::test_pictures;
 
     #[test]
     fn noise_drawings_and_photographs_are_distinguished() {
-        let photo = Statistics::from_luma(&Planes::from_pixels(&sample::photo(64)).luma);
+        let photo = Statistics::from_luma(&Planes::from_pixels(&test_pictures::photo(64)).luma);
         assert!(!photo.is_noisy() && !photo.is_drawn(), "{photo:?}");
-        let drawing = Statistics::from_luma(&Planes::from_pixels(&sample::drawing(64)).luma);
+        let drawing = Statistics::from_luma(&Planes::from_pixels(&test_pictures::drawing(64)).luma);
         assert!(!drawing.is_noisy() && drawing.is_drawn(), "{drawing:?}");
-        let noisy = Statistics::from_luma(&Planes::from_pixels(&sample::noisy(64)).luma);
+        let noisy = Statistics::from_luma(&Planes::from_pixels(&test_pictures::noisy(64)).luma);
         assert!(noisy.is_noisy() && !noisy.is_drawn(), "{noisy:?}");
     }
 
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn zero_amounts_change_nothing() {
-        let planes = Planes::from_pixels(&sample::photo(16));
+        let planes = Planes::from_pixels(&test_pictures::photo(16));
         let graded = grade(planes.clone(), &Look::NONE);
         assert_eq!((graded.luma, graded.blue, graded.red), (planes.luma, planes.blue, planes.red));
     }

@@ -30,12 +30,12 @@ impl Overview {
     #[must_use]
     pub fn from_pixels(pixels: &Pixels, side_max: usize) -> Self {
         match pixels {
-            Pixels::Opaque(pixels) => Self::of_samples::<3>(pixels, pixels.width() as usize, side_max),
-            Pixels::Transparent(pixels) => Self::of_samples::<4>(pixels, pixels.width() as usize, side_max),
+            Pixels::Opaque(pixels) => Self::from_samples::<3>(pixels, pixels.width() as usize, side_max),
+            Pixels::Transparent(pixels) => Self::from_samples::<4>(pixels, pixels.width() as usize, side_max),
         }
     }
 
-    fn of_samples<const N: usize>(samples: &[u8], full_width: usize, side_max: usize) -> Self {
+    fn from_samples<const N: usize>(samples: &[u8], full_width: usize, side_max: usize) -> Self {
         let height = samples.len() / (N * full_width);
         let cell = full_width.max(height).div_ceil(side_max);
         let width = full_width.div_ceil(cell);

@@ -64,7 +64,7 @@ mod upscale;
 pub mod video;
 
 #[cfg(test)]
-mod sample;
+mod test_pictures;
 
 pub use encode::{ResultFormat, encode};
 pub use job::{

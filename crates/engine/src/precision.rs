@@ -104,7 +104,7 @@ mod tests {
     use crate::filters::finer_than;
     use crate::picture::Pixels;
     use crate::plane::{Plane, Region};
-    use crate::sample;
+    use crate::test_pictures;
 
     fn plain_job(scale_factor: usize) -> PrecisionJob {
         PrecisionJob { scale_factor, flavor: PrecisionPreset::Photo, sharpen: 0.0, smart_grain: 0.0, ultra_detail: 0.0 }
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn precision_restores_better_than_bicubic() {
-        for picture in [sample::photo(128), sample::drawing(128)] {
+        for picture in [test_pictures::photo(128), test_pictures::drawing(128)] {
             let original = opaque(picture);
             let original_luma = Planes::from_pixels(&Pixels::Opaque(original.clone())).luma;
             for kernel in [FilterType::Triangle, FilterType::CatmullRom] {
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn every_factor_gives_its_size_and_keeps_the_brightness_and_the_profile() {
-        let input = sample::photo(11);
+        let input = test_pictures::photo(11);
         let mean = |plane: &Plane| plane.values().iter().sum::<f32>() / plane.values().len() as f32;
         let before = mean(&Planes::from_pixels(&input).luma);
         for factor in 2..=16 {
@@ -214,7 +214,7 @@ mod tests {
             let measures = [0.0, 0.5, 1.0].map(|share| {
                 let mut job = plain_job(factor);
                 set(&mut job, share);
-                deviation(&finer_than(&luma(&sample::photo(32), job), 1))
+                deviation(&finer_than(&luma(&test_pictures::photo(32), job), 1))
             });
             assert!(measures[0] < 0.99 * measures[1] && measures[1] < 0.99 * measures[2], "{factor}: {measures:?}");
         }
@@ -246,11 +246,11 @@ mod tests {
         let [sublime, photo, denoised] =
             [PrecisionPreset::Sublime, PrecisionPreset::Photo, PrecisionPreset::PhotoDenoiser]
                 .map(|flavor| move |picture: &Pixels| luma(picture, PrecisionJob { flavor, ..plain_job(2) }));
-        let noisy = sample::noisy(64);
+        let noisy = test_pictures::noisy(64);
         assert!(deviation(&denoised(&noisy)) < 0.3 * deviation(&photo(&noisy)));
 
         // The denoiser distinguishes texture from noise and does not blur clean lines.
-        let picture = sample::photo(64);
+        let picture = test_pictures::photo(64);
         let fine = |plane: Plane| deviation(&finer_than(&plane, 2));
         let sublime = fine(sublime(&picture));
         let photo = fine(photo(&picture));

@@ -59,7 +59,7 @@ mod tests {
     use crate::job::{PictureKind, UpscaleCharacter};
     use crate::picture::Pixels;
     use crate::plane::{Plane, Region};
-    use crate::{resample, sample};
+    use crate::{resample, test_pictures};
 
     fn plain_job(scale_factor: UpscaleFactor) -> PictureUpscale {
         PictureUpscale { scale_factor, ..PictureUpscale::default() }
@@ -75,7 +75,7 @@ mod tests {
     }
 
     fn planes(parameters: &PictureUpscale) -> Planes {
-        Planes::from_pixels(&upscale(decoded(sample::photo(40)), parameters, 1).pixels)
+        Planes::from_pixels(&upscale(decoded(test_pictures::photo(40)), parameters, 1).pixels)
     }
 
     fn deviation(plane: &Plane) -> f32 {
@@ -119,7 +119,10 @@ mod tests {
 
     #[test]
     fn by_default_the_result_is_at_least_as_faithful_as_bicubic() {
-        for pictures in [[sample::photo(128), sample::photo(32)], [sample::drawing(128), sample::drawing(32)]] {
+        for pictures in [
+            [test_pictures::photo(128), test_pictures::photo(32)],
+            [test_pictures::drawing(128), test_pictures::drawing(32)],
+        ] {
             let original = opaque(pictures[0].clone());
             let reduced = imageops::thumbnail(&original, 32, 32);
             let bicubic = imageops::resize(&reduced, 128, 128, FilterType::CatmullRom);
@@ -132,7 +135,7 @@ mod tests {
 
     #[test]
     fn every_scale_gives_its_size_and_keeps_the_brightness() {
-        let input = sample::photo(10);
+        let input = test_pictures::photo(10);
         for scale in UpscaleFactor::ALL {
             let (before, last) = steps(*scale);
             let side = (10 * before.unwrap_or(1) * last) as u32;
@@ -162,14 +165,14 @@ mod tests {
         let mut parameters = plain_job(UpscaleFactor::X2);
         parameters.creativity = 1.0;
         let [first, repeated, other_seed] =
-            [1, 1, 2].map(|seed| upscale(decoded(sample::photo(40)), &parameters, seed));
+            [1, 1, 2].map(|seed| upscale(decoded(test_pictures::photo(40)), &parameters, seed));
         assert_eq!(first, repeated);
         assert_ne!(first, other_seed);
     }
 
     #[test]
     fn resemblance_brings_the_reduced_result_closer_to_the_input() {
-        let input = Planes::from_pixels(&sample::photo(40)).luma;
+        let input = Planes::from_pixels(&test_pictures::photo(40)).luma;
         let [low, middle, high] = along(
             |parameters, dial| parameters.resemblance = dial,
             |parameters| distance(&resample::reduce(&planes(parameters).luma, 2), &input),
@@ -254,7 +257,7 @@ mod tests {
             let prompt = Some(prompt.to_owned());
             Planes::from_pixels(
                 &upscale(
-                    decoded(sample::photo(40)),
+                    decoded(test_pictures::photo(40)),
                     &PictureUpscale { fractality, prompt, ..plain_job(UpscaleFactor::X2) },
                     seed,
                 )
@@ -293,7 +296,7 @@ mod tests {
             // Given a photograph of soft colours, reduced
             let (_, times) = steps(factor);
             let side = 32 * times as u32;
-            let original = opaque(sample::photo(side));
+            let original = opaque(test_pictures::photo(side));
             let reduced = imageops::thumbnail(&original, 32, 32);
             let lanczos = imageops::resize(&reduced, side, side, FilterType::Lanczos3);
             let fine_of = |picture: &RgbImage| {

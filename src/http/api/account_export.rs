@@ -206,7 +206,7 @@ async fn head_of(call: &Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Export
 
     // All nodes, tokens and files are examined, which takes longer than a worker may be blocked.
     let shared = call.shared().clone();
-    let lists = web::block(move || ExportLists::of(user, now, &shared)).await.map_err(Problem::internal)?;
+    let lists = web::block(move || ExportLists::new(user, now, &shared)).await.map_err(Problem::internal)?;
 
     let models = services.models.read();
     let Ledger { held, charged, refunded } = models.tasks.index.ledger_of(Some(user));
@@ -248,7 +248,7 @@ async fn account_view(
 }
 
 impl ExportLists {
-    fn of(user: UserId, now: Timestamp, shared: &AppState) -> Self {
+    fn new(user: UserId, now: Timestamp, shared: &AppState) -> Self {
         let models = shared.services.models.read();
         let review = |node: &NodeProfile| {
             let star = node.reviews.stars_of(user).map(Stars::get)?;

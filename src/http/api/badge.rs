@@ -54,7 +54,7 @@ pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRespo
         NodeLookup::Redirect(redirect) => return Ok(redirect),
     };
 
-    let svg = Badge::of(&entry, content).ok_or_else(|| Problem::not_found("node"))?.render();
+    let svg = Badge::from_entry(&entry, content).ok_or_else(|| Problem::not_found("node"))?.render();
     let tag = conditional::entity_tag(svg.as_bytes());
     let is_current = conditional::is_current(call.headers(), &tag);
     let mut response = if is_current { HttpResponse::NotModified() } else { HttpResponse::Ok() };
@@ -66,7 +66,7 @@ pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRespo
 
 impl Badge {
     /// Returns the badge of a node; `None` if it was deleted.
-    fn of(entry: &NodeEntry, content: BadgeContent) -> Option<Self> {
+    fn from_entry(entry: &NodeEntry, content: BadgeContent) -> Option<Self> {
         let node = entry.profile()?;
         if let Some((NodeStatus::Banned, _)) = entry.status() {
             return Some(Self { label: "node", value: "banned".to_owned(), color: RED });

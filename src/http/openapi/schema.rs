@@ -18,7 +18,7 @@ macro_rules! invisible {
 
 /// Text without control characters except tab and line breaks.
 pub(in crate::http) const PRINTABLE: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
-/// The same, but not only whitespace.
+/// Like [`PRINTABLE`], but not only whitespace.
 pub(in crate::http) const NOT_BLANK: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f]\
                          [^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
 /// Single-line text without control and invisible characters (`domain::value::is_invisible`).
@@ -31,7 +31,7 @@ pub(in crate::http) const EMAIL: &str = concat!(
     invisible!(),
     "]+$"
 );
-/// The same, but not only whitespace.
+/// Like [`LINE`], but not only whitespace.
 pub(in crate::http) const LINE_NOT_BLANK: &str = concat!(
     "^[^\\u0000-\\u001f\\u007f-\\u009f",
     invisible!(),

@@ -8,7 +8,7 @@ use crate::filters::{finer_than, smooth};
 use crate::job::{LightAdjustments, LightCharacter, LightCurve, LightTransfer, RelightAlgorithm};
 use crate::picture::Pixels;
 use crate::plane::Region;
-use crate::{noise, sample};
+use crate::{noise, test_pictures};
 
 const SIDE: u32 = 128;
 const FACE: Region = Region { left: 48, top: 40, width: 32, height: 40 };
@@ -386,6 +386,6 @@ fn alpha_profile_and_size_are_kept_for_any_picture() {
         }
     }
 
-    let drawing = DecodedPicture { pixels: sample::drawing(48), profile: None };
+    let drawing = DecodedPicture { pixels: test_pictures::drawing(48), profile: None };
     assert_ne!(relight(drawing.clone(), None, &PictureRelight::default(), 1), drawing);
 }

@@ -8,7 +8,7 @@ use crate::filters::{finer_than, smooth};
 use crate::job::{SkinPurpose, SkinTreatment};
 use crate::picture::Pixels;
 use crate::plane::{Plane, Region};
-use crate::{noise, sample};
+use crate::{noise, test_pictures};
 
 const SIDE: u32 = 160;
 /// Cheeks without the paint on them.
@@ -228,7 +228,7 @@ fn any_size_and_any_picture_is_accepted() {
             DecodedPicture { pixels: Pixels::Opaque(RgbImage::from_pixel(width, height, Rgb([9; 3]))), profile: None };
         assert_eq!(skin(input, &job_with_mode(SkinTreatment::Creative), 1).dimensions(), (width, height));
     }
-    let landscape = DecodedPicture { pixels: sample::drawing(64), profile: None };
+    let landscape = DecodedPicture { pixels: test_pictures::drawing(64), profile: None };
     let unchanged = skin(landscape.clone(), &faithful(1.0), 1);
     assert!(
         distance(&Planes::from_pixels(&unchanged.pixels).luma, &Planes::from_pixels(&landscape.pixels).luma) < 4e-3

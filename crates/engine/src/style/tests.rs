@@ -8,17 +8,17 @@ use super::*;
 use crate::filters::finer_than;
 use crate::job::{ColourStrength, PortraitAdjustments, SkinSmoothing, StyleMethod, StylePreset};
 use crate::plane::Plane;
-use crate::sample;
+use crate::test_pictures;
 
 const SIDE: u32 = 96;
 
 fn photo() -> DecodedPicture {
-    DecodedPicture { pixels: sample::photo(SIDE), profile: None }
+    DecodedPicture { pixels: test_pictures::photo(SIDE), profile: None }
 }
 
 /// Dark blue, rough picture that is easy to recognise.
 fn reference() -> DecodedPicture {
-    let pixels = sample::noisy(SIDE);
+    let pixels = test_pictures::noisy(SIDE);
     let Pixels::Opaque(noisy) = pixels else { panic!("the picture is opaque") };
     let blue = |pixel: &Rgb<u8>| Rgb([pixel.0[0] / 4, pixel.0[1] / 3, pixel.0[2]]);
     DecodedPicture {
@@ -29,7 +29,7 @@ fn reference() -> DecodedPicture {
 
 /// Picture like a face with pores: rough skin in front of green.
 fn face() -> DecodedPicture {
-    let Pixels::Opaque(noisy) = sample::noisy(SIDE) else { panic!("the picture is opaque") };
+    let Pixels::Opaque(noisy) = test_pictures::noisy(SIDE) else { panic!("the picture is opaque") };
     let pixels = RgbImage::from_fn(SIDE, SIDE, |x, y| {
         let in_face = (x as f32 - 48.0).powi(2) + (y as f32 - 48.0).powi(2) < 1200.0;
         let rough = noisy.get_pixel(x, y).0[0] / 4;

@@ -74,14 +74,14 @@ impl Raster {
     #[must_use]
     pub fn from_pixels(pixels: &Pixels, size: Size) -> Self {
         match pixels {
-            Pixels::Opaque(picture) => Self::of_samples::<3>(picture, picture.dimensions(), size),
-            Pixels::Transparent(picture) => Self::of_samples::<4>(picture, picture.dimensions(), size),
+            Pixels::Opaque(picture) => Self::from_samples::<3>(picture, picture.dimensions(), size),
+            Pixels::Transparent(picture) => Self::from_samples::<4>(picture, picture.dimensions(), size),
         }
         .cover(size)
     }
 
     /// Converts samples, averaging large pictures down to about twice the size, because a pixel here has 16 bytes.
-    fn of_samples<const N: usize>(samples: &[u8], (width, height): (u32, u32), size: Size) -> Self {
+    fn from_samples<const N: usize>(samples: &[u8], (width, height): (u32, u32), size: Size) -> Self {
         let width = width as usize;
         let height = height as usize;
         let factor = (width / (2 * size.width)).min(height / (2 * size.height)).max(1);
