@@ -84,7 +84,7 @@ impl<'a> RelightContext<'a> {
         self.restore(&mut planes.luma, &original);
 
         if self.interpolate {
-            go_half_way(planes.luma.values_mut(), original.values());
+            average_with(planes.luma.values_mut(), original.values());
         }
 
         adjust(planes, &self.settings);
@@ -136,8 +136,8 @@ impl<'a> RelightContext<'a> {
             grade(&mut row, [original.row(y), &own_blue, &own_red], &line, &self.plan, self.cast);
 
             if self.interpolate {
-                go_half_way(row[1], &own_blue);
-                go_half_way(row[2], &own_red);
+                average_with(row[1], &own_blue);
+                average_with(row[2], &own_red);
             }
         }
     }
@@ -204,7 +204,7 @@ fn grade(
 
 /// Averages the values with the original ones.
 #[multiversion(targets("x86_64+avx2"))]
-fn go_half_way(values: &mut [f32], before: &[f32]) {
+fn average_with(values: &mut [f32], before: &[f32]) {
     values.iter_mut().zip(before).for_each(|(value, before)| *value = 0.5 * (*value + before));
 }
 

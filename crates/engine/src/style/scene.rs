@@ -67,7 +67,7 @@ impl Scene {
         let sample = working.sample(SAMPLE);
         let palette = PictureColours::new(&recipe, &sample, features.map(|features| &features.colours[..]));
 
-        let tangents = wants_flow(&recipe).then(|| Tangents::from_lightness(&working.colours.l, working.radius(2.5)));
+        let tangents = needs_flow(&recipe).then(|| Tangents::from_lightness(&working.colours.l, working.radius(2.5)));
         let mut base = base(working, &recipe, tangents.as_ref());
         if let Some(skin) = skin.as_ref().filter(|_| recipe.beauty > 0.0) {
             beautify(&mut base, skin, recipe.beauty, working);
@@ -86,7 +86,7 @@ impl Scene {
         });
         let threshold = lines.as_ref().map_or(0.0, |lines| paint::line_threshold(lines, 0.12));
 
-        let glow = (recipe.glow > 0.0).then(|| spilled(&base.l, working));
+        let glow = (recipe.glow > 0.0).then(|| bloom(&base.l, working));
         let relief = (recipe.relief > 0.0).then(|| paint::relief(&base.l, working.radius(9.0)));
 
         let factor = working.factor;
@@ -110,7 +110,7 @@ impl Scene {
     }
 }
 
-fn wants_flow(recipe: &Recipe) -> bool {
+fn needs_flow(recipe: &Recipe) -> bool {
     recipe.paint > 0.0 || recipe.ink > 0.0 || recipe.strokes > 0.0
 }
 
@@ -201,7 +201,7 @@ fn shape(lightness: &Plane, amount: f32, working: &Working) -> Plane {
 }
 
 /// Returns the light blurred at a small and a large radius.
-fn spilled(lightness: &Plane, working: &Working) -> Plane {
+fn bloom(lightness: &Plane, working: &Working) -> Plane {
     let mut light = reduce(lightness, WIDE);
     light.values_mut().iter_mut().for_each(|value| *value = value.max(0.0).powi(3));
     let mut near = smooth(&light, (working.radius(5.0) / WIDE).max(1));

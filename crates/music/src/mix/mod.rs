@@ -14,7 +14,7 @@ use crate::synth::texture::Background;
 use limiter::{LATENCY, Limiter};
 use loudness::Leveller;
 use part::Track;
-use space::{Echo, Room};
+use space::{Echo, Reverb};
 
 /// Samples rendered and measured at once: half a second.
 pub const HOP: usize = RATE as usize / 2;
@@ -49,7 +49,7 @@ pub struct Player {
     seamless: bool,
     tracks: Vec<Track>,
     kicks: Vec<u32>,
-    reverb: Room,
+    reverb: Reverb,
     echo: Echo,
     tape: Option<[Filter; 2]>,
     rumble: [Filter; 2],
@@ -78,7 +78,7 @@ impl Player {
             seamless: space.seamless,
             tracks: (0_u64..).zip(piece.parts).map(|(index, part)| Track::new(part, piece.seed ^ index)).collect(),
             kicks,
-            reverb: Room::new(space.reverb_seconds),
+            reverb: Reverb::new(space.reverb_seconds),
             echo: Echo::new(&space),
             tape: space.tape_hertz.map(|hertz| [Filter::new(hertz, 0.75), Filter::new(hertz, 0.75)]),
             rumble: [Filter::new(28.0, 0.7), Filter::new(28.0, 0.7)],

@@ -5,12 +5,12 @@ use crate::synth::dsp::sine;
 
 /// Ring buffer of samples.
 #[derive(Debug, Clone)]
-struct Line {
+struct DelayLine {
     samples: Vec<f32>,
     at: usize,
 }
 
-impl Line {
+impl DelayLine {
     fn new(length: usize) -> Self {
         Self { samples: vec![0.0; length.max(1)], at: 0 }
     }
@@ -30,7 +30,7 @@ impl Line {
 
     /// Returns the sample of the given age, with linear interpolation.
     #[inline]
-    fn ago(&self, samples: f32) -> f32 {
+    fn delayed(&self, samples: f32) -> f32 {
         let length = self.samples.len();
         let whole_samples = samples as usize;
         let part = samples - whole_samples as f32;
@@ -43,9 +43,9 @@ impl Line {
 
 /// Reverb: a feedback delay network of eight lines with an energy-preserving matrix (Jot 1991).
 #[derive(Debug, Clone)]
-pub struct Room {
-    early_reflections: [Line; 2],
-    lines: [Line; LINES],
+pub struct Reverb {
+    early_reflections: [DelayLine; 2],
+    lines: [DelayLine; LINES],
     gains: [f32; LINES],
     damped: [f32; LINES],
     damping: f32,
@@ -55,7 +55,7 @@ const LINES: usize = 8;
 /// Lengths in samples, without common divisors.
 const LENGTHS: [usize; LINES] = [1_423, 1_733, 2_053, 2_437, 2_791, 3_121, 3_547, 3_931];
 
-impl Room {
+impl Reverb {
     /// Creates a reverb whose sound decays by 60 dB in the given number of seconds.
     #[must_use]
     pub fn new(seconds: f32) -> Self {
@@ -63,8 +63,8 @@ impl Room {
         let gain = |length: usize| 10_f32.powf(-3.0 * length as f32 / (seconds.max(0.2) * rate));
 
         Self {
-            early_reflections: [Line::new(960), Line::new(1_117)],
-            lines: LENGTHS.map(Line::new),
+            early_reflections: [DelayLine::new(960), DelayLine::new(1_117)],
+            lines: LENGTHS.map(DelayLine::new),
             gains: LENGTHS.map(gain),
             damped: [0.0; LINES],
             damping: 0.42,
@@ -86,7 +86,7 @@ impl Room {
             *left += (line_outputs[0] + line_outputs[2] - line_outputs[4] + line_outputs[6]) * 0.5;
             *right += (line_outputs[1] - line_outputs[3] + line_outputs[5] + line_outputs[7]) * 0.5;
 
-            mixed(&mut line_outputs);
+            hadamard_transform(&mut line_outputs);
             for (index, sample) in line_outputs.into_iter().enumerate() {
                 let side = if index % 2 == 0 { input.0 } else { input.1 };
                 self.lines[index].swap(sample + 0.5 * side);
@@ -97,7 +97,7 @@ impl Room {
 
 /// Multiplies by a normalized Hadamard matrix.
 #[inline]
-fn mixed(values: &mut [f32; LINES]) {
+fn hadamard_transform(values: &mut [f32; LINES]) {
     let mut gap = 1;
     while gap < LINES {
         for at in 0..LINES {
@@ -118,7 +118,7 @@ fn mixed(values: &mut [f32; LINES]) {
 /// Ping-pong echo that loses treble with each repeat.
 #[derive(Debug, Clone)]
 pub struct Echo {
-    lines: [Line; 2],
+    lines: [DelayLine; 2],
     dulled: [f32; 2],
     feedback: f32,
 }
@@ -127,7 +127,7 @@ impl Echo {
     /// Creates the echo of a piece.
     #[must_use]
     pub fn new(space: &Space) -> Self {
-        let line = || Line::new(space.echo_frames as usize);
+        let line = || DelayLine::new(space.echo_frames as usize);
         Self { lines: [line(), line()], dulled: [0.0; 2], feedback: space.echo_feedback.clamp(0.0, 0.8) }
     }
 
@@ -153,7 +153,7 @@ impl Echo {
 /// Chorus: two more voices with drifting pitch, one on each side.
 #[derive(Debug, Clone)]
 pub struct Chorus {
-    line: Line,
+    line: DelayLine,
     phase: f32,
 }
 
@@ -164,7 +164,7 @@ impl Chorus {
     /// Creates a chorus at the given phase of its drift.
     #[must_use]
     pub fn new(phase: f32) -> Self {
-        Self { line: Line::new(DRIFT), phase }
+        Self { line: DelayLine::new(DRIFT), phase }
     }
 
     /// Widens mono samples: adds them to both channels with the given gains.
@@ -174,8 +174,8 @@ impl Chorus {
             self.phase += 0.55 / RATE as f32;
             self.phase -= self.phase.floor();
             let drift = |away: f32| 620.0 + 260.0 * sine(self.phase + away);
-            *left += gains.0 * (0.62 * sample + 0.55 * self.line.ago(drift(0.0)));
-            *right += gains.1 * (0.62 * sample + 0.55 * self.line.ago(drift(0.37)));
+            *left += gains.0 * (0.62 * sample + 0.55 * self.line.delayed(drift(0.0)));
+            *right += gains.1 * (0.62 * sample + 0.55 * self.line.delayed(drift(0.37)));
         }
     }
 }
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn a_room_fades_in_its_time_and_is_wide() {
         for seconds in [1.0, 3.0] {
-            let mut reverb = Room::new(seconds);
+            let mut reverb = Reverb::new(seconds);
             let mut send = vec![0.0; 48_000 * 4];
             send[0] = 1.0;
             let mut left = vec![0.0; send.len()];
