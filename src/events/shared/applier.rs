@@ -118,9 +118,7 @@ impl GroupApplier {
             self.save();
         }
         if let Err(failure) = result {
-            if matches!(failure, LogFailure::Closed) {
-                self.save();
-            }
+            // No checkpoint covers the group that ended the log, so that every later start meets it again.
             tracing::error!(%failure, sequence = self.sequence, "shared log stopped");
             self.progress.stop(failure);
         }
