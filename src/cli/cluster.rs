@@ -9,7 +9,8 @@ use super::client::cluster_status;
 use super::client::service::ServiceArguments;
 use super::{CliError, DirectoryFlags, SettingFlags, existing_data_dir, print, print_text};
 use crate::app::{
-    EngineContents, EngineReport, check_cluster, connect_engine, create_engine, init_cluster, leave_cluster, verify_engine,
+    EngineContents, EngineReport, check_cluster, connect_engine, create_engine, init_cluster, leave_cluster,
+    verify_engine,
 };
 use crate::cluster::membership::Membership;
 use crate::config::Settings;

@@ -392,7 +392,7 @@ fn check_flow(name: &str, flow: &FlowFile, findings: &mut Vec<Finding>) {
         findings.push((near.clone(), format!("{table}: a flow with `id` needs [[flows.{name}.poll]]")));
     }
     if flow.id.is_none() && !flow.poll.is_empty() {
-        findings.push((near.clone(), format!("{place}: `poll` needs `id`, the location of the vendor's id")));
+        findings.push((near.clone(), format!("{table}: `poll` needs `id`, the location of the vendor's id")));
     }
 
     for (part, source) in [("id", &flow.id), ("refusal", &flow.refusal)] {

@@ -48,7 +48,8 @@ pub async fn check(options: &NatsOptions, stream_use: StreamUse) -> Result<(), E
 /// Checks that the servers sync every write.
 pub async fn checks(options: &NatsOptions) -> Vec<EngineCheck> {
     if options.monitors.is_empty() {
-        let finding = "are not known: nothing shows whether the servers have `sync_interval: always`; set cluster.monitor";
+        let finding =
+            "are not known: nothing shows whether the servers have `sync_interval: always`; set cluster.monitor";
         return vec![EngineCheck::risk("the monitoring URLs", finding)];
     }
     let mut checks = Vec::new();

@@ -189,7 +189,8 @@ impl PostgresStore {
 async fn warn_of_risks(session: &PostgresSession) {
     match suitability::risk_checks(&session.client).await {
         Ok(checks) => {
-            for EngineCheck { subject, finding, .. } in checks.iter().filter(|check| check.status == CheckStatus::Risk) {
+            for EngineCheck { subject, finding, .. } in checks.iter().filter(|check| check.status == CheckStatus::Risk)
+            {
                 tracing::warn!(subject, finding, "postgres durability at risk");
             }
         }

@@ -143,7 +143,7 @@ impl ModelClients {
     async fn send(&mut self, world: &ModelWorld, step: &ModelStep, request: &ModelRequest) -> ModelResponse {
         if let ModelOp::Upload { good: is_good, .. } = step.op {
             let archive = if is_good { valid_archive() } else { b"no archive".to_vec() };
-            return self.send(request, |asking| asking.body(archive)).await;
+            return self.send_with(request, |asking| asking.body(archive)).await;
         }
         let secret = self.secret_of(world, step.caller).filter(|_| !in_body(step)).map(ToOwned::to_owned);
         let with_secret = |asking: reqwest::RequestBuilder| match &secret {
@@ -151,19 +151,19 @@ impl ModelClients {
             None => asking,
         };
         if !step.keyed || ![Method::POST, Method::PUT].contains(&request.method) {
-            return self.send(request, with_secret).await;
+            return self.send_with(request, with_secret).await;
         }
         self.keys += 1;
         let key = format!("key-{}", self.keys);
         let with_key = |asking: reqwest::RequestBuilder| with_secret(asking).header("Idempotency-Key", &key);
-        let first = self.send(request, with_key).await;
-        let repeated = self.send(request, with_key).await;
+        let first = self.send_with(request, with_key).await;
+        let repeated = self.send_with(request, with_key).await;
         assert_eq!(repeated.status, first.status, "{request:?} came again: {}", repeated.text);
         if first.status < 300 {
             assert_eq!(repeated.text, first.text, "{request:?} came again");
             assert!(repeated.replayed && !first.replayed, "{request:?}");
             let other = ModelRequest { body: Some(json!({"other": true})), ..request.clone() };
-            let problem = self.send(&other, with_key).await;
+            let problem = self.send_with(&other, with_key).await;
             assert_eq!(problem.status, 422, "{other:?}: {}", problem.text);
             if world.authenticate(step.caller) == Ok(super::op::ADMIN) {
                 self.acknowledged.push((key, request.clone(), first.status, first.text.clone()));
@@ -178,7 +178,7 @@ impl ModelClients {
             let with_credentials = |with_credentials: reqwest::RequestBuilder| {
                 with_credentials.bearer_auth(TOKEN).header("Idempotency-Key", key)
             };
-            let repeated = self.send(request, with_credentials).await;
+            let repeated = self.send_with(request, with_credentials).await;
             if repeated.status != 404 && (repeated.status, &repeated.text) != (*status, text) {
                 return Err(format!(
                     "{request:?} again: {} {}, before {status} {text}",
@@ -249,7 +249,7 @@ impl ModelClients {
         Err(format!("{} has {} downloads, the model says {}", node.id, last_state["downloads"], node.downloads))
     }
 
-    async fn send(
+    async fn send_with(
         &self,
         request: &ModelRequest,
         configure: impl FnOnce(reqwest::RequestBuilder) -> reqwest::RequestBuilder,
@@ -278,7 +278,7 @@ impl ModelClients {
             Some(token) => asking.bearer_auth(token),
             None => asking,
         };
-        let response = self.send(&request, authorize).await;
+        let response = self.send_with(&request, authorize).await;
         (response.status, response.json())
     }
 
