@@ -203,7 +203,9 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), CliError> {
             if estimate {
                 return price?.print(&service);
             }
-            price.iter().for_each(|price| price.announce(&job));
+            if let Ok(price) = &price {
+                price.announce(&job);
+            }
             return make_music(&service, &job, &fields, output).await;
         }
 
@@ -223,7 +225,9 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), CliError> {
             return price?.print(&service);
         }
         // Without a price, the submission fails with the same reason.
-        price.iter().for_each(|price| price.announce(&job));
+        if let Ok(price) = &price {
+            price.announce(&job);
+        }
         let task = submit(&service, &job, fields).await?;
         let ended = wait_for_end(&service, &task).await?;
         save_and_report(&service, ended, output).await

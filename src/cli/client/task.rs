@@ -191,9 +191,12 @@ impl ShownTask {
         let mut lines =
             vec![format!("task {}, {}{took}, {} credits{vendor}", self.task_id, self.state(), self.price())];
         lines.extend(self.cover_url.as_ref().map(|url| format!("cover: {url}")));
-        lines.extend(self.expires_at.as_deref().map(|time| match self.expired {
-            true => "the results have been deleted".to_owned(),
-            false => format!("the results are deleted at {} UTC", minute(time)),
+        lines.extend(self.expires_at.as_deref().map(|time| {
+            if self.expired {
+                "the results have been deleted".to_owned()
+            } else {
+                format!("the results are deleted at {} UTC", minute(time))
+            }
         }));
         if let Some(ShownPromptReport { understood, ignored }) = &self.prompt_report {
             for (name, words) in [("understood", understood), ("ignored", ignored)] {
