@@ -277,7 +277,8 @@ impl<const ENTRIES: usize, const CHARS: usize> TextList<ENTRIES, CHARS> {
     }
 }
 
-/// An absolute http or https URL without credentials, or the empty string, which means none (contract 4).
+/// An absolute http or https URL without credentials, the path of a media file of this service, or the empty string, which
+/// means none (contract 4).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Link(Box<str>);
 

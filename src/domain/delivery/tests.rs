@@ -1,7 +1,7 @@
 //! Tests of the rules of deliveries.
 
 use super::*;
-use crate::domain::decider::testing::{NOW, given};
+use crate::domain::decider::testing::{NOW, RECORDED_AT, given};
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -162,7 +162,12 @@ fn an_ended_delivery_can_be_redelivered_with_the_full_schedule() {
     history.extend(requested);
     assert_eq!(
         given::<Delivery>(&history).state,
-        Delivery::Pending { attempts: 10, schedule_attempts: 0, next_at: None, redeliveries: NONE.with_one_at(NOW) }
+        Delivery::Pending {
+            attempts: 10,
+            schedule_attempts: 0,
+            next_at: None,
+            redeliveries: NONE.with_one_at(RECORDED_AT)
+        }
     );
 
     let next = failed(11, unreachable(), NOW.saturating_add(Duration::from_secs(5)));
@@ -225,7 +230,7 @@ fn a_delivery_to_a_webhook_of_a_publisher_has_the_same_rules() {
     let requested = DeliveryEvent::EventRedeliveryRequested { delivery: DELIVERY, webhook };
     assert_eq!((requested.delivery(), requested.subject()), (DELIVERY, subject));
     let given = given::<Delivery>([stopped, requested.clone()]);
-    let redeliveries = NONE.with_one_at(NOW);
+    let redeliveries = NONE.with_one_at(RECORDED_AT);
     assert_eq!(given.state, Delivery::Pending { attempts: 1, schedule_attempts: 0, next_at: None, redeliveries });
     given.when(redeliver()).then_rejected(DeliveryRejection::StillPending);
 }

@@ -17,7 +17,8 @@ use crate::projections::node::view::{NodeView, effective_status};
 /// `POST /publishers/{publisherId}/nodes`: claims a node id, and releases a first version if the body contains one.
 pub async fn create(mut call: Call<{ Action::CreateNode as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
-    let new_node = read_new_node(&body, call.identity().is_admin(), &call.services().environment)?;
+    let mut new_node = read_new_node(&body, call.identity().is_admin(), &call.services().environment)?;
+    new_node.fields = new_node.fields.relative_to(&call.services().options.public_url);
     let id = new_node.id.clone();
     let publisher = call.publisher()?.id.clone();
 

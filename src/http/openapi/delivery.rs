@@ -52,7 +52,7 @@ fn redeliver() -> Operation {
         .error(Code::Conflict, "the delivery is still `pending`")
         .error(
             Code::TooManyCallbacks,
-            "the delivery was redelivered ten times today, or too many deliveries are pending",
+            "the delivery was redelivered ten times today, or its webhook has too many pending ones",
         )
 }
 

@@ -149,7 +149,7 @@ codes! {
     TooManyCallbacks = "too_many_callbacks", 429, "Too many pending webhooks",
         meaning: "The account has `callbacks.pending_per_account` undelivered webhooks, or a delivery was redelivered ten \
                   times today.",
-        action: "Fix the receiver, or submit without a webhook URL.";
+        action: "Fix the receiver, or submit without a webhook URL. Redeliver again the next day (UTC).";
     HeadersTooLarge = "headers_too_large", 431, "Request headers too large",
         meaning: "Request line and headers together exceed 32 KiB.",
         action: "Send less.";
