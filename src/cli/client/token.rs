@@ -139,9 +139,13 @@ fn create(
         return ServiceConnection::print_json(&response);
     }
     print_text(&format!("{}\n", printable(response["token"].as_str().unwrap_or_default())))?;
-    // On stderr, so that stdout has the token alone. It may be closed.
-    let id = printable(response["id"].as_str().unwrap_or_default());
-    let _ = writeln!(io::stderr(), "Revoke it with `mediary token revoke {publisher} {id}`.");
+
+    // The response has the token alone; the list is oldest first.
+    let listed: Vec<ListedToken> = service.parse(app::block_on(service.get(&path))?)?;
+    if let Some(ListedToken { id, .. }) = listed.iter().rfind(|token| token.name == name) {
+        // On stderr, so that stdout has the token alone. It may be closed.
+        let _ = writeln!(io::stderr(), "Revoke it with `mediary token revoke {publisher} {}`.", printable(id));
+    }
     Ok(())
 }
 

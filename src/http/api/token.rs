@@ -99,8 +99,6 @@ impl ListedTokenView {
 
 #[derive(Serialize)]
 struct TokenSecretView {
-    /// Revokes the token.
-    id: String,
     token: String,
 }
 
@@ -109,7 +107,7 @@ pub async fn issue(mut call: Call<{ Action::ManagePublisherTokens as u8 }>) -> R
     let body = call.json_object().await?;
     let subject = TokenSubject::Publisher { publisher: call.publisher()?.id.clone(), issued_by: call.user()?.id };
     let issued = issue_token(&call, body, subject).await?;
-    ApiResponse::created(&TokenSecretView { id: issued.grant.id.to_string(), token: issued.secret })
+    ApiResponse::created(&TokenSecretView { token: issued.secret })
 }
 
 /// `GET /publishers/{publisherId}/tokens`: the tokens that were not revoked, oldest first.

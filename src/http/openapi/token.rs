@@ -58,7 +58,7 @@ pub fn group() -> OperationGroup {
                 .created_response(
                     "The token; it is not shown again.",
                     "NewToken",
-                    &json!({"id": "0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c20", "token": "mdp_hQ2oZ9Zc1yXb0QmJrS5uT8vW3xY6zA1bC4dE7fG0hI2jK3l"}),
+                    &json!({"token": "mdp_hQ2oZ9Zc1yXb0QmJrS5uT8vW3xY6zA1bC4dE7fG0hI2jK3l"}),
                 ),
             operation("revokePublisherToken", "Revoke a personal access token")
                 .description("Revokes the token immediately and for good.")
@@ -68,10 +68,7 @@ pub fn group() -> OperationGroup {
             ("PersonalAccessToken", response_object(token_fields())),
             (
                 "NewToken",
-                response_object([
-                    field::<TokenId>("id", "Id, used to revoke the token. It is not a secret.").required(),
-                    field::<String>("token", "Token to send in the `Authorization` header.").required(),
-                ]),
+                response_object([field::<String>("token", "Token to send in the `Authorization` header.").required()]),
             ),
         ],
     }

@@ -78,8 +78,8 @@ async fn nodes_are_listed_in_any_order_and_compared() {
     let order = |text: &str| {
         text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(order(&run(&["list", "--sort", "name"]).await.expect(0).out), ["sky-tools", "face-tools"]);
-    assert_eq!(order(&run(&["list", "--sort", "name", "--reverse"]).await.expect(0).out), ["face-tools", "sky-tools"]);
+    assert_eq!(order(&run(&["list", "--sort", "name"]).await.expect(0).out), ["face-tools", "sky-tools"]);
+    assert_eq!(order(&run(&["list", "--sort", "name", "--reverse"]).await.expect(0).out), ["sky-tools", "face-tools"]);
     assert_eq!(order(&run(&["list", "--os", "linux"]).await.expect(0).out), ["sky-tools"]);
     assert_eq!(
         order(&run(&["search", "tools", "--sort", "publisher"]).await.expect(0).out),
