@@ -95,7 +95,7 @@ async fn nodes_are_listed_in_any_order_and_compared() {
     compared.assert_contains(&["dependencies", "numpy", "modified", "face_tools/README.md", "changed file"]);
     let patch = run(&["compare", "face-tools@1.0.0", "--patch"]).await.expect(0);
     patch.assert_contains(&["-# Face tools", "+# Face and sky tools"]);
-    let json = run(&["compare", "FACE-tools@1.0.0", "face-tools", "--json"]).await.expect(0).out;
+    let json = run(&["compare", "face-tools@1.0.0", "face-tools", "--json"]).await.expect(0).out;
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&json["versions"][1]["version"], json["files"].is_array()), (&json!("1.1.0"), true));
 
