@@ -1,5 +1,7 @@
 //! `mediary cluster`: checks the engine, turns a data directory into a node, shows the nodes, and takes the last one out.
 
+use std::fmt::Write as _;
+
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -157,7 +159,7 @@ fn text_of(report: &EngineReport) -> String {
             CheckStatus::Risk => "risk  ",
             CheckStatus::Failed => "FAILED",
         };
-        text += &format!("{status}  {}\n", printable(&format!("{subject}: {finding}")));
+        let _ = writeln!(text, "{status}  {}", printable(&format!("{subject}: {finding}")));
     }
     text += match (report.is_suitable(), report.log_id) {
         (false, _) => "A node does not start with this engine.\n",

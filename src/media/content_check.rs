@@ -33,7 +33,7 @@ pub struct ContentCounts {
 }
 
 impl ContentCounts {
-    /// Counts a file of an area. Music in WebM counts as a video: only its content tells them apart.
+    /// Counts a file of an area. Music in a `.webm` file counts as a video: only its content tells them apart.
     fn add(&mut self, area: &str, path: &Path) {
         let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
         let count = match extension {

@@ -136,7 +136,7 @@ async fn a_thumbnail_is_a_small_jpeg_of_a_picture() {
     app.get(&format!("{path}?thumbnail=huge")).await.expect(400);
 
     // And a file that is no picture, or small, stands for itself
-    let broken = store.put(MediaArea::Result, &[7; 20_000], ImageFormat::Png, 1, 1).expect("stored");
+    let broken = store.put(MediaArea::Result, &vec![7; 20_000], ImageFormat::Png, 1, 1).expect("stored");
     let shown = app.get(&format!("/media/{}?thumbnail=small", broken.file_name())).await.expect(200);
     assert_eq!((shown.header("content-type"), shown.body.len()), (Some("image/png"), 20_000));
     let small = store.put(MediaArea::Result, &png(8, 8), ImageFormat::Png, 8, 8).expect("stored");

@@ -189,12 +189,11 @@ impl ArchiveDifference {
     fn patches(&self) -> String {
         let mut text = String::new();
         for ChangedFile { path, change, patch, omitted, .. } in &self.files {
-            let _ = match patch {
-                Some(patch) => writeln!(text, "{}", printable_patch(patch.trim_end_matches('\n'))),
-                None => {
-                    let reason = omitted.as_deref().unwrap_or("no text").replace('_', " ");
-                    writeln!(text, "{} {}: {}", printable(change), printable(path), printable(&reason))
-                }
+            let _ = if let Some(patch) = patch {
+                writeln!(text, "{}", printable_patch(patch.trim_end_matches('\n')))
+            } else {
+                let reason = omitted.as_deref().unwrap_or("no text").replace('_', " ");
+                writeln!(text, "{} {}: {}", printable(change), printable(path), printable(&reason))
             };
         }
         text

@@ -69,12 +69,14 @@ pub(super) struct FoundVersion {
 /// Where a node or a version runs.
 #[derive(Deserialize)]
 struct SupportedPlatforms {
-    #[serde(default)]
-    supported_os: Vec<String>,
-    #[serde(default)]
-    supported_accelerators: Vec<String>,
-    supported_host_version: Option<String>,
-    supported_host_frontend_version: Option<String>,
+    #[serde(default, rename = "supported_os")]
+    systems: Vec<String>,
+    #[serde(default, rename = "supported_accelerators")]
+    accelerators: Vec<String>,
+    #[serde(rename = "supported_host_version")]
+    host: Option<String>,
+    #[serde(rename = "supported_host_frontend_version")]
+    frontend: Option<String>,
 }
 
 /// Name and value of a field; `None` if the field is empty.
@@ -144,10 +146,10 @@ impl FoundVersion {
 impl SupportedPlatforms {
     fn fields(&self) -> [NamedValue; 4] {
         [
-            ("systems", list(&self.supported_os)),
-            ("accelerators", list(&self.supported_accelerators)),
-            ("host", non_empty(self.supported_host_version.as_deref())),
-            ("frontend", non_empty(self.supported_host_frontend_version.as_deref())),
+            ("systems", list(&self.systems)),
+            ("accelerators", list(&self.accelerators)),
+            ("host", non_empty(self.host.as_deref())),
+            ("frontend", non_empty(self.frontend.as_deref())),
         ]
     }
 }

@@ -37,6 +37,9 @@ impl EngineCheck {
 }
 
 /// Refuses an engine with failed checks. `introduction` precedes what was found.
+///
+/// # Errors
+/// If a check has failed.
 pub fn refuse_failed(introduction: &str, checks: &[EngineCheck]) -> Result<(), EngineOpenError> {
     let failed = checks.iter().filter(|check| check.status == CheckStatus::Failed);
     let problems: Vec<_> = failed.map(|check| check.finding.as_str()).collect();
