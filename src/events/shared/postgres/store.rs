@@ -68,7 +68,9 @@ impl PostgresStore {
                  INSERT INTO {schema}.groups (seq, body) SELECT seq, $1 FROM raised RETURNING seq"
             ),
             read: format!("SELECT seq, body FROM {schema}.groups WHERE seq > $1 ORDER BY seq LIMIT $2"),
-            head: format!("SELECT seq, incarnation FROM {schema}.head"),
+            head: format!(
+                "SELECT seq, incarnation, current_setting('transaction_read_only') = 'on' FROM {schema}.head"
+            ),
         };
         // A group behind one that waits for the standby fails before its sender gives up, so that such groups do not use
         // up the connections of the server.
