@@ -75,7 +75,7 @@ pub struct DiskFull(String);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StorageState {
     pub state: StorageStatus,
-    /// Reason for which writes are refused.
+    /// Reason why writes are refused.
     pub reason: Option<String>,
     /// Free bytes of the fullest file system; `None` if not measured.
     pub free_bytes: Option<u64>,
@@ -93,6 +93,21 @@ pub enum StorageStatus {
     Full,
     /// Writes are refused until a restart.
     ReadOnly,
+}
+
+impl StorageStatus {
+    /// All states.
+    pub const ALL: [Self; 3] = [Self::Ok, Self::Full, Self::ReadOnly];
+
+    /// Returns the name in responses.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Full => "full",
+            Self::ReadOnly => "read_only",
+        }
+    }
 }
 
 /// Returns the missing resource if an error can pass without a restart: disk space (also a quota or file size limit),

@@ -7,7 +7,6 @@ use actix_web::HttpResponse;
 use actix_web::http::{Method, StatusCode};
 
 use crate::actors::poller::breaker::CircuitState;
-use crate::disk_space::StorageStatus;
 use crate::domain::event;
 use crate::domain::policy::Action;
 use crate::domain::task::{TaskFailure, TaskKind};
@@ -73,7 +72,7 @@ pub fn read_gauges(services: &Services) -> GaugeReadings {
         verified_position: probe.verification.position,
         sync_pending: probe.sync_pending,
         is_ready: (services.operations.readiness)().is_ok(),
-        storage: StateGauge { all: &STORAGE_STATES, current: storage_state_name(storage.state) },
+        storage: StateGauge { all: &STORAGE_STATES, current: storage.state.name() },
         free_bytes: storage.free_bytes,
         reserve_bytes: storage.reserve_bytes,
         circuits: services
@@ -92,10 +91,6 @@ pub fn read_gauges(services: &Services) -> GaugeReadings {
         resident_bytes: resident_bytes(),
         started_at_seconds: u64::try_from(probe.started_at.micros() / 1_000_000).unwrap_or(0),
     }
-}
-
-fn storage_state_name(state: StorageStatus) -> &'static str {
-    STORAGE_STATES[state as usize]
 }
 
 /// Resident memory of the process in bytes, from `/proc`; `None` where that is missing.

@@ -45,7 +45,7 @@ pub struct LogProbe {
 /// A cluster as one of its nodes sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClusterView {
-    /// Run of this node.
+    /// Id of this run of the node.
     pub session: Uuid,
     /// Last group of the engine that this node has applied.
     pub sequence: u64,
@@ -53,7 +53,7 @@ pub struct ClusterView {
     pub engine_silence_ms: u64,
     /// Connections to the engine that were lost since the start.
     pub connections_lost: u64,
-    /// Groups that a server of the engine did not have since the start.
+    /// Groups since the start that a server of the engine did not have although it had later ones.
     pub groups_missing: u64,
     /// `true` if this node applies no more groups. It then answers only probes and metrics.
     #[serde(skip)]
@@ -69,23 +69,23 @@ pub struct NodeView {
     pub url: String,
     pub release: String,
     pub started_at: String,
-    /// Position of the last event that it has applied, when it was heard.
+    /// Position of the last event that it had applied when it was last heard.
     pub position: u64,
-    /// Last group that it has applied, when it was heard.
+    /// Last group that it had applied when it was last heard.
     pub sequence: u64,
     /// `false` if it has not been heard for some seconds.
     pub present: bool,
     /// `true` if its log has other events than that of this node.
     pub differs: bool,
-    /// `true` if it does the work that is not shared.
+    /// `true` if it owns the work that only one node does.
     pub owner: bool,
     /// Time since it was heard, in milliseconds.
     pub silence_ms: u64,
-    /// Difference of its clock to that of this node, in milliseconds.
+    /// Offset of its clock from that of this node, in milliseconds.
     pub clock_offset_ms: i64,
 }
 
-/// Returns the cluster as this node sees it now.
+/// Reads the cluster as this node sees it now.
 pub type ClusterViewer = Arc<dyn Fn() -> ClusterView + Send + Sync>;
 
 /// Progress and result of the verification of the log.
@@ -216,7 +216,10 @@ struct StartView {
 }
 
 /// Names of the storage states in responses.
-pub const STORAGE_STATES: [&str; 3] = ["ok", "full", "read_only"];
+pub const STORAGE_STATES: [&str; 3] = {
+    let [one, two, three] = StorageStatus::ALL;
+    [one.name(), two.name(), three.name()]
+};
 /// Names of the verification states in responses.
 pub const VERIFICATION_STATES: [&str; 4] = {
     let [one, two, three, four] = LogVerificationState::ALL;
@@ -299,13 +302,13 @@ pub(in crate::http) async fn show(call: Call<{ Action::Administer as u8 }>) -> R
         }
     });
     let vendors = vendors.collect();
-    let reach = |position: u64| PositionView { position, lag: head.saturating_sub(position) };
+    let position_view = |position: u64| PositionView { position, lag: head.saturating_sub(position) };
 
     ApiResponse::ok(&StateView {
         log: LogView { head, signed },
         verification,
-        read_models: reach(read_models),
-        index: reach(indexed),
+        read_models: position_view(read_models),
+        index: position_view(indexed),
         queues: QueuesView { appends: queued_appends, tasks, deliveries },
         storage: StorageView { state, reason, free_bytes, reserve_bytes },
         vendors,
