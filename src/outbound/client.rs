@@ -56,6 +56,9 @@ pub enum CallFailure {
     /// The URL is not allowed.
     #[error("the URL {0}")]
     InvalidUrl(&'static str),
+    /// A header of the request is not allowed in HTTP.
+    #[error("a header of the request contains characters that are not allowed")]
+    InvalidHeader,
     /// The address rules forbid all addresses of the host.
     #[error("the egress rules forbid calls to this address")]
     Forbidden,

@@ -127,7 +127,7 @@ pub fn status_failure(status: u16) -> FetchFailure {
 #[must_use]
 pub fn call_failure(failure: CallFailure) -> FetchFailure {
     match failure {
-        CallFailure::InvalidUrl(_) | CallFailure::Forbidden | CallFailure::TooLarge(_) => {
+        CallFailure::InvalidUrl(_) | CallFailure::InvalidHeader | CallFailure::Forbidden | CallFailure::TooLarge(_) => {
             FetchFailure::Permanent(failure.to_string())
         }
         CallFailure::Unresolved => FetchFailure::Unresolved(failure.to_string()),

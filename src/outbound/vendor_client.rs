@@ -1,8 +1,8 @@
 //! Calls to one vendor at its configured URL. Credentials are sent only there: redirects are not followed, and results
-//! are fetched by `fetch`.
+//! at other URLs are fetched by `fetch`.
 //!
-//! A submission uses a new connection. On a reused one that the server closes at that moment, it would be unknown
-//! whether the job arrived. Polls may be repeated, so they share connections.
+//! A submission uses a new connection. If the server closed a reused one at that moment, it would be unknown whether
+//! the job arrived. Polls may be repeated, so they share connections.
 
 use std::time::Duration;
 
@@ -18,17 +18,17 @@ use super::callback::retry_after;
 use super::client::{CallFailure, ClientLimits, ClientSetupError, OutboundClient, ResponseBodyStream, ResponseHead};
 use crate::domain::value::Timestamp;
 
-/// Maximum size of a response in bytes, unless it contains a result; that to a poll has a few hundred.
+/// Maximum size of a response without a result, in bytes. The response to a poll has a few hundred.
 pub const RESPONSE_BYTES_MAX: usize = 1024 * 1024;
 /// Maximum number of idle connections for polls.
 const IDLE_CONNECTIONS_MAX: usize = 64;
 
 const MASK: &str = "********";
 
-/// Address and timeouts of a vendor.
+/// Address, credentials and timeouts of a vendor.
 #[derive(Clone)]
 pub struct VendorEndpoint {
-    /// Without a trailing slash.
+    /// Base URL without a trailing slash.
     pub base: String,
     pub auth: VendorAuth,
     pub api_key: Option<String>,
@@ -87,7 +87,7 @@ pub struct VendorRequest {
     pub response_bytes: usize,
 }
 
-/// Kind of a call, which decides about connection and timeout.
+/// Kind of a call; determines its connection and timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VendorCallKind {
     /// Starts a job; sent once on a new connection.
@@ -110,7 +110,7 @@ pub struct VendorClient {
 }
 
 impl VendorClient {
-    /// Returns a client of a vendor. Private addresses are allowed, because the operator chose the URL.
+    /// Creates the client of a vendor. Private addresses are allowed, because the operator chose the URL.
     ///
     /// # Errors
     /// Returns [`VendorEndpointError`] if the settings are invalid.
@@ -119,6 +119,7 @@ impl VendorClient {
         let host = url.host_str().ok_or(VendorEndpointError::Url)?;
         let rules = AddressRules { allow_private: true, allow: AllowEntry::parse(host).into_iter().collect() };
         let limits = |total| ClientLimits { connect: endpoint.connect_timeout, total, body_bytes: RESPONSE_BYTES_MAX };
+
         Ok(Self {
             base: endpoint.base.clone(),
             headers: default_headers(endpoint).ok_or(VendorEndpointError::Credentials)?,
@@ -149,6 +150,7 @@ impl VendorClient {
             VendorCallKind::Read => &self.poll_client,
             VendorCallKind::Download => &self.download_client,
         };
+
         let headers = self.headers_of(&request)?;
         let url = self.url_of(&request.path);
         let method = method_of(&request);
@@ -156,8 +158,8 @@ impl VendorClient {
         Ok(to_vendor_response(response, at))
     }
 
-    /// Returns the first line and the headers of the request. Credentials are in it, except the key in a
-    /// header, which is masked.
+    /// Returns the request line and the headers of the request. Masks an API key in a header. A key in the query is
+    /// visible, so the caller must mask it.
     #[must_use]
     pub fn describe(&self, request: &VendorRequest) -> Vec<String> {
         let headers = self.headers_of(request).unwrap_or_default();
@@ -173,7 +175,7 @@ impl VendorClient {
         std::iter::once(format!("{} {}", request.method, self.url_of(&request.path))).chain(headers).collect()
     }
 
-    /// Sends a job and opens the streaming response. The returned [`VendorResponse`] has no body.
+    /// Sends a job and opens the streaming response. The returned [`VendorResponse`] has an empty body.
     ///
     /// # Errors
     /// Returns [`CallFailure`] if no response began within the limits.
@@ -191,18 +193,20 @@ impl VendorClient {
         Ok((to_vendor_response((head, Bytes::new()), at), stream))
     }
 
+    /// Returns the default headers and those of the request, which take precedence.
     fn headers_of(&self, request: &VendorRequest) -> Result<HeaderMap, CallFailure> {
         let mut headers = self.headers.clone();
         let own = request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let content_type = request.content_type.as_deref().map(|value| (CONTENT_TYPE.as_str(), value));
         for (name, value) in own.chain(content_type) {
             let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::from_str(value).ok());
-            let (name, value) = parsed.ok_or(CallFailure::InvalidUrl("has an invalid header"))?;
+            let (name, value) = parsed.ok_or(CallFailure::InvalidHeader)?;
             headers.insert(name, value);
         }
         Ok(headers)
     }
 
+    /// Returns the URL of a path, with the API key if it is sent in the query.
     fn url_of(&self, path: &str) -> String {
         let Some(query) = &self.auth_query else { return format!("{}{path}", self.base) };
         let mark = if path.contains('?') { '&' } else { '?' };
@@ -210,10 +214,12 @@ impl VendorClient {
     }
 }
 
+/// Returns the method, whose name comes from an enum of valid ones; the fallback never applies.
 fn method_of(request: &VendorRequest) -> Method {
     Method::from_bytes(request.method.as_bytes()).unwrap_or(Method::POST)
 }
 
+/// Returns the headers of every request; `None` if the API key or the name of its header is not valid in HTTP.
 fn default_headers(endpoint: &VendorEndpoint) -> Option<HeaderMap> {
     let mut headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
     if let (VendorAuth::Header { name, scheme }, Some(key)) = (&endpoint.auth, &endpoint.api_key) {

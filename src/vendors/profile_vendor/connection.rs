@@ -93,6 +93,7 @@ fn to_vendor_request(request: PreparedRequest, boundary: &str, response_bytes: u
 pub(super) fn no_response_error(failure: &CallFailure, message: &str) -> VendorError {
     let kind = match failure {
         CallFailure::InvalidUrl(_)
+        | CallFailure::InvalidHeader
         | CallFailure::Forbidden
         | CallFailure::Unresolved
         | CallFailure::ConnectFailed(_) => VendorErrorKind::Unreached,
