@@ -1,4 +1,4 @@
-//! Ambient sound of places: modulated bands of noise, with short events.
+//! Ambient sound of places: modulated bands of noise, and short sounds such as drops and birds.
 
 use std::f32::consts::TAU;
 
@@ -12,7 +12,7 @@ struct Layer {
     /// Centre of the band in Hz; `wander` is its modulation as a fraction.
     band: f32,
     wander: f32,
-    /// Width of the band; 2 is wide.
+    /// Damping of the filter, and so the width of the band; 2 is wide.
     damp: f32,
     gain: f32,
     /// Swells per second; `depth` is their amplitude from 0 to 1.
@@ -20,9 +20,9 @@ struct Layer {
     depth: f32,
 }
 
-/// Short sound event.
+/// Kind of a short sound that occurs at random times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Small {
+enum ShortSound {
     Drops,
     Birds,
     Crickets,
@@ -45,21 +45,22 @@ const DEEP: Layer = Layer { band: 70.0, wander: 0.2, damp: 0.25, gain: 0.16, fre
 
 /// Adds the sound of a place, and wind noise of a fast camera.
 pub(super) fn add(mix: &mut [Stereo], wishes: &Wishes, speed: impl Fn(f32) -> f32, seed: u32) {
-    let (layers, small) = layers_for(wishes);
+    let (layers, short_sounds) = sounds_for(wishes);
     for (index, layer) in (0..).zip(&layers) {
         layer.add(mix, seed.wrapping_add(index * 101));
     }
 
-    for small in small {
-        events(mix, small, seed);
+    for sound in short_sounds {
+        add_short_sounds(mix, sound, seed);
     }
 
-    whoosh(mix, speed, seed);
+    add_camera_wind(mix, speed, seed);
 }
 
-fn layers_for(wishes: &Wishes) -> (Vec<Layer>, Vec<Small>) {
+/// Returns the layers and the kinds of short sounds for a place, its weather and its mood.
+fn sounds_for(wishes: &Wishes) -> (Vec<Layer>, Vec<ShortSound>) {
     let mut layers = vec![ROOM];
-    let mut small = Vec::new();
+    let mut short_sounds = Vec::new();
 
     let night = wishes.hour == Some(Hour::Night);
 
@@ -70,7 +71,7 @@ fn layers_for(wishes: &Wishes) -> (Vec<Layer>, Vec<Small>) {
         Some(Ground::Hills | Ground::Desert) => layers.push(WIND),
         Some(Ground::Space | Ground::Abstract) => {
             layers.push(DEEP);
-            small.push(Small::Chimes);
+            short_sounds.push(ShortSound::Chimes);
         }
         None => {}
     }
@@ -89,29 +90,28 @@ fn layers_for(wishes: &Wishes) -> (Vec<Layer>, Vec<Small>) {
 
     if wishes.weather.contains(&Weather::Rain) {
         layers.extend([RAIN, RAIN_LOW]);
-        small.push(Small::Drops);
+        short_sounds.push(ShortSound::Drops);
     }
 
-    if wishes.weather.contains(&Weather::Fireflies) {
-        small.push(Small::Chimes);
+    if wishes.weather.contains(&Weather::Fireflies) && !short_sounds.contains(&ShortSound::Chimes) {
+        short_sounds.push(ShortSound::Chimes);
     }
 
     if wishes.moods.contains(&Mood::Flicker) {
         layers.push(FIRE);
-        small.push(Small::Crackle);
+        short_sounds.push(ShortSound::Crackle);
     }
 
     if wishes.moods.contains(&Mood::Storm) {
         layers.push(WIND);
-        small.push(Small::Thunder);
+        short_sounds.push(ShortSound::Thunder);
     }
 
     if matches!(wishes.ground, Some(Ground::Forest | Ground::Hills)) && wishes.weather.is_empty() {
-        small.push(if night { Small::Crickets } else { Small::Birds });
+        short_sounds.push(if night { ShortSound::Crickets } else { ShortSound::Birds });
     }
 
-    small.dedup();
-    (layers, small)
+    (layers, short_sounds)
 }
 
 impl Layer {
@@ -134,30 +134,30 @@ impl Layer {
     }
 }
 
-/// Adds the events of one kind, each at a random time and position.
-fn events(mix: &mut [Stereo], small: Small, seed: u32) {
+/// Adds the short sounds of one kind, each at a random time and position between left and right.
+fn add_short_sounds(mix: &mut [Stereo], kind: ShortSound, seed: u32) {
     let seconds = mix.len() as f32 / RATE as f32;
-    let rate = match small {
-        Small::Drops => 26.0,
-        Small::Birds => 0.9,
-        Small::Crickets => 2.0,
-        Small::Crackle => 11.0,
-        Small::Thunder => 0.34,
-        Small::Chimes => 0.8,
+    let per_second = match kind {
+        ShortSound::Drops => 26.0,
+        ShortSound::Birds => 0.9,
+        ShortSound::Crickets => 2.0,
+        ShortSound::Crackle => 11.0,
+        ShortSound::Thunder => 0.34,
+        ShortSound::Chimes => 0.8,
     };
 
-    let count = (rate * seconds).ceil() as u32;
+    let count = (per_second * seconds).ceil() as u32;
 
     for index in 0..count {
-        let random_at = |salt: u32| random(scramble(index, small as u32, seed), salt);
+        let random_at = |salt: u32| random(scramble(index, kind as u32, seed), salt);
         let start = (random_at(1) * mix.len() as f32) as usize;
         let side = random_at(2);
         let gains = [(1.0 - side).sqrt(), side.sqrt()];
 
         let remaining = &mut mix[start..];
-        let length = remaining.len().min((small.length() * RATE as f32) as usize);
+        let length = remaining.len().min((kind.length() * RATE as f32) as usize);
 
-        let mut sound = small.voice(random_at(3), random_at(4), scramble(index, 9, seed));
+        let mut sound = kind.voice(random_at(3), random_at(4), scramble(index, 9, seed));
         for (at, sample) in remaining[..length].iter_mut().enumerate() {
             let value = sound(at as f32 / RATE as f32);
             (0..2).for_each(|side| sample[side] += gains[side] * value);
@@ -165,7 +165,7 @@ fn events(mix: &mut [Stereo], small: Small, seed: u32) {
     }
 }
 
-impl Small {
+impl ShortSound {
     /// Returns the maximum duration in seconds.
     fn length(self) -> f32 {
         match self {
@@ -220,7 +220,7 @@ impl Small {
 }
 
 /// Adds wind noise whose level and pitch rise with the speed of the camera.
-fn whoosh(mix: &mut [Stereo], speed: impl Fn(f32) -> f32, seed: u32) {
+fn add_camera_wind(mix: &mut [Stereo], speed: impl Fn(f32) -> f32, seed: u32) {
     const STEP: usize = RATE / 50;
     let count = mix.len() / STEP + 2;
     let speeds: Vec<f32> = (0..count).map(|at| speed((at * STEP) as f32 / mix.len() as f32).min(1.5)).collect();
@@ -236,5 +236,16 @@ fn whoosh(mix: &mut [Stereo], speed: impl Fn(f32) -> f32, seed: u32) {
             let value = band.next(noise.next(), 260.0 + 1500.0 * fast, 0.9);
             sample[side] += 0.9 * (fast - 0.04).max(0.0).powf(1.4) * value;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_short_sound_of_a_scene_is_added_once() {
+        let (_, short_sounds) = sounds_for(&Wishes::from_prompt("rain and fireflies in a galaxy"));
+        assert_eq!(short_sounds, [ShortSound::Chimes, ShortSound::Drops]);
     }
 }
