@@ -1,4 +1,4 @@
-//! Edge vectors, and smoothing along them.
+//! Directions of edges, and smoothing along them.
 //!
 //! A separable kernel turns slanted edges into stairs. The structure tensor of the source gives the direction of an
 //! edge reliably, and a short average along it removes the stairs without reducing sharpness. The tensor doubles the
@@ -64,7 +64,7 @@ impl EdgeFlow {
         Self { cosine, sine }
     }
 
-    /// Returns the vectors in the enlargement of `region`.
+    /// Returns the directions in the enlargement of `region`.
     #[must_use]
     pub fn in_region(&self, region: Region, linear: &Enlarger) -> Directions {
         let cosines = linear.rows(&self.cosine, region);
@@ -72,7 +72,7 @@ impl EdgeFlow {
         let reach = linear.factor();
         let columns = cosines.width();
         let rows = region.height * linear.factor();
-        let mut vectors = Directions { factor: reach, columns, vectors: Vec::new(), ends: Vec::with_capacity(rows) };
+        let mut directions = Directions { factor: reach, columns, vectors: Vec::new(), ends: Vec::with_capacity(rows) };
 
         let [mut cosine, mut sine, mut share] = [0; 3].map(|_| vec![0.0; columns]);
 
@@ -88,15 +88,15 @@ impl EdgeFlow {
                     if *share > 0.0 {
                         let slope = *slope as i16;
                         let steep = *steep > 0.0;
-                        vectors.vectors.push(FlowDirection { x: x as u32, share: *share, slope, steep });
+                        directions.vectors.push(FlowDirection { x: x as u32, share: *share, slope, steep });
                     }
                 }
             }
 
-            vectors.ends.push(vectors.vectors.len());
+            directions.ends.push(directions.vectors.len());
         }
 
-        vectors
+        directions
     }
 }
 
@@ -155,15 +155,15 @@ impl Directions {
         debug_assert_eq!((plane.width(), plane.height()), (self.columns, self.ends.len()));
         let width = self.columns;
 
-        let far = Along::new(self.factor, width);
-        let near = Along::new((self.factor / 2).max(1), width);
+        let far = EdgeSamples::new(self.factor, width);
+        let near = EdgeSamples::new((self.factor / 2).max(1), width);
         let values = plane.values();
 
         Plane::from_rows(width, self.ends.len(), |y, row| {
             row.copy_from_slice(plane.row(y));
             for direction in self.row(y as isize) {
                 let x = direction.x as usize;
-                let at = y * width + direction.x as usize;
+                let at = y * width + x;
                 let change =
                     0.225 * near.sum(values, at, direction) + 0.125 * far.sum(values, at, direction) - 0.7 * row[x];
                 row[x] += direction.share * change;
@@ -171,8 +171,8 @@ impl Directions {
         })
     }
 
-    /// Returns the vectors within `part` where `mask` is above 0. `part` is in source pixels and may extend beyond the
-    /// picture; `mask` has the size of the source.
+    /// Returns the directions within `part` where `mask` is above 0. `part` is in source pixels and may extend beyond
+    /// the picture; `mask` has the size of the source.
     #[must_use]
     pub fn only_where(&self, mask: &Plane, part: Region) -> Self {
         let factor = self.factor;
@@ -207,7 +207,7 @@ impl Directions {
         only
     }
 
-    /// Returns the vectors of a row, none beyond the borders.
+    /// Returns the directions in a row, none beyond the borders.
     fn row(&self, y: isize) -> &[FlowDirection] {
         let Some(end) = usize::try_from(y).ok().and_then(|y| self.ends.get(y)) else { return &[] };
         let start = if y == 0 { 0 } else { self.ends[y as usize - 1] };
@@ -216,13 +216,13 @@ impl Directions {
 }
 
 /// Offsets of the two samples at a distance along an edge, on both sides of a position.
-struct Along {
+struct EdgeSamples {
     steps: i32,
     /// Index offsets of flat and of steep edges: between samples along the edge, and side by side.
     strides: [(isize, isize); 2],
 }
 
-impl Along {
+impl EdgeSamples {
     fn new(steps: usize, width: usize) -> Self {
         let width = width as isize;
         let length = steps as isize;

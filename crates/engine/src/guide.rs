@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use crate::colour::{Planes, split};
 use crate::filters::box_blur;
-use crate::light::{to_code, to_light};
+use crate::light::{to_light, to_srgb};
 use crate::picture::Pixels;
 use crate::plane::{Plane, Region};
 use crate::resample::reduce;
@@ -99,7 +99,7 @@ impl Overview {
             let mut colours = self.colours();
             for [lumas, blues, reds] in planes.rows_mut() {
                 for (((luma, blue), red), light) in lumas.iter_mut().zip(blues).zip(reds).zip(&mut colours) {
-                    [*luma, *blue, *red] = split(light.map(to_code));
+                    [*luma, *blue, *red] = split(light.map(to_srgb));
                 }
             }
             planes

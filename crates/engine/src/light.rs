@@ -6,8 +6,8 @@ use multiversion::multiversion;
 
 use crate::colour::{split, to_rgb};
 
-/// sRGB curve above its linear part; the error is at most 4e-6.
-const LIGHT: [f32; 8] = [
+/// Coefficients of the curve from sRGB to linear light, above its linear part; the error is at most 4e-6.
+const LIGHT_FROM_SRGB: [f32; 8] = [
     0.000_870_191_3,
     0.034_663_882,
     0.494_246_07,
@@ -17,8 +17,9 @@ const LIGHT: [f32; 8] = [
     -0.277_580_14,
     0.062_168_993,
 ];
-/// Inverse curve over the fourth root of light, where it is nearly a parabola; the error is at most 3e-6.
-const CODE: [f32; 7] =
+/// Coefficients of the inverse curve over the fourth root of light, where it is nearly a parabola; the error is at most
+/// 3e-6.
+const SRGB_FROM_LIGHT: [f32; 7] =
     [-0.059_546_456, 0.139_604_54, 1.365_916_1, -0.852_948_84, 0.657_177_4, -0.318_408_76, 0.068_206_02];
 
 /// Evaluates a polynomial of five to eight coefficients, the constant first, by Estrin's scheme, which allows more
@@ -40,16 +41,16 @@ fn polynomial<const N: usize>(factors: &[f32; N], x: f32) -> f32 {
 pub fn to_light(value: f32) -> f32 {
     let value = value.clamp(0.0, 1.0);
     let straight = value * (1.0 / 12.92);
-    let curved = polynomial(&LIGHT, value);
+    let curved = polynomial(&LIGHT_FROM_SRGB, value);
     if value <= 0.04045 { straight } else { curved }
 }
 
 /// Converts linear light to an sRGB value. Values are clamped to 0 to 1.
 #[must_use]
-pub fn to_code(light: f32) -> f32 {
+pub fn to_srgb(light: f32) -> f32 {
     let light = light.clamp(0.0, 1.0);
     let straight = 12.92 * light;
-    let curved = polynomial(&CODE, light.sqrt().sqrt());
+    let curved = polynomial(&SRGB_FROM_LIGHT, light.sqrt().sqrt());
     if light <= 0.003_130_8 { straight } else { curved }
 }
 
@@ -59,22 +60,22 @@ pub fn luminance([red, green, blue]: [f32; 3]) -> f32 {
     0.2126 * red + 0.7152 * green + 0.0722 * blue
 }
 
-/// Taylor series of the exponential function.
-const POWER: [f32; 6] = [1.0, 1.0, 0.5, 1.0 / 6.0, 1.0 / 24.0, 1.0 / 120.0];
+/// Coefficients of the Taylor series of the exponential function.
+const EXPONENTIAL: [f32; 6] = [1.0, 1.0, 0.5, 1.0 / 6.0, 1.0 / 24.0, 1.0 / 120.0];
 
-/// Offset that moves the nearest integer of a number into its lowest bits.
-const WHOLE: f32 = 12_582_912.0;
+/// 1.5 times 2^23. The sum with a small number has the nearest integer of that number in its lowest bits.
+const ROUNDING_OFFSET: f32 = 12_582_912.0;
 
 /// Returns two to the power of `stops` to six digits. `stops` is clamped to -126 to 126.
 #[must_use]
 pub fn gain_of(stops: f32) -> f32 {
     let stops = stops.clamp(-126.0, 126.0);
-    let shifted = stops + WHOLE;
-    let part = stops - (shifted - WHOLE);
+    let shifted = stops + ROUNDING_OFFSET;
+    let part = stops - (shifted - ROUNDING_OFFSET);
 
     // The fraction is at most one half, where the error of the series is below 3e-6.
-    let power = polynomial(&POWER, part * std::f32::consts::LN_2);
-    let exponent = shifted.to_bits().wrapping_sub(WHOLE.to_bits()).wrapping_add(127);
+    let power = polynomial(&EXPONENTIAL, part * std::f32::consts::LN_2);
+    let exponent = shifted.to_bits().wrapping_sub(ROUNDING_OFFSET.to_bits()).wrapping_add(127);
     f32::from_bits(exponent << 23) * power
 }
 
@@ -110,7 +111,7 @@ pub fn light_up([lumas, blues, reds]: &mut [&mut [f32]; 3], gains: [&[f32]; 3], 
 
         let pixel: [f32; 3] = std::array::from_fn(|at| {
             let light = lit(to_light(pixel[at]), gains[at]);
-            to_code(light + spread * (1.0 - light))
+            to_srgb(light + spread * (1.0 - light))
         });
 
         [*luma, *blue, *red] = split(pixel);
@@ -132,11 +133,18 @@ mod tests {
     fn every_byte_round_trips_through_linear_light() {
         for byte in 0..=255_u8 {
             let value = f32::from(byte) / 255.0;
-            assert!((to_code(to_light(value)) - value).abs() < 2e-4, "{byte}");
+            assert!((to_srgb(to_light(value)) - value).abs() < 2e-4, "{byte}");
         }
-        assert!((lit(0.3, 1.0) - 0.3).abs() < 1e-6 && (lit(1.0, 9.0) - 1.0).abs() < 1e-6 && lit(0.3, 2.0) > 0.4);
         assert!((to_light(0.5) - 0.2140).abs() < 1e-4);
+    }
 
+    #[test]
+    fn a_gain_of_one_has_no_effect_and_white_stays_white() {
+        assert!((lit(0.3, 1.0) - 0.3).abs() < 1e-6 && (lit(1.0, 9.0) - 1.0).abs() < 1e-6 && lit(0.3, 2.0) > 0.4);
+    }
+
+    #[test]
+    fn approximations_are_close_to_the_exact_functions() {
         for stops in (-80..80).map(|step| step as f32 / 7.0) {
             assert!((gain_of(stops) / stops.exp2() - 1.0).abs() < 5e-6, "{stops}");
         }
@@ -147,7 +155,11 @@ mod tests {
             let expected = if light <= 0.04045 { light / 12.92 } else { ((light + 0.055) / 1.055).powf(2.4) };
             assert!((to_light(light) - expected.min(1.0)).abs() < 5e-6, "{light}");
         }
-        assert!([to_light(-1.0), to_code(-1.0), ramp(-1.0, 0.0, 1.0)].iter().all(|value| value.abs() < 1e-6));
-        assert!([to_light(2.0), to_code(2.0), ramp(2.0, 0.0, 1.0)].iter().all(|value| (value - 1.0).abs() < 1e-6));
+    }
+
+    #[test]
+    fn values_outside_the_range_are_clamped() {
+        assert!([to_light(-1.0), to_srgb(-1.0), ramp(-1.0, 0.0, 1.0)].iter().all(|value| value.abs() < 1e-6));
+        assert!([to_light(2.0), to_srgb(2.0), ramp(2.0, 0.0, 1.0)].iter().all(|value| (value - 1.0).abs() < 1e-6));
     }
 }

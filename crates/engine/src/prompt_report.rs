@@ -4,7 +4,7 @@ use crate::prompt;
 use crate::relight;
 use crate::video;
 
-/// Words without a meaning of their own, which reports leave out.
+/// Words without a meaning of their own, which reports leave out unless they have an effect.
 const FUNCTION_WORDS: &[&str] = &[
     "a", "an", "and", "any", "as", "at", "be", "but", "by", "for", "from", "in", "is", "it", "its", "of", "on", "or",
     "so", "that", "the", "then", "there", "this", "to", "too", "very", "while", "with",
@@ -22,25 +22,25 @@ pub struct PromptReport {
 impl PromptReport {
     /// Returns the report on the prompt of a video.
     #[must_use]
-    pub fn of_video(prompt: &str) -> Self {
+    pub fn for_video(prompt: &str) -> Self {
         video::interpret(prompt)
     }
 
     /// Returns the report on the prompt of an upscale.
     #[must_use]
-    pub fn of_look(prompt: &str) -> Self {
+    pub fn for_upscale(prompt: &str) -> Self {
         prompt::interpret_look(prompt).1
     }
 
     /// Returns the report on the prompt of a style transfer.
     #[must_use]
-    pub fn of_style(prompt: &str) -> Self {
+    pub fn for_style_transfer(prompt: &str) -> Self {
         prompt::interpret_style(prompt).2
     }
 
-    /// Returns the report on a prompt about light.
+    /// Returns the report on the prompt of a relight.
     #[must_use]
-    pub fn of_light(prompt: &str) -> Self {
+    pub fn for_relight(prompt: &str) -> Self {
         relight::interpret(prompt)
     }
 
@@ -67,12 +67,12 @@ impl PromptReport {
 mod tests {
     use super::*;
 
-    fn of(report: &PromptReport) -> (String, String) {
+    fn joined(report: &PromptReport) -> (String, String) {
         (report.understood.join(" "), report.ignored.join(" "))
     }
 
     #[test]
-    fn words_of_videos_are_told_apart() {
+    fn understood_and_ignored_words_of_videos_are_distinguished() {
         for (prompt, understood, ignored) in [
             ("A cat on a mat", "", "cat mat"),
             ("The camera pans slowly to the left over a stormy sea", "pans slowly left stormy sea", "camera over"),
@@ -82,17 +82,17 @@ mod tests {
             ("Sea, SEA and sea", "sea", ""),
             ("", "", ""),
         ] {
-            assert_eq!(of(&PromptReport::of_video(prompt)), (understood.into(), ignored.into()), "{prompt}");
+            assert_eq!(joined(&PromptReport::for_video(prompt)), (understood.into(), ignored.into()), "{prompt}");
         }
     }
 
     #[test]
-    fn words_of_pictures_are_told_apart() {
-        let look = PromptReport::of_look("a vivid cat, not too dark, noise-free; noise");
-        assert_eq!(of(&look), ("vivid not dark noise free".into(), "cat".into()));
-        assert_eq!(of(&PromptReport::of_look("a noisy photo")), (String::new(), "noisy photo".into()));
-        let light = PromptReport::of_light("warm sun from the left, no purple elephant");
-        assert_eq!(of(&light), ("warm sun left no purple".into(), "elephant".into()));
+    fn understood_and_ignored_words_of_pictures_are_distinguished() {
+        let look = PromptReport::for_upscale("a vivid cat, not too dark, noise-free; noise");
+        assert_eq!(joined(&look), ("vivid not dark noise free".into(), "cat".into()));
+        assert_eq!(joined(&PromptReport::for_upscale("a noisy photo")), (String::new(), "noisy photo".into()));
+        let light = PromptReport::for_relight("warm sun from the left, no purple elephant");
+        assert_eq!(joined(&light), ("warm sun left no purple".into(), "elephant".into()));
     }
 
     #[test]
@@ -105,15 +105,22 @@ mod tests {
             ("no charcoal", "", "no charcoal"),
             ("watercolor or charcoal", "watercolor", "charcoal"),
         ] {
-            assert_eq!(of(&PromptReport::of_style(prompt)), (understood.into(), ignored.into()), "{prompt}");
+            assert_eq!(
+                joined(&PromptReport::for_style_transfer(prompt)),
+                (understood.into(), ignored.into()),
+                "{prompt}"
+            );
         }
-        assert_eq!(of(&PromptReport::of_look("pixel art in charcoal")), (String::new(), "pixel art charcoal".into()));
+        assert_eq!(
+            joined(&PromptReport::for_upscale("pixel art in charcoal")),
+            (String::new(), "pixel art charcoal".into())
+        );
     }
 
     #[test]
     fn a_word_that_is_understood_once_is_not_ignored() {
-        let mut report = PromptReport::of_video("left");
-        report.merge(PromptReport::of_video("pan left"));
-        assert_eq!(of(&report), ("pan left".into(), String::new()));
+        let mut report = PromptReport::for_video("left");
+        report.merge(PromptReport::for_video("pan left"));
+        assert_eq!(joined(&report), ("pan left".into(), String::new()));
     }
 }

@@ -36,7 +36,7 @@ use recipe::Recipe;
 use render::Renderer;
 use scene::{ReferenceFeatures, Scene};
 use warp::Distortion;
-use working::Working;
+use working::WorkingPicture;
 
 /// Magnification of the focus in a caricature.
 const BULGE: f32 = 0.42;
@@ -57,16 +57,16 @@ pub fn style(input: DecodedPicture, reference: Option<&DecodedPicture>, job: &St
     let DecodedPicture { mut pixels, profile } = input;
 
     let recipe = Recipe::from_job(job);
-    let mut working = Working::from_pixels(&pixels);
+    let mut working = WorkingPicture::from_pixels(&pixels);
     if let Some(distortion) = distortion(&recipe, &working, strength, seed) {
         pixels = warp::distort(&pixels, &distortion);
-        working = Working::from_pixels(&pixels);
+        working = WorkingPicture::from_pixels(&pixels);
     }
 
     let unit = working.unit;
     let fringe = (recipe.fringe * unit * working.factor as f32 + 0.5) as usize;
-    let features =
-        reference.map(|reference| ReferenceFeatures::from_reference(&Working::from_pixels(&reference.pixels), unit));
+    let features = reference
+        .map(|reference| ReferenceFeatures::from_reference(&WorkingPicture::from_pixels(&reference.pixels), unit));
     let scene = Scene::new(&working, recipe, features.as_ref(), seed);
 
     let (width, height) = match &pixels {
@@ -87,7 +87,7 @@ pub fn style(input: DecodedPicture, reference: Option<&DecodedPicture>, job: &St
 }
 
 /// Returns the distortion of the picture, if the recipe has one.
-fn distortion(recipe: &Recipe, working: &Working, strength: f32, seed: u32) -> Option<Distortion> {
+fn distortion(recipe: &Recipe, working: &WorkingPicture, strength: f32, seed: u32) -> Option<Distortion> {
     if recipe.bulge <= 0.0 && recipe.waves <= 0.0 {
         return None;
     }

@@ -12,7 +12,7 @@ const FADE_MAX: usize = 2 * RATE as usize;
 pub fn bed(prompt: &str, seed: u32, samples: usize) -> Vec<[f32; 2]> {
     let seconds = samples.div_ceil(RATE as usize).clamp(1, usize::from(u16::MAX));
     // A separate sentence, so that no negation in the prompt reaches the seed word.
-    let text = format!("{prompt}. {}", meaningless(seed));
+    let text = format!("{prompt}. {}", seed_word(seed));
 
     let mut piece = compose(&text, u16::try_from(seconds).ok());
     piece.frames = piece.frames.min(u32::try_from(samples).unwrap_or(u32::MAX));
@@ -29,8 +29,8 @@ pub fn bed(prompt: &str, seed: u32, samples: usize) -> Vec<[f32; 2]> {
     samples_so_far
 }
 
-/// Returns a word without musical meaning, which changes the random numbers for each seed.
-fn meaningless(seed: u32) -> String {
+/// Returns a word without musical meaning, which is different for each seed and changes the random numbers.
+fn seed_word(seed: u32) -> String {
     const LETTERS: &[u8; 16] = b"bcdfghjklmnpqrtv";
     let digits = (0..8).map(|digit| char::from(LETTERS[(seed >> (4 * digit)) as usize % LETTERS.len()]));
     std::iter::once('q').chain(digits).collect()
@@ -81,7 +81,7 @@ mod tests {
         let tonal = windows.iter().filter(|window| periodicity(window) > 0.6).count();
         assert!(tonal * 2 > windows.len(), "{tonal} of {}", windows.len());
 
-        // Ensures that the measure rates noise as noise.
+        // The measure itself distinguishes tones from noise.
         let mut state = 1_u32;
         let noise: Vec<f32> = (0..2_400)
             .map(|_| {

@@ -11,19 +11,21 @@ use crate::domain::video::VideoJob;
 pub fn prompt_report(work: &TaskWork) -> Option<PromptReport> {
     let report = match work {
         TaskWork::Image(work) => match &work.job {
-            ImageJob::Upscale(job) => EngineReport::of_look(job.prompt.as_ref()?.as_str()),
-            ImageJob::StyleTransfer(job) => EngineReport::of_style(job.prompt.as_ref()?.as_str()),
-            ImageJob::Relight(job) => EngineReport::of_light(job.prompt.as_ref()?.as_str()),
+            ImageJob::Upscale(job) => EngineReport::for_upscale(job.prompt.as_ref()?.as_str()),
+            ImageJob::StyleTransfer(job) => EngineReport::for_style_transfer(job.prompt.as_ref()?.as_str()),
+            ImageJob::Relight(job) => EngineReport::for_relight(job.prompt.as_ref()?.as_str()),
             ImageJob::UpscalePrecision(_) | ImageJob::SkinEnhance(_) => return None,
         },
         TaskWork::Video(work) => match &work.job {
-            VideoJob::StartEnd(job) | VideoJob::Reference(job) => EngineReport::of_video(job.prompt.as_ref()?.as_str()),
-            VideoJob::Extend(job) => EngineReport::of_video(job.prompt.as_ref()?.as_str()),
+            VideoJob::StartEnd(job) | VideoJob::Reference(job) => {
+                EngineReport::for_video(job.prompt.as_ref()?.as_str())
+            }
+            VideoJob::Extend(job) => EngineReport::for_video(job.prompt.as_ref()?.as_str()),
             VideoJob::Multiframe(job) => {
                 let mut prompts = job.key_frames.iter().filter_map(|frame| frame.prompt.as_ref()).peekable();
                 prompts.peek()?;
                 prompts.fold(EngineReport::default(), |mut merged, prompt| {
-                    merged.merge(EngineReport::of_video(prompt.as_str()));
+                    merged.merge(EngineReport::for_video(prompt.as_str()));
                     merged
                 })
             }
@@ -42,7 +44,7 @@ pub fn prompt_report(work: &TaskWork) -> Option<PromptReport> {
 /// Returns the report on the prompt of a video.
 #[must_use]
 pub fn video_prompt_report(prompt: &str) -> PromptReport {
-    to_domain(EngineReport::of_video(prompt))
+    to_domain(EngineReport::for_video(prompt))
 }
 
 fn to_domain(EngineReport { understood, ignored }: EngineReport) -> PromptReport {

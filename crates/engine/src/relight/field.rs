@@ -4,7 +4,7 @@
 use super::words::Wish;
 use crate::filters::smooth;
 use crate::guide::{Guide, Overview, stretch};
-use crate::light::{luminance, ramp, stops_of, to_code};
+use crate::light::{luminance, ramp, stops_of, to_srgb};
 use crate::noise::scramble;
 use crate::plane::{Plane, Region};
 
@@ -38,7 +38,7 @@ impl LightField {
         let radius = (map.width().max(map.height()) / 100).max(1);
         let over = |plane: &Plane| resized_to(&smooth(plane, radius), overview);
 
-        let mut stops = over(&map.map(|light| to_code(luminance(light))));
+        let mut stops = over(&map.map(|light| to_srgb(luminance(light))));
         stops.values_mut().iter_mut().for_each(|value| *value = 5.4 * *value - 3.9);
 
         let tint = [0, 1, 2].map(|at| over(&map.map(|light| colour(light)[at])));
@@ -126,7 +126,7 @@ fn colour(light: [f32; 3]) -> [f32; 3] {
 /// Returns the luminance in stops without details.
 fn form(overview: &Overview) -> Plane {
     let stops = overview.map(|light| stops_of(luminance(light).max(0.0) + 0.002));
-    let guide = overview.map(|light| to_code(luminance(light)));
+    let guide = overview.map(|light| to_srgb(luminance(light)));
     let radius = (overview.width().min(overview.height()) / 24).max(1);
     Guide::wide(&guide, radius).fit(&stops, 0.12).small(&guide)
 }
@@ -207,7 +207,7 @@ fn lit(overview: &Overview, wish: &Wish, subject: &Plane, seed: Option<u32>) -> 
     let from = direction(wish, seed);
     let radius = (width.max(height) / 24).max(1);
     let round = smooth(subject, radius);
-    let relief = smooth(&overview.map(|light| to_code(luminance(light))), radius / 3 + 1);
+    let relief = smooth(&overview.map(|light| to_srgb(luminance(light))), radius / 3 + 1);
 
     let slope = |plane: &Plane, x: usize, y: usize| {
         let right = width - 1;

@@ -50,7 +50,8 @@ fn evening() -> DecodedPicture {
     draw_picture(|u, v| [0.15 + 0.6 * u, 0.08 + 0.3 * u * v, 0.03 + 0.05 * v])
 }
 
-fn mapped() -> PictureRelight {
+/// Job with a light map as its source.
+fn with_light_map() -> PictureRelight {
     PictureRelight { source: LightOrigin::Lightmap, ..PictureRelight::default() }
 }
 
@@ -75,7 +76,7 @@ fn original() -> Planes {
 }
 
 fn with_adjustments(change: impl Fn(&mut LightAdjustments)) -> PictureRelight {
-    let mut job = mapped();
+    let mut job = with_light_map();
     change(&mut job.advanced);
     job
 }
@@ -110,12 +111,13 @@ fn distance(one: &Planes, other: &Planes) -> f32 {
         + plane_distance(&one.red, &other.red)
 }
 
-fn fine(planes: &Planes) -> f32 {
+/// Amount of fine detail.
+fn fine_detail(planes: &Planes) -> f32 {
     deviation(&finer_than(&planes.luma, 1))
 }
 
-/// Difference of brightness between left and right.
-fn sides(planes: &Planes) -> f32 {
+/// Difference in brightness between the left and the right of the wall.
+fn left_minus_right(planes: &Planes) -> f32 {
     mean(&planes.luma, LEFT) - mean(&planes.luma, RIGHT)
 }
 
@@ -131,10 +133,10 @@ fn assert_all_differ(variants: &[Planes]) {
 #[test]
 fn a_light_map_sets_brightness_and_colour() {
     let before = original();
-    let after = by_map(&mapped());
+    let after = by_map(&with_light_map());
     assert!(mean(&after.luma, LEFT) > mean(&before.luma, LEFT) + 0.05);
     assert!(mean(&after.luma, RIGHT) < mean(&before.luma, RIGHT) - 0.15);
-    let blue = lit_by(&draw_picture(|_, _| [0.3, 0.4, 1.0]), &mapped());
+    let blue = lit_by(&draw_picture(|_, _| [0.3, 0.4, 1.0]), &with_light_map());
     assert!(mean(&blue.blue, FACE) > mean(&before.blue, FACE) + 0.05);
 }
 
@@ -143,7 +145,10 @@ fn the_light_of_a_reference_is_transferred() {
     let job = PictureRelight { source: LightOrigin::Reference, ..PictureRelight::default() };
     let before = original();
     let after = lit_by(&evening(), &job);
-    assert!(mean_value(&after.luma) < mean_value(&before.luma) - 0.05 && sides(&after) < sides(&before) - 0.03);
+    assert!(
+        mean_value(&after.luma) < mean_value(&before.luma) - 0.05
+            && left_minus_right(&after) < left_minus_right(&before) - 0.03
+    );
     assert!(
         mean_value(&after.red) > mean_value(&before.red) + 0.03
             && mean_value(&after.blue) < mean_value(&before.blue) - 0.02
@@ -153,7 +158,11 @@ fn the_light_of_a_reference_is_transferred() {
 #[test]
 fn prompt_words_set_direction_and_character_of_the_light() {
     let by_default = by_words("a portrait");
-    assert!(sides(&by_words("light from the left")) > 0.05 && sides(&by_words("light from the right")) < -0.05);
+
+    assert!(
+        left_minus_right(&by_words("light from the left")) > 0.05
+            && left_minus_right(&by_words("light from the right")) < -0.05
+    );
     assert!(mean_value(&by_words("dark night").luma) < mean_value(&by_default.luma) - 0.1);
     assert!(mean_value(&by_words("bright").luma) > mean_value(&by_default.luma) + 0.05);
     assert!(warmth(&by_words("golden sunset")) > warmth(&by_default) + 0.03);
@@ -167,10 +176,10 @@ fn prompt_words_set_direction_and_character_of_the_light() {
 
 #[test]
 fn a_prompt_has_an_effect_in_addition_to_a_map() {
-    let warm = PictureRelight { prompt: prompt("warm").prompt, ..mapped() };
-    assert!(warmth(&by_map(&warm)) > warmth(&by_map(&mapped())) + 0.01);
-    let without_light = PictureRelight { prompt: prompt("a cat").prompt, ..mapped() };
-    assert!(distance(&by_map(&without_light), &by_map(&mapped())) < 1e-6);
+    let warm = PictureRelight { prompt: prompt("warm").prompt, ..with_light_map() };
+    assert!(warmth(&by_map(&warm)) > warmth(&by_map(&with_light_map())) + 0.01);
+    let without_light = PictureRelight { prompt: prompt("a cat").prompt, ..with_light_map() };
+    assert!(distance(&by_map(&without_light), &by_map(&with_light_map())) < 1e-6);
 }
 
 #[test]
@@ -178,14 +187,14 @@ fn the_seed_chooses_the_direction_if_the_prompt_does_not() {
     let relight_with = |seed: u32| relight(portrait(), None, &PictureRelight::default(), seed);
     assert!(relight_with(1) == relight_with(1) && (2..6).any(|seed| relight_with(seed) != relight_with(1)));
     let map = map();
-    let [first, second] = [1, 2].map(|seed| relight(portrait(), Some(&map), &mapped(), seed));
+    let [first, second] = [1, 2].map(|seed| relight(portrait(), Some(&map), &with_light_map(), seed));
     assert_eq!(first, second);
 }
 
 #[test]
 fn strength_scales_the_effect_from_none_to_full() {
     let change = [0.0, 0.5, 1.0].map(|strength| {
-        let job = PictureRelight { light_transfer_strength: strength, ..mapped() };
+        let job = PictureRelight { light_transfer_strength: strength, ..with_light_map() };
         distance(&by_map(&job), &original())
     });
     assert!(change[0] < 2e-3 && change[0] < 0.5 * change[1] && change[1] < 0.8 * change[2], "{change:?}");
@@ -193,18 +202,18 @@ fn strength_scales_the_effect_from_none_to_full() {
 
 #[test]
 fn interpolation_keeps_near_the_original() {
-    let job = PictureRelight { interpolate_from_original: true, ..mapped() };
+    let job = PictureRelight { interpolate_from_original: true, ..with_light_map() };
     let near = distance(&by_map(&job), &original());
-    let far = distance(&by_map(&mapped()), &original());
+    let far = distance(&by_map(&with_light_map()), &original());
     assert!(near < 0.6 * far && near > 0.2 * far, "{near} {far}");
 }
 
 #[test]
 fn the_background_is_relit_only_if_requested() {
-    let job = PictureRelight { change_background: false, ..mapped() };
+    let job = PictureRelight { change_background: false, ..with_light_map() };
     let before = original();
     let only_face = by_map(&job);
-    let everywhere = by_map(&mapped());
+    let everywhere = by_map(&with_light_map());
     let change = |planes: &Planes, region| (mean(&planes.luma, region) - mean(&before.luma, region)).abs();
     assert!(change(&only_face, RIGHT) < 0.25 * change(&everywhere, RIGHT));
     assert!(change(&only_face, FACE) > 0.5 * change(&everywhere, FACE));
@@ -212,15 +221,16 @@ fn the_background_is_relit_only_if_requested() {
 
 #[test]
 fn details_are_preserved_or_dissolved() {
-    let with_preserved = |preserve_details| fine(&by_map(&PictureRelight { preserve_details, ..mapped() }));
+    let with_preserved =
+        |preserve_details| fine_detail(&by_map(&PictureRelight { preserve_details, ..with_light_map() }));
     let preserved = with_preserved(true);
     let dissolved = with_preserved(false);
-    assert!(preserved > 1.2 * dissolved && preserved > 0.9 * fine(&original()), "{preserved} {dissolved}");
+    assert!(preserved > 1.2 * dissolved && preserved > 0.9 * fine_detail(&original()), "{preserved} {dissolved}");
 }
 
 #[test]
 fn styles_have_their_characters() {
-    let with_style = |style| by_map(&PictureRelight { style, ..mapped() });
+    let with_style = |style| by_map(&PictureRelight { style, ..with_light_map() });
     let variants: Vec<Planes> = LightCharacter::ALL.iter().map(|style| with_style(*style)).collect();
     assert_all_differ(&variants);
 
@@ -230,7 +240,7 @@ fn styles_have_their_characters() {
         mean_value(&brighter.luma) > mean_value(&standard.luma) + 0.05
             && mean_value(&clean.luma) > mean_value(&standard.luma)
     );
-    assert!(sides(soft) < sides(standard) && deviation(&hdr.luma) > deviation(&standard.luma));
+    assert!(left_minus_right(soft) < left_minus_right(standard) && deviation(&hdr.luma) > deviation(&standard.luma));
     assert!(mean(&clean.blue, LEFT) < 0.8 * mean(&standard.blue, LEFT));
 
     let colours = |planes: &Planes| {
@@ -247,10 +257,13 @@ fn engines_have_their_characters() {
     let with_engine = |engine| by_map(&with_adjustments(|settings| settings.engine = engine));
     let variants: Vec<Planes> = RelightAlgorithm::ALL.iter().map(|engine| with_engine(*engine)).collect();
     assert_all_differ(&variants);
+
     let [_, balanced, cool, real, illusio, fairy, anime, hard, softy] = &variants[..] else { panic!("nine engines") };
     assert!(mean_value(&cool.blue) > mean_value(&balanced.blue) && deviation(&real.luma) > deviation(&balanced.luma));
     assert!(deviation(&anime.red) > 1.2 * deviation(&balanced.red));
-    assert!(sides(hard) > sides(balanced) && sides(softy) < sides(balanced));
+    assert!(
+        left_minus_right(hard) > left_minus_right(balanced) && left_minus_right(softy) < left_minus_right(balanced)
+    );
     assert!(mean_value(&fairy.luma) > mean_value(&balanced.luma));
     let coarse = |planes: &Planes| deviation(&smooth(&planes.luma, 2));
     assert!((coarse(illusio) - coarse(balanced)).abs() < 0.05);
@@ -262,7 +275,7 @@ fn light_transfer_has_levels_and_is_strongest_on_faces() {
     let variants: Vec<Planes> = LightTransfer::ALL.iter().map(|transfer| with_transfer(*transfer)).collect();
     assert_all_differ(&variants);
 
-    let [automatic, low, medium, normal, high, on_faces] = &variants[..] else { panic!("six") };
+    let [automatic, low, medium, normal, high, on_faces] = &variants[..] else { panic!("six levels") };
     let change = |planes: &Planes| distance(planes, &original());
     assert!(change(low) < change(medium) && change(medium) < change(normal) && change(normal) < change(high));
     assert!(change(low) < change(automatic) && change(automatic) < change(high));
@@ -369,7 +382,7 @@ fn alpha_profile_and_size_are_kept_for_any_picture() {
 
     let cut = RgbaImage::from_fn(30, 20, |x, y| Rgba([90, 80, 70, (x * 8 + y) as u8]));
     let input = DecodedPicture { pixels: Pixels::Transparent(cut.clone()), profile: None };
-    let Pixels::Transparent(after) = relight(input, Some(&map()), &mapped(), 1).pixels else {
+    let Pixels::Transparent(after) = relight(input, Some(&map()), &with_light_map(), 1).pixels else {
         panic!("transparency is kept")
     };
     assert!(after.pixels().zip(cut.pixels()).all(|(after, before)| after.0[3] == before.0[3]));
@@ -379,9 +392,11 @@ fn alpha_profile_and_size_are_kept_for_any_picture() {
     for (width, height) in [(1, 1), (1, 40), (900, 2)] {
         let input = DecodedPicture { pixels: Pixels::Opaque(RgbImage::new(width, height)), profile: None };
         let single_pixel = DecodedPicture { pixels: Pixels::Opaque(RgbImage::new(1, 1)), profile: None };
-        for job in
-            [mapped(), PictureRelight { source: LightOrigin::Reference, ..all_options.clone() }, all_options.clone()]
-        {
+        for job in [
+            with_light_map(),
+            PictureRelight { source: LightOrigin::Reference, ..all_options.clone() },
+            all_options.clone(),
+        ] {
             assert_eq!(relight(input.clone(), Some(&single_pixel), &job, 1).dimensions(), (width, height));
         }
     }

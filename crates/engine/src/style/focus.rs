@@ -2,31 +2,32 @@
 
 use super::bands::{draw_plane, reduce, smooth};
 use super::oklab::Lab;
-use super::working::Working;
+use super::working::WorkingPicture;
 use crate::plane::Plane;
 
 /// Side of the squares that get one weight each, in pixels of the working picture.
-const COARSE: usize = 8;
+const SQUARE_SIDE: usize = 8;
 
 /// Returns the similarity of a colour to skin, 0 to 1. Skin of every shade has an orange hue and a low chroma.
 fn skin_likeness([l, a, b]: Lab) -> f32 {
-    // The hue of skin is about 52 degrees.
-    let towards = 0.616 * a + 0.788 * b;
+    // The hue of skin is about 52 degrees; `chroma` is the part of the colour in that direction.
+    let chroma = 0.616 * a + 0.788 * b;
     let hue_offset = 0.616 * b - 0.788 * a;
-    let hue = (1.6 - hue_offset.abs() / (0.42 * towards).max(1e-4)).clamp(0.0, 1.0);
-    let strength = ((towards - 0.012) * 60.0).clamp(0.0, 1.0) * ((0.135 - towards) * 30.0).clamp(0.0, 1.0);
+    let hue = (1.6 - hue_offset.abs() / (0.42 * chroma).max(1e-4)).clamp(0.0, 1.0);
+    let strength = ((chroma - 0.012) * 60.0).clamp(0.0, 1.0) * ((0.135 - chroma) * 30.0).clamp(0.0, 1.0);
     hue * strength * ((l - 0.2) * 8.0).clamp(0.0, 1.0)
 }
 
 /// Returns a skin mask with soft borders.
-pub fn skin(working: &Working) -> Plane {
+pub fn skin(working: &WorkingPicture) -> Plane {
     let colours = &working.colours;
     let width = colours.l.width();
     let likeness = draw_plane(width, colours.l.height(), |x, y| skin_likeness(colours.at(y * width + x)));
+
     // Smoothing removes single pixels of that hue and fills holes such as lips and freckles.
-    let mut wide = smooth(&likeness, working.radius(3.0));
-    wide.values_mut().iter_mut().for_each(|value| *value = ((*value - 0.25) * 2.5).clamp(0.0, 1.0));
-    smooth(&wide, working.radius(1.0))
+    let mut mask = smooth(&likeness, working.radius(3.0));
+    mask.values_mut().iter_mut().for_each(|value| *value = ((*value - 0.25) * 2.5).clamp(0.0, 1.0));
+    smooth(&mask, working.radius(1.0))
 }
 
 /// Centre of the focus and its radius, in pixels of the working picture.
@@ -38,18 +39,19 @@ pub struct Focus {
 
 impl Focus {
     /// Finds faces if there is enough skin, otherwise the most detailed area near the middle.
-    pub fn from_working(working: &Working) -> Self {
+    pub fn from_working(working: &WorkingPicture) -> Self {
         let lightness = &working.colours.l;
         let width = lightness.width() as f32;
         let height = lightness.height() as f32;
 
-        let skin = reduce(&skin(working), COARSE);
-
-        let far = smooth(lightness, working.radius(4.0));
-        let mut detail = lightness.clone();
-        detail.combine(&far, |value, far| (value - far).abs());
-        let detail = reduce(&detail, COARSE);
+        let skin = reduce(&skin(working), SQUARE_SIDE);
         let skin_share = skin.values().iter().sum::<f32>() / skin.values().len() as f32;
+
+        // Detail is the difference from the blurred picture.
+        let blurred = smooth(lightness, working.radius(4.0));
+        let mut detail = lightness.clone();
+        detail.combine(&blurred, |value, blurred| (value - blurred).abs());
+        let detail = reduce(&detail, SQUARE_SIDE);
 
         // Skin with detail beside it is a face; skin tones without detail may be a wall.
         let mut weights = smooth(&detail, 2);
@@ -76,7 +78,7 @@ fn centroid(weights: &Plane, [near_x, near_y]: [f32; 2], window: f32) -> ([f32; 
     let mut sums = [0.0_f32; 4];
     for (row, y) in weights.rows().zip(0..) {
         for (weight, x) in row.iter().zip(0..) {
-            let [right, down] = [x as f32, y as f32].map(|at| (at + 0.5) * COARSE as f32);
+            let [right, down] = [x as f32, y as f32].map(|at| (at + 0.5) * SQUARE_SIDE as f32);
             let right = right - near_x;
             let down = down - near_y;
 
@@ -119,7 +121,7 @@ mod tests {
             let in_eye = (x % 20 < 6) && (y % 20 < 6);
             if in_face { Rgb(if in_eye { [60, 30, 20] } else { [224, 172, 140] }) } else { Rgb([90, 120, 160]) }
         });
-        let Focus { centre: [x, y], .. } = Focus::from_working(&Working::from_pixels(&Pixels::Opaque(pixels)));
+        let Focus { centre: [x, y], .. } = Focus::from_working(&WorkingPicture::from_pixels(&Pixels::Opaque(pixels)));
         assert!((x - 60.0).abs() < 12.0 && (y - 70.0).abs() < 12.0, "{x} {y}");
     }
 }

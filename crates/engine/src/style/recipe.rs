@@ -7,10 +7,10 @@ use crate::job::{ColourStrength, PortraitAdjustments, SkinSmoothing, StyleJob, S
 use crate::presets::Look;
 use crate::prompt::{self, Technique};
 
-/// Strengths of the effects. Zero has no effect unless stated otherwise. Lengths are in units of [`Working::unit`],
-/// which is proportional to the size of the picture.
+/// Strengths of the effects. Zero has no effect unless stated otherwise. Lengths are in units of
+/// [`WorkingPicture::unit`], which is proportional to the size of the picture.
 ///
-/// [`Working::unit`]: super::working::Working::unit
+/// [`WorkingPicture::unit`]: super::working::WorkingPicture::unit
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Recipe {
     /// Technique that draws the whole result, if any.

@@ -9,7 +9,7 @@ use super::palette::PictureColours;
 use super::recipe::Recipe;
 use super::surface::{Strength, Surface};
 use super::technique::Medium;
-use super::working::{Colours, Working};
+use super::working::{Colours, WorkingPicture};
 use crate::filters;
 use crate::noise;
 use crate::plane::Plane;
@@ -50,14 +50,14 @@ pub struct ReferenceFeatures {
 
 impl ReferenceFeatures {
     /// Analyses a reference for a picture whose unit has `unit` pixels.
-    pub fn from_reference(reference: &Working, unit: f32) -> Self {
+    pub fn from_reference(reference: &WorkingPicture, unit: f32) -> Self {
         Self { colours: reference.sample(SAMPLE), surface: Surface::from_working(reference, unit) }
     }
 }
 
 impl Scene {
     /// Analyses a picture.
-    pub fn new(working: &Working, mut recipe: Recipe, features: Option<&ReferenceFeatures>, seed: u32) -> Self {
+    pub fn new(working: &WorkingPicture, mut recipe: Recipe, features: Option<&ReferenceFeatures>, seed: u32) -> Self {
         let skin = (recipe.skin > 0.0).then(|| focus::skin(working));
 
         if let Some(features) = features {
@@ -115,7 +115,7 @@ fn needs_flow(recipe: &Recipe) -> bool {
 }
 
 /// Adjusts the strength of the detail towards that of the reference.
-fn match_detail(recipe: &mut Recipe, working: &Working, surface: &Surface) {
+fn match_detail(recipe: &mut Recipe, working: &WorkingPicture, surface: &Surface) {
     let own_strength = Strength::from_lightness(&working.colours.l);
     let ratio = |target: f32, current: f32| (target.max(1e-4) / current.max(1e-4)).clamp(0.4, 2.5);
     recipe.detail *= ratio(surface.strength.fine, own_strength.fine).powf(0.6 * recipe.surface);
@@ -124,7 +124,7 @@ fn match_detail(recipe: &mut Recipe, working: &Working, surface: &Surface) {
 }
 
 /// Returns the picture without fine detail: smoothed between edges and painted according to the recipe.
-fn base(working: &Working, recipe: &Recipe, tangents: Option<&Tangents>) -> Colours {
+fn base(working: &WorkingPicture, recipe: &Recipe, tangents: Option<&Tangents>) -> Colours {
     let colours = &working.colours;
     let step = 0.04 + 0.08 * recipe.look.smooth.clamp(0.0, 1.0);
     let radius = working.radius(2.0);
@@ -155,12 +155,12 @@ fn base(working: &Working, recipe: &Recipe, tangents: Option<&Tangents>) -> Colo
 }
 
 /// Returns the picture painted with a brush of less than half the size.
-fn fine_brush(working: &Working, radius: usize) -> Colours {
+fn fine_brush(working: &WorkingPicture, radius: usize) -> Colours {
     if radius > 2 { paint::areas(&working.colours, radius * 2 / 5) } else { working.colours.clone() }
 }
 
 /// Smooths skin in lightness and more in colour, and brightens it slightly.
-fn beautify(base: &mut Colours, skin: &Plane, amount: f32, working: &Working) {
+fn beautify(base: &mut Colours, skin: &Plane, amount: f32, working: &WorkingPicture) {
     let radius = working.radius(5.0);
     let even = |plane: &Plane, step: f32| smooth_between_edges(plane, radius, step);
     let evened = Colours { l: even(&base.l, 0.05 + 0.06 * amount), a: even(&base.a, 0.04), b: even(&base.b, 0.04) };
@@ -176,7 +176,7 @@ fn beautify(base: &mut Colours, skin: &Plane, amount: f32, working: &Working) {
 }
 
 /// Amplifies or attenuates local contrast, less towards black and white.
-fn shape(lightness: &Plane, amount: f32, working: &Working) -> Plane {
+fn shape(lightness: &Plane, amount: f32, working: &WorkingPicture) -> Plane {
     if amount == 0.0 {
         return lightness.clone();
     }
@@ -201,7 +201,7 @@ fn shape(lightness: &Plane, amount: f32, working: &Working) -> Plane {
 }
 
 /// Returns the light blurred at a small and a large radius.
-fn bloom(lightness: &Plane, working: &Working) -> Plane {
+fn bloom(lightness: &Plane, working: &WorkingPicture) -> Plane {
     let mut light = reduce(lightness, WIDE);
     light.values_mut().iter_mut().for_each(|value| *value = value.max(0.0).powi(3));
     let mut near = smooth(&light, (working.radius(5.0) / WIDE).max(1));
@@ -212,7 +212,7 @@ fn bloom(lightness: &Plane, working: &Working) -> Plane {
 
 /// Returns the sum of strokes, the reference's texture and grain, or `None` if the recipe uses none.
 fn texture(
-    working: &Working,
+    working: &WorkingPicture,
     recipe: &Recipe,
     tangents: Option<&Tangents>,
     features: Option<&ReferenceFeatures>,

@@ -2,7 +2,7 @@
 
 use super::bands::{EnlargedField, draw_plane, reduce, smooth};
 use super::paint::deviation;
-use super::working::Working;
+use super::working::WorkingPicture;
 use crate::noise;
 use crate::plane::{Plane, Region};
 
@@ -46,7 +46,7 @@ impl Strength {
 
 impl Surface {
     /// Analyses the texture at the scale of a picture whose unit has `unit` pixels.
-    pub fn from_working(working: &Working, unit: f32) -> Self {
+    pub fn from_working(working: &WorkingPicture, unit: f32) -> Self {
         let lightness = scaled(&working.colours.l, unit / working.unit);
         let strength = Strength::from_lightness(&lightness);
         let far = smooth(&lightness, 4);
@@ -126,9 +126,9 @@ mod tests {
     use super::*;
     use crate::picture::Pixels;
 
-    fn working(amount: f32) -> Working {
+    fn working(amount: f32) -> WorkingPicture {
         let noise = noise::white(Region { left: 0, top: 0, width: 160, height: 160 }, 4);
-        Working::from_pixels(&Pixels::Opaque(RgbImage::from_fn(160, 160, |x, y| {
+        WorkingPicture::from_pixels(&Pixels::Opaque(RgbImage::from_fn(160, 160, |x, y| {
             Rgb([(128.0 + amount * noise.row(y as usize)[x as usize]) as u8; 3])
         })))
     }

@@ -5,7 +5,7 @@ use super::flow::Tangents;
 use super::oklab::Lab;
 use super::paint::deviation;
 use super::palette::PictureColours;
-use super::working::{Colours, Working};
+use super::working::{Colours, WorkingPicture};
 use crate::noise::scramble;
 use crate::plane::Plane;
 use crate::prompt::Technique;
@@ -31,7 +31,7 @@ impl Medium {
     /// Prepares a technique. `base` is the picture without its fine detail, which a technique may change.
     pub fn new(
         technique: Technique,
-        working: &Working,
+        working: &WorkingPicture,
         base: &mut Colours,
         palette: &PictureColours,
         tangents: Option<&Tangents>,
@@ -80,7 +80,7 @@ pub fn draw_charcoal([lights, reds, yellows]: &mut [Vec<f32>; 3], tooth: &[f32])
 }
 
 /// Returns smooth noise with deviation 1 and features of about `units`.
-fn grain(working: &Working, units: f32, seed: u32) -> Plane {
+fn grain(working: &WorkingPicture, units: f32, seed: u32) -> Plane {
     let width = working.colours.l.width();
     let height = working.colours.l.height();
     let radius = units * working.unit;
@@ -103,7 +103,7 @@ fn normalize(plane: &mut Plane) {
 }
 
 /// Lets paint run: edges become irregular and soft.
-fn wet(base: &Colours, working: &Working, seed: u32) -> Colours {
+fn wet(base: &Colours, working: &WorkingPicture, seed: u32) -> Colours {
     let [across, down] = [0xB, 0xC].map(|salt| grain(working, 4.0, seed ^ salt));
     let reach = 1.8 * working.unit;
     let right = base.l.width() - 1;
@@ -122,7 +122,7 @@ fn wet(base: &Colours, working: &Working, seed: u32) -> Colours {
 
 /// Returns the density of pigment: it gathers at the edges of areas and in the valleys of the paper, and runs in large
 /// blooms.
-fn pigment(base: &Colours, working: &Working, seed: u32) -> Plane {
+fn pigment(base: &Colours, working: &WorkingPicture, seed: u32) -> Plane {
     let mut pigment = grain(working, 0.8, seed ^ 0xD);
     let blooms = grain(working, 22.0, seed ^ 0xE);
     pigment.combine(&blooms, |paper, bloom| 0.07 * paper + 0.13 * bloom);
@@ -135,7 +135,7 @@ fn pigment(base: &Colours, working: &Working, seed: u32) -> Plane {
 }
 
 /// Returns the heights of rough paper and the direction of strokes on it, with deviation 1.
-fn tooth(working: &Working, tangents: Option<&Tangents>, seed: u32) -> Plane {
+fn tooth(working: &WorkingPicture, tangents: Option<&Tangents>, seed: u32) -> Plane {
     let mut tooth = grain(working, 0.6, seed ^ 0xF);
     if let Some(tangents) = tangents {
         let mut streaks = tangents.smooth(&grain(working, 0.5, seed ^ 0x10), 9.0 * working.unit);
@@ -166,7 +166,7 @@ pub struct Mosaic {
 }
 
 impl Mosaic {
-    fn new(working: &Working, base: &Colours, palette: &PictureColours) -> Self {
+    fn new(working: &WorkingPicture, base: &Colours, palette: &PictureColours) -> Self {
         let width = base.l.width();
         let height = base.l.height();
         let step = ((((width * height) as f32).sqrt() / BLOCKS + 0.5) as usize).max(1);

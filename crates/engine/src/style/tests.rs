@@ -39,7 +39,7 @@ fn face() -> DecodedPicture {
 }
 
 fn colours(picture: &DecodedPicture) -> Colours {
-    Working::from_pixels(&picture.pixels).colours
+    WorkingPicture::from_pixels(&picture.pixels).colours
 }
 
 fn render_colours(job: &StyleJob) -> Colours {

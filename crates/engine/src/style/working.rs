@@ -58,7 +58,7 @@ impl Colours {
 
 /// Picture reduced by an integer factor, averaged in linear light.
 #[derive(Debug)]
-pub struct Working {
+pub struct WorkingPicture {
     pub colours: Colours,
     /// Alpha, or `None` if the picture is opaque.
     pub alpha: Option<Plane>,
@@ -68,7 +68,7 @@ pub struct Working {
     pub unit: f32,
 }
 
-impl Working {
+impl WorkingPicture {
     /// Reduces a picture by the smallest possible factor.
     pub fn from_pixels(pixels: &Pixels) -> Self {
         let mut working = match pixels {
@@ -107,7 +107,7 @@ fn factor_for(width: usize, height: usize) -> usize {
     (1..=width.max(height)).find(is_small_enough).unwrap_or(1)
 }
 
-fn reduce_opaque(pixels: &RgbImage) -> Working {
+fn reduce_opaque(pixels: &RgbImage) -> WorkingPicture {
     let width = pixels.width() as usize;
     let height = pixels.height() as usize;
     let factor = factor_for(width, height);
@@ -130,11 +130,11 @@ fn reduce_opaque(pixels: &RgbImage) -> Working {
         }
     });
 
-    Working { colours, alpha: None, factor, unit: 1.0 }
+    WorkingPicture { colours, alpha: None, factor, unit: 1.0 }
 }
 
 /// Reduces colours weighted by alpha; hidden pixels take the mean colour of their neighbours.
-fn reduce_transparent(pixels: &RgbaImage) -> Working {
+fn reduce_transparent(pixels: &RgbaImage) -> WorkingPicture {
     let width = pixels.width() as usize;
     let height = pixels.height() as usize;
     let factor = factor_for(width, height);
@@ -163,7 +163,7 @@ fn reduce_transparent(pixels: &RgbaImage) -> Working {
     });
 
     let colours = colours.map(|plane| fill_hidden(plane, &alpha));
-    Working { colours, alpha: Some(alpha), factor, unit: 1.0 }
+    WorkingPicture { colours, alpha: Some(alpha), factor, unit: 1.0 }
 }
 
 /// Radius in pixels in which hidden pixels look for a colour.
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn light_is_averaged_not_bytes() {
         let pixels = RgbImage::from_fn(3000, 1500, |x, _| if x % 2 == 0 { Rgb([0; 3]) } else { Rgb([255; 3]) });
-        let working = Working::from_pixels(&Pixels::Opaque(pixels));
+        let working = WorkingPicture::from_pixels(&Pixels::Opaque(pixels));
         assert_eq!((working.factor, working.colours.l.width()), (2, 1500));
         assert!((working.colours.l.row(700)[700].powi(3) - 0.5).abs() < 1e-3);
     }
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn hidden_colours_are_ignored() {
         let pixels = RgbaImage::from_fn(32, 8, |x, _| if x < 16 { Rgba([90; 4]) } else { Rgba([255, 0, 0, 0]) });
-        let working = Working::from_pixels(&Pixels::Transparent(pixels));
+        let working = WorkingPicture::from_pixels(&Pixels::Transparent(pixels));
         let [before, behind] = [10, 17].map(|x| working.colours.l.row(4)[x]);
         assert!((before - behind).abs() < 0.02, "{before} {behind}");
         assert!(working.sample(1000).iter().all(|[_, a, _]| a.abs() < 1e-3) || working.sample(1000).is_empty());

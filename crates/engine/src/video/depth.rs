@@ -8,7 +8,7 @@ use super::camera::{FAR, NEAR};
 use super::raster::{Raster, Vec2};
 use crate::filters::smooth;
 use crate::guide::{GuidedFilter, Overview};
-use crate::light::{luminance, ramp, to_code};
+use crate::light::{luminance, ramp, to_srgb};
 use crate::picture::Pixels;
 use crate::plane::Plane;
 use crate::relight::subject::subject;
@@ -36,7 +36,7 @@ impl Depth {
     pub fn estimate(picture: &Raster) -> Self {
         let size = picture.size();
         let overview = Overview::from_pixels(&Pixels::Opaque(picture.to_image()), SIDE);
-        let luma = overview.map(|light| to_code(luminance(light)));
+        let luma = overview.map(|light| to_srgb(luminance(light)));
         let width = luma.width();
         let height = luma.height();
         let radius = (width.max(height) / 32).max(1);

@@ -58,7 +58,7 @@ impl PiecePlan {
     }
 }
 
-/// Chooses a genre from the instruments or else the mood if the prompt names none.
+/// Chooses the genre of a prompt that names none: by its instruments, or else by its mood.
 fn fitting_genre(brief: &Brief, rng: &mut SeededRng) -> Genre {
     use Instrument as I;
     let wants = |instruments: &[I]| instruments.iter().any(|instrument| brief.wanted.contains(instrument));
@@ -94,6 +94,7 @@ fn fitting_genre(brief: &Brief, rng: &mut SeededRng) -> Genre {
     } else if wants(&[I::Strings, I::Choir]) {
         Genre::Cinematic
     } else {
+        // Pop is listed twice, so that it is as likely as the other two together.
         rng.pick(&[Genre::Pop, Genre::Folk, Genre::Synthwave, Genre::Pop])
     }
 }
@@ -103,6 +104,7 @@ fn blend(default_feeling: Feeling, brief: &Brief) -> Feeling {
     if brief.moods.is_empty() && brief.feeling.valence == 0.0 {
         return default_feeling;
     }
+
     let mix = |default: f32, requested_value: f32| 0.3 * default + 0.7 * requested_value;
     let requested = brief.feeling;
     Feeling {
@@ -113,26 +115,28 @@ fn blend(default_feeling: Feeling, brief: &Brief) -> Feeling {
     }
 }
 
+/// Returns the requested key. Without one, the mood determines the mode, and the tonic is random.
 fn key(brief: &Brief, style: &Style, feeling: Feeling, rng: &mut SeededRng) -> Key {
-    let functional = matches!(style.palette, Palette::Jazz | Palette::Classical | Palette::Blues);
+    // Functional harmony uses only major and minor.
+    let is_functional = matches!(style.palette, Palette::Jazz | Palette::Classical | Palette::Blues);
     let Feeling { valence, tension, space, .. } = feeling;
     let draw = rng.unit();
 
     let guessed = if valence > 0.12 {
         match () {
-            () if functional || draw < 0.7 => Mode::Ionian,
+            () if is_functional || draw < 0.7 => Mode::Ionian,
             () if space > 0.5 => Mode::Lydian,
             () => Mode::Mixolydian,
         }
     } else if valence > -0.15 && tension < 0.4 {
         match () {
-            () if functional && draw < 0.5 => Mode::Ionian,
-            () if functional || draw < 0.45 => Mode::Aeolian,
+            () if is_functional && draw < 0.5 => Mode::Ionian,
+            () if is_functional || draw < 0.45 => Mode::Aeolian,
             () => Mode::Dorian,
         }
     } else {
         match () {
-            () if tension > 0.75 && !functional && draw < 0.6 => Mode::Phrygian,
+            () if tension > 0.75 && !is_functional && draw < 0.6 => Mode::Phrygian,
             () if tension > 0.5 && draw < 0.5 => Mode::HarmonicMinor,
             () => Mode::Aeolian,
         }
@@ -142,12 +146,13 @@ fn key(brief: &Brief, style: &Style, feeling: Feeling, rng: &mut SeededRng) -> K
     Key { tonic: brief.key.tonic.unwrap_or(tonic), mode: brief.key.mode.unwrap_or(guessed) }
 }
 
+/// Returns the requested tempo. Without one, the mood selects it within the range of the genre.
 fn tempo(brief: &Brief, style: &Style, feeling: Feeling, metre: Metre, rng: &mut SeededRng) -> f32 {
     let (low, high) = style.tempo;
     let drive = (0.5 + 0.5 * (feeling.energy - style.feeling.energy) + rng.between(-0.2, 0.2)).clamp(-0.4, 1.4);
     // A compound metre in a genre of simple metres has longer beats.
-    let beats = if metre.beat == 6 && style.metre.beat != 6 { 0.67 } else { 1.0 };
-    let bpm = (low + (high - low) * drive) * brief.tempo.factor * beats;
+    let beat_factor = if metre.beat == 6 && style.metre.beat != 6 { 0.67 } else { 1.0 };
+    let bpm = (low + (high - low) * drive) * brief.tempo.factor * beat_factor;
     brief.tempo.requested_bpm.unwrap_or_else(|| bpm.round().clamp(40.0, 200.0))
 }
 
@@ -211,11 +216,11 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_those_of_the_genre_unless_said_and_loops_are_short() {
+    fn the_default_length_is_that_of_the_genre_and_loops_are_short() {
         assert_eq!(plan("ambient").clock.frames, 90 * 48_000);
         assert_eq!(plan("ambient for 20 seconds").clock.frames, 20 * 48_000);
-        let round = plan("a house loop");
-        assert!(round.clock.frames <= 20 * 48_000);
-        assert_eq!((round.clock.ending, round.clock.steps), (PieceEnding::Seamless, 8 * 16));
+        let looped = plan("a house loop");
+        assert!(looped.clock.frames <= 20 * 48_000);
+        assert_eq!((looped.clock.ending, looped.clock.steps), (PieceEnding::Seamless, 8 * 16));
     }
 }

@@ -5,8 +5,8 @@ use super::words::{self, Word};
 /// Maximum length of a piece in seconds (contract 7).
 pub const SECONDS_MAX: u16 = 360;
 
-/// Default lengths in seconds by keyword; the first match counts.
-pub const USUAL: &[(&[&str], u16)] = &[
+/// Typical lengths in seconds by keyword; the first match counts.
+pub const TYPICAL_LENGTHS: &[(&[&str], u16)] = &[
     (&["notification", "ringtone alert", "alert sound", "ui sound"], 2),
     (&["stinger", "sting", "sounder"], 4),
     (&["short jingle"], 6),
@@ -44,9 +44,15 @@ const TENS: &[&str] = &["twenty", "thirty", "forty", "fifty", "sixty", "seventy"
 /// A number with a unit takes precedence over a word such as "jingle". Lengths above the maximum are clamped.
 #[must_use]
 pub fn parse(words: &[Word]) -> Option<u16> {
-    let stated = (0..words.len()).find_map(|at| clock(&words[at].text).or_else(|| measured_length(words, at)));
-    let typical = || USUAL.iter().find(|(phrases, _)| words::wants(words, phrases)).map(|(_, seconds)| *seconds);
+    let stated = (0..words.len()).find_map(|at| parse_clock(&words[at].text).or_else(|| measured_length(words, at)));
+    let typical =
+        || TYPICAL_LENGTHS.iter().find(|(phrases, _)| words::wants(words, phrases)).map(|(_, seconds)| *seconds);
     stated.filter(|seconds| *seconds > 0.0).map(round_seconds).or_else(typical)
+}
+
+/// Returns the text of a word, or nothing beyond the end.
+fn text_at(words: &[Word], at: usize) -> &str {
+    words.get(at).map_or("", |word| word.text.as_str())
 }
 
 fn round_seconds(seconds: f32) -> u16 {
@@ -54,7 +60,7 @@ fn round_seconds(seconds: f32) -> u16 {
 }
 
 /// Parses `1:30` into seconds.
-fn clock(text: &str) -> Option<f32> {
+fn parse_clock(text: &str) -> Option<f32> {
     let (minutes, seconds) = text.split_once(':')?;
     let minutes: u8 = minutes.parse().ok()?;
     let seconds: u8 = seconds.parse().ok().filter(|value| *value < 60 && seconds.len() == 2)?;
@@ -63,15 +69,15 @@ fn clock(text: &str) -> Option<f32> {
 
 /// Returns the seconds of the quantity at `at`, including an addition: "two minutes and a half", "1 min 30 s".
 fn measured_length(words: &[Word], at: usize) -> Option<f32> {
-    let (count, unit, next) = quantity(words, at)?;
+    let (count, unit, next) = parse_quantity(words, at)?;
     let mut sum = count * unit;
 
-    let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
+    let text = |at: usize| text_at(words, at);
     let after = if text(next) == "and" { next + 1 } else { next };
     if after > next && text(after) == "a" && text(after + 1) == "half" {
         sum += unit / 2.0;
     } else if unit > 1.0
-        && let Some((count, 1.0, _)) = quantity(words, after)
+        && let Some((count, 1.0, _)) = parse_quantity(words, after)
     {
         sum += count;
     }
@@ -79,8 +85,8 @@ fn measured_length(words: &[Word], at: usize) -> Option<f32> {
 }
 
 /// Returns a count, its unit in seconds and the index of the next word.
-fn quantity(words: &[Word], at: usize) -> Option<(f32, f32, usize)> {
-    let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
+fn parse_quantity(words: &[Word], at: usize) -> Option<(f32, f32, usize)> {
+    let text = |at: usize| text_at(words, at);
     if let Some((count, unit)) = parse_joined(text(at), at.checked_sub(1).map_or("", text)) {
         return Some((count, unit, at + 1));
     }
@@ -88,20 +94,22 @@ fn quantity(words: &[Word], at: usize) -> Option<(f32, f32, usize)> {
     let (count, next) = parse_number(words, at)?;
     // Skips the article in "half a minute".
     let next = if text(at) == "half" && matches!(text(next), "a" | "an") { next + 1 } else { next };
-    unit(text(next)).map(|unit| (count, unit, next + 1))
+    unit_seconds(text(next)).map(|unit| (count, unit, next + 1))
 }
 
-/// Parses `30s` or `2min`. `80s` is a decade unless the word before it announces a length.
+/// Parses `30s` or `2min` into the count and the seconds of its unit. `80s` is a decade unless the word before it
+/// announces a length.
 fn parse_joined(text: &str, before: &str) -> Option<(f32, f32)> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (count, name) = text.split_at(digits);
     let count: f32 = count.parse().ok()?;
-    let decade = name == "s" && [50.0, 60.0, 70.0, 80.0, 90.0].contains(&count);
+    let is_decade = name == "s" && [50.0, 60.0, 70.0, 80.0, 90.0].contains(&count);
     let is_length = matches!(before, "for" | "lasting" | "duration" | "length" | "about" | "around" | "of");
-    if decade && !is_length { None } else { unit(name).map(|unit| (count, unit)) }
+    if is_decade && !is_length { None } else { unit_seconds(name).map(|unit| (count, unit)) }
 }
 
-fn unit(name: &str) -> Option<f32> {
+/// Returns the seconds in a unit of time.
+fn unit_seconds(name: &str) -> Option<f32> {
     match name {
         "s" | "sec" | "secs" | "second" | "seconds" => Some(1.0),
         "m" | "min" | "mins" | "minute" | "minutes" => Some(60.0),
@@ -111,7 +119,7 @@ fn unit(name: &str) -> Option<f32> {
 
 /// Parses a number in digits or words and returns it with the index of the next word.
 fn parse_number(words: &[Word], at: usize) -> Option<(f32, usize)> {
-    let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
+    let text = |at: usize| text_at(words, at);
     let word = text(at);
 
     let first_is_digit = word.starts_with(|c: char| c.is_ascii_digit());

@@ -39,7 +39,7 @@ fn known_phrases() -> impl Iterator<Item = &'static str> {
     let textures = lexicon::TEXTURES.iter().map(|row| row.0);
     let instruments = NAMES.iter().map(|row| row.0);
     let form = [lexicon::LOOP, lexicon::FADE_OUT, lexicon::INTRO, lexicon::BUILD, lexicon::SOLO, lexicon::DRUMLESS];
-    let lengths = length::USUAL.iter().map(|row| row.0);
+    let lengths = length::TYPICAL_LENGTHS.iter().map(|row| row.0);
 
     let groups = moods.chain(tempi).chain(metres).chain(textures).chain(instruments).chain(form).chain(lengths);
     groups.flatten().copied().chain(phrases().map(|(phrase, _)| phrase))

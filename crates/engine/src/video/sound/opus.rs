@@ -1,4 +1,4 @@
-//! Opus encoding for the container.
+//! Encodes a sound track as Opus for the MP4 container.
 
 use std::num::{NonZeroU16, NonZeroU32};
 
@@ -10,12 +10,12 @@ use super::{RATE, Stereo};
 use crate::video::Fault;
 use crate::video::mp4::{Packet, Sound};
 
-/// Samples in a packet: 20 ms.
-const PACKET: usize = RATE / 50;
+/// Samples per channel in a packet: 20 ms.
+const PACKET_SAMPLES: usize = RATE / 50;
 /// Bit rate in bits per second.
 const BITRATE: i32 = 96_000;
 
-/// Encodes samples. The durations of the packets add up to the number of samples.
+/// Encodes samples. The durations of the packets add up to the number of samples, without the padding of the last one.
 ///
 /// # Errors
 /// Returns an error if the codec fails.
@@ -24,16 +24,17 @@ pub(super) fn encode(samples: &[Stereo]) -> Result<Sound, Fault> {
     let mut encoder = OpusEncoder::new(RATE as i32, 2, Application::Audio).map_err(defect)?;
     encoder.bitrate_bps = BITRATE;
 
-    let mut packets = Vec::with_capacity(samples.len().div_ceil(PACKET));
+    let mut packets = Vec::with_capacity(samples.len().div_ceil(PACKET_SAMPLES));
     let mut bytes = vec![0; MAX_PACKET_BYTES];
 
-    for block in samples.chunks(PACKET) {
-        let mut frame = vec![0.0; 2 * PACKET];
+    for block in samples.chunks(PACKET_SAMPLES) {
+        // The last packet is filled up with silence.
+        let mut frame = vec![0.0; 2 * PACKET_SAMPLES];
         for (target, sample) in frame.as_chunks_mut::<2>().0.iter_mut().zip(block) {
             *target = *sample;
         }
 
-        let length = encoder.encode(&frame, PACKET, &mut bytes).map_err(defect)?;
+        let length = encoder.encode(&frame, PACKET_SAMPLES, &mut bytes).map_err(defect)?;
         packets.push(Packet { bytes: bytes[..length].to_vec(), ticks: block.len() as u32 });
     }
 
