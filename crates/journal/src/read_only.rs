@@ -17,7 +17,7 @@ use crate::segment;
 /// A journal without a writer, which the caller must ensure.
 pub struct ReadOnlyJournal<D> {
     location: JournalLocation,
-    /// The signed HEAD.
+    /// Signed HEAD of the journal.
     signed_head: JournalHead,
     decoder: PhantomData<fn() -> D>,
 }
@@ -52,17 +52,17 @@ impl<D: PayloadDecoder> ReadOnlyJournal<D> {
     }
 
     /// Reads the records that hold events after `after`, up to the last intact one. The reader fails at the position of
-    /// HEAD if the history there is another one.
+    /// HEAD if the journal has another history there.
     ///
     /// # Errors
     /// If the file system fails, or the first segment to read is damaged.
     pub fn read_from(&self, after: Position) -> Result<JournalReader<D>, JournalError> {
-        // Starts at HEAD or earlier: otherwise nothing would vouch for the records after HEAD.
+        // Starts at HEAD or earlier, because the hash chain from HEAD on verifies the records after it.
         let reader = self.location.read_to_end(after.min(self.signed_head.position))?;
         Ok(reader.with_bounds(after, None).with_signed_head(self.signed_head))
     }
 
-    /// The position of the last intact record.
+    /// Returns the position of the last event in an intact record.
     ///
     /// # Errors
     /// If the journal is damaged before its end, does not match HEAD, or ends before HEAD.

@@ -24,7 +24,7 @@ use crate::segment_reader::read_at;
 const RECORD_READ_BYTES: usize = 4 * 1024;
 /// Bytes read at a time during a walk.
 const WALK_READ_BYTES: usize = 256 * 1024;
-/// Distance of the remembered locations in bytes.
+/// Minimum distance between remembered locations, in bytes.
 const REMEMBERED_EVERY: u64 = 64 * 1024;
 /// Number of segments that stay open.
 const OPEN_SEGMENTS_MAX: usize = 8;
@@ -81,7 +81,7 @@ pub fn parse_records(bytes: &[u8]) -> impl Iterator<Item = Result<CopiedRecord<'
 /// Random access to the records of a journal, for any number of threads. The caller must only ask for durable records.
 pub struct JournalRecords<D> {
     directory: PathBuf,
-    /// Open segments by first position; the last used are at the end.
+    /// Open segments by first position, the most recently used last.
     files: Mutex<Vec<(u64, Arc<File>)>>,
     /// Segment and offset of some records, by position. A walk begins at the nearest one.
     remembered: Mutex<BTreeMap<u64, (u64, u64)>>,
@@ -89,7 +89,7 @@ pub struct JournalRecords<D> {
 }
 
 impl<D: PayloadDecoder> JournalRecords<D> {
-    /// The records of the log in `directory`.
+    /// Gives access to the records of the log in `directory`.
     #[must_use]
     pub fn new(directory: &Path) -> Self {
         let directory = directory.join("journal");
@@ -99,17 +99,17 @@ impl<D: PayloadDecoder> JournalRecords<D> {
     /// Reads the record at a location.
     ///
     /// # Errors
-    /// If the record is not there, or the file system fails.
+    /// If another record or none is at the location, the record is damaged, or the file system fails.
     pub fn read(&self, position: Position, location: &RecordLocation) -> Result<D::Commit, JournalError> {
         let mut cursor = self.cursor(location.segment, location.offset, RECORD_READ_BYTES)?;
         let frame = cursor.load_frame(position.0)?;
         if frame.checksum != location.checksum {
-            return Err(cursor.damage_error(position.0, "the record is another one"));
+            return Err(cursor.damage_error(position.0, "the checksum differs from the one in the index"));
         }
         cursor.decode::<D>(&frame, position.0)
     }
 
-    /// The chain hash of the record that begins with `position` at a location; `None` if no such record is there.
+    /// Returns the chain hash of the record at a location; `None` if no record is there that begins with `position`.
     ///
     /// # Errors
     /// If the file system fails.
@@ -175,7 +175,7 @@ impl<D: PayloadDecoder> JournalRecords<D> {
         remembered.insert(position, (segment, offset));
     }
 
-    /// A record at or before `wanted`: its position, segment and offset.
+    /// Returns the nearest known record at or before `wanted`: its position, segment and offset.
     fn nearest_location(&self, wanted: u64) -> Result<(u64, u64, u64), JournalError> {
         let segments = segment::list(&self.directory).map_err(JournalError::io("list", &self.directory))?;
         let firsts = segments.iter().filter_map(|path| position_in_name(path));
@@ -188,6 +188,7 @@ impl<D: PayloadDecoder> JournalRecords<D> {
         }))
     }
 
+    /// Returns a cursor at a location, which reads at least `read_bytes` at a time. Keeps the file open.
     fn cursor(&self, segment: u64, offset: u64, read_bytes: usize) -> Result<Cursor, JournalError> {
         let path = segment_path(&self.directory, segment);
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
@@ -212,7 +213,7 @@ struct Cursor {
     file: Arc<File>,
     offset: u64,
     buffer: Vec<u8>,
-    /// Offset of the buffer in the file.
+    /// Offset of the buffer in the segment.
     buffer_start: u64,
     read_bytes: usize,
 }
@@ -241,12 +242,13 @@ impl Cursor {
         Ok(())
     }
 
+    /// Returns the part of the buffer from the cursor on.
     fn loaded(&self) -> &[u8] {
         let from = self.offset.checked_sub(self.buffer_start).and_then(|from| usize::try_from(from).ok());
         from.and_then(|from| self.buffer.get(from..)).unwrap_or_default()
     }
 
-    /// The bytes of the loaded record.
+    /// Returns the bytes of the loaded record.
     fn record(&self, frame: &RecordFrame) -> &[u8] {
         &self.loaded()[..frame.payload.end]
     }

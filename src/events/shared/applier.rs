@@ -1,7 +1,8 @@
 //! The thread that applies the groups of the engine to the local log.
 //!
-//! After a start, the journal may already contain what a group admitted. Then the journal decides: an entry was admitted
-//! if it is the next record, because every entry has its own event ids. From the end of the journal on, the rules decide.
+//! After a start, the journal may already contain what a group admitted. Then the journal decides: an entry was
+//! admitted if it is the next record, because every entry has its own event ids. From the end of the journal on, the
+//! rules decide.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -170,8 +171,8 @@ impl GroupApplier {
         }
 
         self.record(&batch.commits)?;
-        // Before anyone can propose.
-        if self.unmet.next.is_some() && self.progress.is_start_over(self.sequence, engine_end) {
+        // Checked before `advance` lets this node send groups.
+        if self.unmet.next.is_some() && self.progress.covers_start(self.sequence, engine_end) {
             let reason = format!("the journal continues after {}, but the engine does not", self.head.position);
             return Err(LogFailure::Diverged { reason });
         }
@@ -249,7 +250,7 @@ impl GroupApplier {
         Ok((Ok(placed), false))
     }
 
-    /// Compares the chain that the proposer saw with the own one.
+    /// Checks that the sender of the group had the same log as this node when it sent the group.
     fn check_stamp(&self, group: &Group) -> Result<(), String> {
         let Group { sequence_seen, chain_seen, .. } = group;
         if *sequence_seen > self.sequence {

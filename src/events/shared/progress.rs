@@ -1,4 +1,4 @@
-//! Progress of a node in the engine, for those who wait for it.
+//! Progress of a node in the engine, for threads that wait for it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use super::format::Group;
 use crate::events::journal::{ChainHash, JournalHead};
 use crate::events::log::LogFailure;
 
-/// How far the node has applied the engine.
+/// Progress of a node: the last group that it has applied, and the decision on the group that it waits for.
 pub struct NodeProgress {
     session: Uuid,
     state: Mutex<ProgressState>,
@@ -19,7 +19,9 @@ pub struct NodeProgress {
 }
 
 struct ProgressState {
+    /// The last applied group.
     sequence: u64,
+    /// End of the log after that group.
     head: JournalHead,
     /// The last group of the engine at the start; `None` until it is known.
     engine_end: Option<u64>,
@@ -27,9 +29,11 @@ struct ProgressState {
     pending: Option<PendingGroup>,
     /// Reason why the node applies no more groups.
     stopped: Option<LogFailure>,
+    /// Time of the last response of the engine.
     heard_at: Instant,
     /// The last group that the engine has returned.
     received: u64,
+    /// Time when the last group was applied, or the first waiting one was received.
     advanced_at: Instant,
 }
 
@@ -39,12 +43,14 @@ impl ProgressState {
     }
 }
 
+/// A group of this node that was sent; `decision` is `None` until it is applied.
 struct PendingGroup {
     counter: u64,
     decision: Option<GroupDecision>,
 }
 
-/// Stops the node when a thread of the log ends, also by a panic: requests would wait for it without an error.
+/// Stops the node when dropped: when a thread of the log ends, also by a panic. Otherwise requests would wait for the
+/// thread without an error.
 pub struct StopOnExit(pub Arc<NodeProgress>);
 
 impl Drop for StopOnExit {
@@ -55,7 +61,7 @@ impl Drop for StopOnExit {
 }
 
 impl NodeProgress {
-    /// The progress of a node that has applied the groups up to `sequence`.
+    /// Returns the progress of a node that has applied the groups up to `sequence`.
     pub fn new(session: Uuid, sequence: u64, head: JournalHead) -> Self {
         let heard_at = Instant::now();
         let state = ProgressState {
@@ -71,7 +77,7 @@ impl NodeProgress {
         Self { session, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Notes applied groups, and the end of the engine once it is known.
+    /// Records applied groups, and the end of the engine once it is known.
     pub fn advance(
         &self,
         sequence: u64,
@@ -96,33 +102,34 @@ impl NodeProgress {
         self.changed.notify_all();
     }
 
-    /// Notes that the engine has responded.
-    pub fn hear(&self) {
+    /// Records that the engine has responded.
+    pub fn record_response(&self) {
         self.state.lock().heard_at = Instant::now();
     }
 
-    /// Notes a group that the engine has returned.
-    pub fn receive(&self, sequence: u64) {
+    /// Records that the engine has returned a group.
+    pub fn record_received(&self, sequence: u64) {
         let mut state = self.state.lock();
         if state.received <= state.sequence {
-            // Nothing was waiting.
+            // No group was waiting, so the time without progress begins now.
             state.advanced_at = Instant::now();
         }
         state.received = sequence;
     }
 
-    /// Time for which received groups have been waiting without progress, as on a full disk.
+    /// Returns the time for which received groups have been waiting without progress, for example because the disk is
+    /// full.
     pub fn stalled(&self) -> Duration {
         let state = self.state.lock();
         if state.received > state.sequence { state.advanced_at.elapsed() } else { Duration::ZERO }
     }
 
-    /// Time since the engine responded.
+    /// Returns the time since the engine responded.
     pub fn silence(&self) -> Duration {
         self.state.lock().heard_at.elapsed()
     }
 
-    /// Notes that no more groups are applied. The first reason stays.
+    /// Records that no more groups are applied. Keeps the first reason.
     pub fn stop(&self, reason: LogFailure) {
         self.state.lock().stopped.get_or_insert(reason);
         self.changed.notify_all();
@@ -133,9 +140,9 @@ impl NodeProgress {
         self.state.lock().stopped.is_some()
     }
 
-    /// Returns `true` if a node that has applied this group has everything that the engine contained at the start.
-    /// `engine_end` is that end if it was not known before.
-    pub fn is_start_over(&self, sequence: u64, engine_end: Option<u64>) -> bool {
+    /// Returns `true` if a node that has applied the groups up to `sequence` has everything that the engine contained
+    /// at the start. `engine_end` is the last group at the start, if it was not known before.
+    pub fn covers_start(&self, sequence: u64, engine_end: Option<u64>) -> bool {
         self.state.lock().engine_end.or(engine_end).is_some_and(|end| sequence >= end)
     }
 
@@ -147,19 +154,20 @@ impl NodeProgress {
         self.state.lock().stopped.clone().map_or(Ok(()), Err)
     }
 
-    /// The last applied group, and the end of the log after it.
+    /// Returns the last applied group, and the end of the log after it.
     pub fn applied(&self) -> (u64, JournalHead) {
         let state = self.state.lock();
         (state.sequence, state.head)
     }
 
-    /// The last applied group.
+    /// Returns the last applied group.
     pub fn sequence(&self) -> u64 {
         self.state.lock().sequence
     }
 
-    /// Begins to wait for a group of this node. Returns the stamp of the node's log.
-    pub fn expect(&self, counter: u64) -> (u64, ChainHash) {
+    /// Begins to wait for a group of this node. Returns the stamp of the node's log: the last applied group, and the
+    /// chain hash after it.
+    pub fn begin_wait(&self, counter: u64) -> (u64, ChainHash) {
         let mut state = self.state.lock();
         state.pending = Some(PendingGroup { counter, decision: None });
         (state.sequence, state.head.chain)

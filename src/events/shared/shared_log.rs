@@ -24,7 +24,7 @@ use crate::events::sled_log::SledLog;
 use crate::events::stream::{Position, StreamId, Version};
 use crate::telemetry::metrics::ClusterMetrics;
 
-/// Groups that are received and not applied yet.
+/// Maximum number of groups that are received and not applied yet.
 const QUEUE_MAX: usize = 64;
 /// Pause before a group is sent again.
 const RESEND_DELAY: Duration = Duration::from_millis(50);
@@ -45,21 +45,21 @@ pub struct SharedLogOptions {
 
 /// A log that several nodes share.
 ///
-/// Appends go through the engine, and are answered when the local log has them. Reads are local.
+/// Appends go through the engine, and are acknowledged when the local log has them. Reads are local.
 pub struct SharedLog {
     local: Arc<SledLog>,
     engine: Arc<dyn Engine>,
     options: SharedLogOptions,
     progress: Arc<NodeProgress>,
     stamps: Arc<ChainStamps>,
-    /// Counter of the last group. Locked while a group is in flight.
-    proposer: Mutex<u64>,
+    /// Counter of the last group of this node. Locked while a group is in flight.
+    group_counter: Mutex<u64>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl SharedLog {
-    /// Continues where the node has stopped. `on_commits` receives the commits that the local log does not have yet, as
-    /// soon as they are durable.
+    /// Opens the log and continues where the node stopped. `on_commits` receives the commits that the local log does
+    /// not have yet, as soon as they are durable.
     ///
     /// Does not wait for the engine; see [`SharedLog::wait_until_caught_up`].
     ///
@@ -99,12 +99,16 @@ impl SharedLog {
             log_id,
             saved_state,
         };
+
         let (sender, receiver) = sync_channel(QUEUE_MAX);
-        let log = Self { local, engine, options, progress, stamps, proposer: Mutex::new(0), threads: Mutex::default() };
+        let group_counter = Mutex::new(0);
+        let threads = Mutex::default();
+        let log = Self { local, engine, options, progress, stamps, group_counter, threads };
         log.start_threads(applier, sequence, sender, receiver)?;
         Ok(log)
     }
 
+    /// Starts a thread that receives groups from the engine, and one that applies them.
     fn start_threads(
         &self,
         applier: GroupApplier,
@@ -116,6 +120,7 @@ impl SharedLog {
             doing: "start a thread of the shared log".to_owned(),
             reason: error.to_string(),
         };
+
         let engine = Arc::clone(&self.engine);
         let progress = Arc::clone(&self.progress);
         let follow = move || {
@@ -135,14 +140,15 @@ impl SharedLog {
         Ok(())
     }
 
-    /// Adds the outcomes of the appends in their order, up to a failure.
-    fn propose_in_order(&self, appends: Vec<Append>, outcome: &mut GroupOutcome) -> Result<(), LogFailure> {
-        let mut counter = self.proposer.lock();
-        let mut proposal = Vec::new();
+    /// Sends the appends in groups, and adds their outcomes in order. Keeps the outcomes before a failure.
+    fn send_appends(&self, appends: Vec<Append>, outcome: &mut GroupOutcome) -> Result<(), LogFailure> {
+        let mut counter = self.group_counter.lock();
+        let mut entries = Vec::new();
         for mut append in appends {
             if append.events.is_empty() {
-                // Only checked, so it need not be ordered; but after what precedes it in the group.
-                self.exchange(&mut counter, &mut proposal, outcome)?;
+                // An append without events is only checked, so the engine need not order it; but the appends before it
+                // come first.
+                self.send_entries(&mut counter, &mut entries, outcome)?;
                 let actual = self.local.stream_version(&append.stream, append.expected)?;
                 outcome.push(append.check_version(actual).map(|()| append.into_commit(self.local.head())));
                 continue;
@@ -152,19 +158,21 @@ impl SharedLog {
             match UnplacedCommit::from_append(append) {
                 Ok(commit) => {
                     check_decodable(&commit)?;
-                    proposal.push(GroupEntry { guards, commit });
+                    entries.push(GroupEntry { guards, commit });
                 }
                 Err(error) => {
-                    self.exchange(&mut counter, &mut proposal, outcome)?;
+                    self.send_entries(&mut counter, &mut entries, outcome)?;
                     outcome.push(Err(AppendRejection::TooLarge { bytes: error.bytes }));
                 }
             }
         }
-        self.exchange(&mut counter, &mut proposal, outcome)
+
+        self.send_entries(&mut counter, &mut entries, outcome)
     }
 
-    /// Sends the entries in as many groups as they need, one after the other, and adds their outcomes.
-    fn exchange(
+    /// Sends the entries in as many groups as they need, one after the other, and adds their outcomes. Leaves `entries`
+    /// empty.
+    fn send_entries(
         &self,
         counter: &mut u64,
         entries: &mut Vec<GroupEntry>,
@@ -173,29 +181,26 @@ impl SharedLog {
         while !entries.is_empty() {
             let others = entries.split_off(Group::entries_that_fit(entries));
             let group = std::mem::replace(entries, others);
-            let decisions = self.exchange_group(counter, group)?;
-            outcome.extend(decisions);
+            outcome.extend(self.send_group(counter, group)?);
         }
         Ok(())
     }
 
-    /// Sends one group until it is applied, and returns the outcomes of its entries.
-    fn exchange_group(&self, counter: &mut u64, entries: Vec<GroupEntry>) -> Result<GroupOutcome, LogFailure> {
+    /// Sends one group, again and again until it is applied, and returns the outcomes of its entries.
+    fn send_group(&self, counter: &mut u64, entries: Vec<GroupEntry>) -> Result<GroupOutcome, LogFailure> {
         self.progress.check()?;
         let deadline = Instant::now() + self.options.write_timeout;
-        // A group that is sent earlier could take the sequence of one that the engine has lost, and hide the loss; and
-        // its outcome would be known only after everything before it.
+        // A group sent earlier could get the sequence of a group that the engine has lost, and hide the loss. Its
+        // outcome would also be known only after everything before it was applied.
         if !self.progress.wait_for_start(deadline)? {
-            let reason = "the node has not applied the groups from before its start yet".to_owned();
+            let reason = "the node has not yet applied all groups from before its start".to_owned();
             return Err(LogFailure::Unreachable { reason });
         }
 
         *counter += 1;
-        let (sequence_seen, chain_seen) = self.progress.expect(*counter);
+        let (sequence_seen, chain_seen) = self.progress.begin_wait(*counter);
         let group = Group { session: self.options.session, counter: *counter, sequence_seen, chain_seen, entries };
-        let bytes = group
-            .encode()
-            .map_err(|error| LogFailure::Storage { doing: "encode a group".to_owned(), reason: error.to_string() })?;
+        let bytes = encode(&group)?;
 
         let mut may_be_stored = false;
         let started_at = Instant::now();
@@ -230,7 +235,8 @@ impl SharedLog {
         }
     }
 
-    /// Stops the node if the engine stored a group below the ones that the node has applied: it has lost groups.
+    /// Stops the node if the engine stored a new group at a sequence that the node has already applied: the engine has
+    /// lost groups.
     fn check_not_shorter(&self, sequence: u64, applied: u64) -> Result<(), LogFailure> {
         if sequence > applied {
             return Ok(());
@@ -241,26 +247,28 @@ impl SharedLog {
         Err(failure)
     }
 
-    /// Waits until this node has applied everything that any node had answered before the call.
+    /// Waits until this node has applied everything that any node had acknowledged before the call.
     ///
-    /// Costs an empty group. [`Engine::last`] would not do: a server that was the leader until just now may tell an old end.
+    /// Sends an empty group. [`Engine::last`] is not sufficient, because a former leader may return an old end.
     ///
     /// # Errors
     /// If the engine does not respond in time, or the node applies no more groups.
     pub fn catch_up(&self) -> Result<(), LogFailure> {
-        self.exchange_group(&mut self.proposer.lock(), Vec::new()).map(drop)
+        self.send_group(&mut self.group_counter.lock(), Vec::new()).map(drop)
     }
 
-    /// Returns the outcomes of a group's entries. Stops the node if its group is void: another one has its session.
+    /// Returns the outcomes of a group's entries. Stops the node if the group is void, because another node has the
+    /// same session id.
     fn outcomes_of(&self, decision: GroupDecision) -> Result<GroupOutcome, LogFailure> {
         let GroupDecision::Decided(entries) = decision else {
-            let failure = LogFailure::Diverged { reason: "another node uses the session of this one".to_owned() };
+            let failure = LogFailure::Diverged { reason: "another node uses the session id of this one".to_owned() };
             self.progress.stop(failure.clone());
             return Err(failure);
         };
         Ok(entries.into_iter().map(|entry| entry.map(|admitted| admitted.commit)).collect())
     }
 
+    /// Returns the failure of a group that was not applied in time; `sent` is the result of the last attempt.
     fn failure_of(&self, sent: &SendResult, may_be_stored: bool) -> LogFailure {
         let reason = match sent {
             SendResult::Stored { .. } => "the engine has stored the group, but has not returned it".to_owned(),
@@ -299,38 +307,37 @@ impl SharedLog {
         self.progress.check()
     }
 
-    /// Time since the engine responded.
+    /// Returns the time since the engine responded.
     #[must_use]
     pub fn engine_silence(&self) -> Duration {
         self.progress.silence()
     }
 
-    /// Time by which the local log is behind the engine at most, as far as this node knows.
+    /// Returns the maximum time by which the local log may be behind the engine, as far as this node knows.
     #[must_use]
     pub fn staleness(&self) -> Duration {
         self.progress.silence().max(self.progress.stalled())
     }
 
-    /// Sequence of the last applied group.
+    /// Returns the sequence of the last applied group.
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.progress.sequence()
     }
 
-    /// Returns `true` if a log with this hash after this group is the same as this one up to there; `None` if that is not
-    /// known.
+    /// Returns `true` if this log had the hash `chain` after the group `sequence`; `None` if that is no longer known.
     #[must_use]
     pub fn compare(&self, sequence: u64, chain: ChainHash) -> Option<bool> {
         self.stamps.compare(sequence, chain)
     }
 
-    /// The last applied group, and the end of the log after it.
+    /// Returns the last applied group, and the end of the log after it.
     #[must_use]
     pub fn applied(&self) -> (u64, JournalHead) {
         self.progress.applied()
     }
 
-    /// What the engine has met with so far.
+    /// Returns the incidents of the engine since it was opened.
     #[must_use]
     pub fn engine_incidents(&self) -> EngineIncidents {
         self.engine.incidents()
@@ -347,7 +354,7 @@ impl SharedLog {
         tracing::error!(reason, "shared log stopped");
     }
 
-    /// Stops to follow the engine and to append. The local log stays open.
+    /// Stops following the engine and rejects further appends. The local log stays open.
     pub fn close(&self) {
         self.progress.stop(LogFailure::ReadOnly { reason: "the log was closed".to_owned() });
         for thread in self.threads.lock().drain(..) {
@@ -363,15 +370,15 @@ impl SharedLog {
     /// If the engine does not respond in time, or another failure stopped the node.
     pub fn end(&self) -> Result<(), LogFailure> {
         let deadline = Instant::now() + self.options.write_timeout;
-        let mut counter = self.proposer.lock();
+        let mut counter = self.group_counter.lock();
         if !self.progress.wait_for_start(deadline)? {
             return Err(LogFailure::Unreachable { reason: "the node has not caught up".to_owned() });
         }
+
         *counter += 1;
-        let (sequence_seen, chain_seen) = self.progress.expect(*counter);
-        let bytes = Group::closing(sequence_seen, chain_seen)
-            .encode()
-            .map_err(|error| LogFailure::Storage { doing: "encode a group".to_owned(), reason: error.to_string() })?;
+        let (sequence_seen, chain_seen) = self.progress.begin_wait(*counter);
+        let bytes = encode(&Group::closing(sequence_seen, chain_seen))?;
+
         loop {
             let sent = self.engine.send(&bytes);
             match self.progress.wait_for_decision(deadline.min(Instant::now() + RESEND_DELAY)) {
@@ -383,7 +390,7 @@ impl SharedLog {
         }
     }
 
-    /// Checks that reads are those of the shared log.
+    /// Checks that the local log agrees with the shared log, so that reads return its events.
     fn check_readable(&self) -> Result<(), LogFailure> {
         match self.progress.check() {
             Err(failure @ (LogFailure::Diverged { .. } | LogFailure::Closed)) => Err(failure),
@@ -402,9 +409,9 @@ impl EventLog for SharedLog {
     fn append(&self, group: Vec<Append>) -> Result<GroupOutcome, LogFailure> {
         self.progress.check()?;
         let mut outcome = Vec::with_capacity(group.len());
-        match self.propose_in_order(group, &mut outcome) {
+        match self.send_appends(group, &mut outcome) {
             Ok(()) => Ok(outcome),
-            // The appends of an earlier group are recorded, and whoever gets the failure must not take them as refused.
+            // Appends of an earlier group are recorded, so the caller must not take the failure as a rejection of all.
             Err(failure) if outcome.iter().any(Result::is_ok) => Err(unknown_after(&failure)),
             Err(failure) => Err(failure),
         }
@@ -433,7 +440,14 @@ fn unknown_after(failure: &LogFailure) -> LogFailure {
     LogFailure::OutcomeUnknown { reason: failure.to_string() }
 }
 
-/// Checks that a commit can be decoded: once it is sent, bytes that cannot would stop every node.
+/// Encodes a group for the engine.
+fn encode(group: &Group) -> Result<Vec<u8>, LogFailure> {
+    group
+        .encode()
+        .map_err(|error| LogFailure::Storage { doing: "encode a group".to_owned(), reason: error.to_string() })
+}
+
+/// Checks that a commit can be decoded. One that cannot would stop every node once it is sent.
 fn check_decodable(commit: &UnplacedCommit) -> Result<(), LogFailure> {
     match admission::place(commit, Position(0), 0) {
         Ok(_) => Ok(()),
@@ -464,8 +478,8 @@ fn check_local_head(local: &SledLog, head: JournalHead) -> Result<(), LogFailure
     Err(LogFailure::Diverged { reason })
 }
 
-/// Returns what the rules remember at a position of the journal: the end of the last checkpoint. What follows is recorded
-/// group by group, because a power cut may have left only a part of the last group.
+/// Returns the state of the admission rules at `position`, the end of the last checkpoint. The applier adds the records
+/// after it group by group, because a power cut may have left only a part of the last group.
 fn load_state(local: &SledLog, options: &SharedLogOptions, position: Position) -> Result<AdmissionState, LogFailure> {
     let is_of_this_log = |(state, chain): &(AdmissionState, ChainHash)| {
         state.head() <= position
@@ -478,6 +492,7 @@ fn load_state(local: &SledLog, options: &SharedLogOptions, position: Position) -
         position: Position(0),
         reason: error.to_string(),
     };
+
     let mut reader = local.read_journal(state.head()).map_err(|error| failed(&error))?;
     while let Some(record) = reader.next_record().map_err(|error| failed(&error))? {
         if record.commit.last().is_some_and(|event| event.position > position) {
@@ -488,7 +503,7 @@ fn load_state(local: &SledLog, options: &SharedLogOptions, position: Position) -
     Ok(state)
 }
 
-/// Passes the groups of the engine on until the node stops.
+/// Passes the groups of the engine after group `applied` to the applier, until the node stops.
 fn follow(engine: &dyn Engine, progress: &NodeProgress, applied: u64, sender: &SyncSender<FollowerMessage>) {
     let stop = |fault: EngineFault| progress.stop(LogFailure::Diverged { reason: fault.to_string() });
     let end = loop {
@@ -505,13 +520,14 @@ fn follow(engine: &dyn Engine, progress: &NodeProgress, applied: u64, sender: &S
 
     let followed = engine.follow(applied, &mut |signal| {
         if signal != EngineSignal::Silent {
-            progress.hear();
+            progress.record_response();
         }
         if progress.is_stopped() {
             return ControlFlow::Break(());
         }
+
         let EngineSignal::Group { sequence, group } = signal else { return ControlFlow::Continue(()) };
-        progress.receive(sequence);
+        progress.record_received(sequence);
         match sender.send(FollowerMessage::Group { sequence, group }) {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),

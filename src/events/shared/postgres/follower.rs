@@ -1,7 +1,7 @@
-//! Follows the groups: asks for new ones at once after an own group, else at short intervals.
+//! Follows the groups: queries new ones at once after a group of this node, else at short intervals.
 //!
-//! Questions instead of notifications: `NOTIFY` takes a lock of the whole server at commit, which a group would hold while
-//! it waits for the standby.
+//! Polls instead of using notifications: `NOTIFY` takes a lock of the whole server at commit, which a group would hold
+//! while it waits for the standby.
 
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ impl PostgresFollower {
     async fn check_head(&mut self) -> Result<(), FollowEnd> {
         let fault = |reason| Err(FollowEnd::Fault(EngineFault::Unsuitable(reason)));
         match self.signals.wait_for(self.store.head()).await? {
-            Ok(Some(head)) if !head.is_same_store => return fault(self.store.created_again()),
+            Ok(Some(head)) if !head.is_same_store => return fault(self.store.recreated_message()),
             Ok(None) => return fault(format!("table head of schema {} is empty", self.store.schema())),
             Ok(Some(head)) if head.last < self.delivered => {
                 let fault = EngineFault::Shorter { last: head.last, applied: self.delivered };

@@ -1,4 +1,4 @@
-//! The groups of a log in PostgreSQL: sending, reading, and the number of the last one.
+//! Tables of a log in PostgreSQL: sends and reads groups, and reads the number of the last one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +14,17 @@ use super::suitability;
 use crate::events::shared::engine::{EngineOpenError, EngineUnreachable, SendResult};
 use crate::events::shared::engine_check::{CheckStatus, EngineCheck};
 
-/// Most groups that one question returns.
+/// Maximum number of groups that one query returns.
 pub const READ_MAX: i64 = 32;
 
-/// The tables of a log. Cheap to clone.
+/// Access to the tables of a log. Cheap to clone.
 #[derive(Clone)]
 pub struct PostgresStore(Arc<PostgresStoreState>);
 
 struct PostgresStoreState {
     connector: PostgresConnector,
     schema: String,
+    /// Id of this set of tables; tables that were dropped and created again have another one.
     incarnation: Uuid,
     statements: StoreStatements,
     writer: PostgresLink,
@@ -39,14 +40,16 @@ struct StoreStatements {
     head: String,
 }
 
-/// Last group, and the id of the set of tables.
+/// End of the log in the tables.
 pub struct StoreHead {
+    /// Number of the last group.
     pub last: u64,
+    /// `false` if the tables were dropped and created again since they were opened.
     pub is_same_store: bool,
 }
 
 impl PostgresStore {
-    /// Makes the tables of a log.
+    /// Creates the tables of a log.
     pub async fn create(connector: PostgresConnector, log_id: Uuid) -> Result<Self, EngineOpenError> {
         let session = connector.connect().await?;
         schema::create(&session, log_id, connector.options.request_timeout).await?;
@@ -72,13 +75,15 @@ impl PostgresStore {
                 "SELECT seq, incarnation, current_setting('transaction_read_only') = 'on' FROM {schema}.head"
             ),
         };
-        // A group behind one that waits for the standby fails before its sender gives up, so that such groups do not use
-        // up the connections of the server.
-        let lock_timeout = connector.options.ack_timeout.mul_f64(0.75).as_millis();
         let link = |settings: String| PostgresLink::new(connector.clone(), settings);
-        // The server ends other statements before their connection is given up, which it would not notice.
+        // While a group waits for the standby, later ones wait for its row lock. They fail before their sender drops
+        // the connection, so that they do not use up the connections of the server.
+        let lock_timeout = connector.options.ack_timeout.mul_f64(0.75).as_millis();
+        // The server cancels other statements before the client drops their connection: it would not notice that, and
+        // continue them.
         let statement_timeout =
             |limit: Duration| format!("SET statement_timeout = {}", limit.mul_f64(0.75).as_millis());
+
         let state = PostgresStoreState {
             writer: link(format!("SET lock_timeout = {lock_timeout}")),
             reader: link(statement_timeout(connector.options.request_timeout)),
@@ -92,7 +97,7 @@ impl PostgresStore {
         Ok(Self(Arc::new(state)))
     }
 
-    /// Checks the server and, if there is one already, the tables of a log.
+    /// Checks the server and, if `log_id` is given, the tables of that log.
     pub async fn check(
         connector: PostgresConnector,
         log_id: Option<Uuid>,
@@ -101,6 +106,7 @@ impl PostgresStore {
         let mut checks = suitability::server_checks(&session.client).await.map_err(|error| {
             EngineOpenError::Unreachable(format!("the settings of PostgreSQL cannot be read: {}", describe(&error)))
         })?;
+
         if let Some(log_id) = log_id {
             let schema = schema::schema_of(log_id);
             checks.push(match schema::check(&session, log_id, connector.options.request_timeout).await {
@@ -117,18 +123,19 @@ impl PostgresStore {
         let state = &*self.0;
         let limit = state.connector.options.ack_timeout;
         let sent = state.writer.query(&state.statements.send, &[&group, &state.incarnation], limit).await;
+
         match sent.as_deref() {
             Ok([row]) => {
                 let sequence = row.get::<_, i64>(0).cast_unsigned();
                 state.stored.send_replace(sequence);
                 SendResult::Stored { sequence }
             }
-            Ok(_) => SendResult::NotStored { reason: self.created_again() },
-            Err(failure) => refusal(failure),
+            Ok(_) => SendResult::NotStored { reason: self.recreated_message() },
+            Err(failure) => send_result_of(failure),
         }
     }
 
-    /// Reads groups after a number, in order, and at most so many.
+    /// Reads up to `count` groups after group `after`, in order.
     pub async fn read(&self, after: u64, count: i64) -> Result<Vec<(u64, Vec<u8>)>, PostgresFailure> {
         let state = &*self.0;
         let limit = state.connector.options.request_timeout;
@@ -136,17 +143,18 @@ impl PostgresStore {
         Ok(rows.iter().map(|row| (row.get::<_, i64>(0).cast_unsigned(), row.get(1))).collect())
     }
 
-    /// Returns the last group; `None` if the row with it is missing.
+    /// Returns the end of the log; `None` if its row is missing.
     pub async fn head(&self) -> Result<Option<StoreHead>, PostgresFailure> {
         let state = &*self.0;
         let session = state.reader.session().await?;
         let limit = state.connector.options.request_timeout;
         let rows = state.reader.query_on(&session, &state.statements.head, &[], limit).await?;
         if rows.first().is_some_and(|row| row.get(2)) {
-            // A former primary, which gets no more groups.
+            // The server is a former primary, which gets no more groups.
             state.reader.discard(&session).await;
             return Err(PostgresFailure::NoAnswer("the server accepts no writes any more".to_owned()));
         }
+
         let head = |row: &tokio_postgres::Row| StoreHead {
             last: row.get::<_, i64>(0).cast_unsigned(),
             is_same_store: row.get::<_, Uuid>(1) == state.incarnation,
@@ -158,17 +166,17 @@ impl PostgresStore {
     pub async fn last(&self) -> Result<u64, EngineUnreachable> {
         match self.head().await {
             Ok(Some(head)) if head.is_same_store => Ok(head.last),
-            Ok(_) => Err(EngineUnreachable(self.created_again())),
+            Ok(_) => Err(EngineUnreachable(self.recreated_message())),
             Err(failure) => Err(EngineUnreachable(failure.to_string())),
         }
     }
 
-    /// Tells when this client has stored a group.
+    /// Returns a receiver of the number of the last group that this client has stored.
     pub fn stored(&self) -> watch::Receiver<u64> {
         self.0.stored.subscribe()
     }
 
-    /// Number of lost connections.
+    /// Returns the number of lost connections.
     pub fn losses(&self) -> u64 {
         self.0.connector.losses()
     }
@@ -181,13 +189,13 @@ impl PostgresStore {
         &self.0.schema
     }
 
-    /// Reason why other tables of the same name are not used.
-    pub fn created_again(&self) -> String {
+    /// Returns the message for tables that were dropped and created again.
+    pub fn recreated_message(&self) -> String {
         format!("schema {} was created again; the node uses the former one", self.0.schema)
     }
 }
 
-/// Logs what the server risks although it can be used.
+/// Logs settings of a usable server that put durability at risk.
 async fn warn_of_risks(session: &PostgresSession) {
     match suitability::risk_checks(&session.client).await {
         Ok(checks) => {
@@ -200,8 +208,8 @@ async fn warn_of_risks(session: &PostgresSession) {
     }
 }
 
-/// Translates a failure to send a group.
-fn refusal(failure: &PostgresFailure) -> SendResult {
+/// Converts the failure to send a group.
+fn send_result_of(failure: &PostgresFailure) -> SendResult {
     let reason = failure.to_string();
     match failure {
         PostgresFailure::Refused { code, .. } if *code == SqlState::DISK_FULL => SendResult::Full { reason },
@@ -215,11 +223,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lack_of_space_is_told_from_other_refusals_and_lost_answers() {
+    fn a_full_disk_differs_from_other_refusals_and_lost_answers() {
         let refused = |code| PostgresFailure::Refused { code, reason: "no".to_owned() };
-        assert!(matches!(refusal(&refused(SqlState::DISK_FULL)), SendResult::Full { .. }));
-        assert!(matches!(refusal(&refused(SqlState::LOCK_NOT_AVAILABLE)), SendResult::NotStored { .. }));
+        assert!(matches!(send_result_of(&refused(SqlState::DISK_FULL)), SendResult::Full { .. }));
+        assert!(matches!(send_result_of(&refused(SqlState::LOCK_NOT_AVAILABLE)), SendResult::NotStored { .. }));
         let lost = PostgresFailure::NoAnswer("connection closed".to_owned());
-        assert!(matches!(refusal(&lost), SendResult::Unknown { .. }));
+        assert!(matches!(send_result_of(&lost), SendResult::Unknown { .. }));
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of damage on disk, as seen by readers of an open log.
+//! Tests of readers of an open log whose files are damaged on disk.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ fn stream() -> StreamId {
     StreamId::from(&TaskId(Uuid::nil()))
 }
 
-/// A log of six events in one stream, all of them in sled.
+/// Returns a closed log of six events in one stream, all of them indexed in sled.
 fn log_with_events(directory: &std::path::Path) -> SledLog {
     let log = open(directory).0;
     log.append((0..6).map(append).collect()).unwrap();
@@ -44,16 +44,17 @@ fn open_from(directory: &std::path::Path, anchor: Option<&Anchor>) -> (SledLog, 
     SledLog::open_from(&options, &Environment::manual(AT, 1), anchor, |_| {}).unwrap()
 }
 
-/// The stream's key in the index, for the commit at a position.
+/// Returns the stream's key in the index for the commit at a position.
 fn key(position: u64) -> [u8; 16] {
     location_key(StreamHash::from(&stream()), Position(position))
 }
 
+/// Returns the index in sled, which must be open.
 fn sled(log: &SledLog) -> Arc<SledIndex> {
     log.shared.index.read().sled.clone().expect("sled is open")
 }
 
-/// Waits until sled has everything.
+/// Waits until sled has indexed the whole log.
 fn wait_until_indexed(log: &SledLog) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while log.indexed_position() < log.head() {
@@ -130,7 +131,7 @@ fn a_damaged_copy_in_sled_repairs_nothing() {
     let original = index.copies.first().unwrap().unwrap();
     let payload = index.payload_at(Position(3)).expect("there is a copy");
 
-    // Then it is the original payload, or none
+    // Then the copy is read as the original payload, or not at all
     for bit in (0..original.1.len() * 8).step_by(61) {
         let mut value = original.1.clone();
         value[bit / 8] ^= 1 << (bit % 8);
@@ -174,7 +175,7 @@ fn an_index_of_an_older_release_is_replaced() {
     assert_eq!(log.read_stream(&stream(), Version(0)).unwrap().len(), 6);
 }
 
-/// Flips a bit in the last byte of the journal; returns the file.
+/// Flips a bit in the last byte of the journal that is not zero; returns the file.
 fn flip_last_journal_bit(directory: &std::path::Path) -> std::path::PathBuf {
     let mut files = std::fs::read_dir(directory.join("journal")).unwrap().map(|entry| entry.unwrap().path());
     let segment = files.find(|path| path.extension().is_some_and(|extension| extension == "seg")).unwrap();
@@ -204,7 +205,7 @@ fn damage_found_by_a_reader_is_reported_until_a_start_has_verified_the_journal()
     let ScrubState::Damaged { reason } = log.verification().state else { panic!("{:?}", log.verification()) };
     assert!(reason.contains(&segment.display().to_string()) && reason.contains("position 6"), "{reason}");
 
-    // And sled stays, because it has the copy
+    // And sled is kept, because it has a copy of the record
     assert_eq!(log.indexed_position(), Position(6));
 
     // And correct bytes from the disk later change nothing: reads work, but the journal remains suspect
