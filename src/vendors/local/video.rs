@@ -36,7 +36,8 @@ pub struct VideoEngineOptions {
 }
 
 impl Default for VideoEngineOptions {
-    /// About 1.3 GB: enough for one video of any size, or several small ones. Half of it more beside the largest video.
+    /// About 1.3 GB: enough for one video of any size, or several small ones. The largest video counts as half, so the
+    /// jobs beside it can need half as much again.
     fn default() -> Self {
         Self { kilopixels_max: 80_000, jobs_max: 10_000, ended_max: 10_000 }
     }
@@ -44,10 +45,10 @@ impl Default for VideoEngineOptions {
 
 /// Bytes per pixel of the budget.
 const PIXEL_BYTES: u64 = 16;
-/// Cost of a pixel of a frame on each core, in pixels of the budget: the frame, another one to blend, the encoder's
-/// state of both, and the frames of a video being extended.
+/// Pixels of the budget for each pixel of a frame, on each core: the frame, another one to blend, the encoder's state
+/// of both, and the frames of a video being extended.
 const FRAME_COST: u64 = 6;
-/// Cost of a pixel of an input picture: the picture itself and its prepared copies.
+/// Pixels of the budget for each pixel of a frame and each input picture: its copies in the size of the frame.
 const PICTURE_COST: u64 = 3;
 
 /// Generates background music from prompt, seed and number of samples.
@@ -78,14 +79,13 @@ impl LocalVideo {
         let jobs = Jobs::new(options.jobs_max, options.ended_max, is_wanted);
         Self { engine: Arc::new(VideoEngine { store, options, music, budget, threads, jobs }) }
     }
-}
 
-impl LocalVideo {
     /// Starts a job. Must be called within a tokio runtime, which runs the work.
     fn start(&self, job: VendorJob) -> Result<SubmissionReply, VendorError> {
         let key = job.key.clone();
         let account = job.account;
         let work = job.into_video_work()?;
+
         if work.has_missing_inputs() {
             return Err(VendorError::new(VendorErrorKind::Refused, "an input is missing"));
         }
@@ -119,7 +119,7 @@ impl Vendor for LocalVideo {
             Some(JobState::Ended(Ok(creation))) => JobProgress::Done(TaskResults::Video(creation)),
             Some(JobState::Ended(Err(failure))) => JobProgress::Failed(failure),
         };
-        std::future::ready(Ok(progress)).boxed()
+        ready(Ok(progress)).boxed()
     }
 
     fn progress_notify(&self) -> Arc<Notify> {
@@ -232,13 +232,16 @@ impl RunningJob<'_> {
         let video = self
             .retry_while_exhausted(|| self.engine.store.put_clip(MediaArea::Result, &rendered.bytes, VideoFormat::Mp4))
             .map_err(unwritable)?;
+
         let [width, height] =
             [rendered.size.width, rendered.size.height].map(|side| u32::try_from(side).unwrap_or(u32::MAX));
         let cover = || self.engine.store.put(MediaArea::Result, &rendered.cover, ImageFormat::Jpeg, width, height);
         let cover = self.retry_while_exhausted(cover).map_err(unwritable)?;
+
         Ok(Creation { video, cover: Some(cover), watermarked: has_watermark.then_some(video), vendor_id: None })
     }
 
+    /// Retries while the disk is full or too many files are open.
     fn retry_while_exhausted<R>(&self, attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
         self.engine.jobs.retry_while_exhausted(self.key, attempt)
     }
@@ -253,6 +256,7 @@ impl Inputs for RunningJob<'_> {
         let bytes = self
             .retry_while_exhausted(|| self.engine.store.read(MediaArea::Input, stored))
             .map_err(|error| defect("input_unreadable", "cannot read the input picture", &error))?;
+
         let decoded = self.engine.jobs.decode(self.key, self.engine.store.decoders(), &bytes);
         let decoded = decoded.map_err(|reason| TaskFailure::new("input_undecodable", &format!("{name} {reason}")))?;
         Ok(decoded.pixels)
@@ -352,7 +356,7 @@ mod tests {
         let engine = LocalVideo::new(store, VideoEngineOptions::default(), None, Arc::new(|_| true)).engine;
         let available = engine.budget.available();
 
-        // 64 by 48 pixels with at least three reference pictures; 25 frames wait.
+        // 29 to 42 frames of 64 by 48 pixels: 25 waiting ones, and at least three reference frames.
         let bytes = engine.decode_bytes(None, &Arc::new(work(Some(footage)))).await;
         assert!((29 * 64 * 48 * 3 / 2..42 * 64 * 48 * 3 / 2).contains(&bytes), "{bytes}");
         assert_eq!(engine.decode_bytes(None, &Arc::new(work(None))).await, 0);

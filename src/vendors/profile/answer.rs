@@ -22,7 +22,7 @@ const ID_MAX: usize = 150;
 pub(in crate::vendors) const RESULTS_MAX: usize = 16;
 /// Maximum length of a vendor's message that is passed on, in characters.
 const MESSAGE_MAX: usize = 400;
-/// Places of messages in responses, unless the profile names others.
+/// JSON pointers that usually lead to the message of an error. The profile can name others, which take precedence.
 const MESSAGE_POINTERS: [&str; 7] =
     ["/error/message", "/error/detail", "/error/title", "/message", "/detail", "/error", "/title"];
 
@@ -63,7 +63,7 @@ pub(in crate::vendors) enum JobReport {
     Queued {
         queue_position: Option<u32>,
     },
-    /// Done to this many thousandths, if reported.
+    /// In progress; `permille` is the reported progress in thousandths.
     Running {
         permille: Option<u16>,
     },
@@ -112,16 +112,16 @@ impl ResultLocation {
     }
 }
 
-/// Effect of a request at the vendor, on which the meaning of some statuses depends.
+/// Effect of a request at the vendor. The meaning of some statuses depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestEffect {
-    /// It may start a job.
+    /// The request may start a job.
     StartsJob,
     /// The request starts no job, so it may be repeated after any outcome.
     StartsNothing,
 }
 
-/// Effect of a status.
+/// Meaning of a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StatusClass {
     Success,
@@ -142,6 +142,7 @@ impl Profile {
         if self.status_class(answer, RequestEffect::StartsJob) != StatusClass::Success {
             return Err(self.submission_error(answer));
         }
+
         let scope = &scope_with_status(scope, answer.status);
         let task = content(flow, answer);
 
@@ -168,7 +169,7 @@ impl Profile {
         })
     }
 
-    /// Returns the error for a submission without a status of success.
+    /// Returns the error of a submission whose status is not 2xx.
     pub(in crate::vendors) fn submission_error(&self, answer: &VendorAnswer) -> VendorError {
         self.error_of_class(answer, self.status_class(answer, RequestEffect::StartsJob))
     }
@@ -191,7 +192,9 @@ impl Profile {
     pub(in crate::vendors) fn upload_error(&self, answer: &VendorAnswer) -> VendorError {
         let mut error = self.error_of_class(answer, self.status_class(answer, RequestEffect::StartsNothing));
         if error.kind == VendorErrorKind::Unknown {
+            let description = self.describe(answer);
             error.kind = VendorErrorKind::Unreached;
+            error.message = format!("the vendor failed during the upload of a picture ({description})");
         }
         error
     }
@@ -206,6 +209,7 @@ impl Profile {
         if self.status_class(answer, RequestEffect::StartsNothing) != StatusClass::Success {
             return Err(self.upload_error(answer));
         }
+
         let found = answer.json.as_ref().and_then(|json| name.find(json, scope));
         found.ok_or_else(|| {
             let description = self.describe(answer);
@@ -225,12 +229,14 @@ impl Profile {
         if self.is_lost(answer.status) {
             return Ok(if poll.next_if_absent { JobReport::Absent } else { JobReport::Lost });
         }
+
         // If the results have a separate request, an error of the status request does not mean that the job failed.
         if flow.results.request.is_none()
             && let Some(failure) = self.coded_failure(answer)
         {
             return Ok(JobReport::Failed(failure));
         }
+
         self.check_read(answer, "the vendor failed to report the status of the task")?;
         let scope = &scope_with_status(scope, answer.status);
         self.parse_progress(flow, poll, answer, (id, scope)).ok_or_else(|| self.unreadable_job(answer))
@@ -246,7 +252,7 @@ impl Profile {
     ) -> Option<JobReport> {
         let task = content(flow, answer);
         let null = Json::Null;
-        // The response is a file instead of JSON: only its status shows the state.
+        // A response that is a file instead of JSON shows the state only by its status.
         let task = if flow.results.body { task.unwrap_or(&null) } else { task? };
 
         let echoed = poll.echo.as_ref().and_then(|echo| echo.find(task, scope));
@@ -287,14 +293,14 @@ impl Profile {
         })
     }
 
-    /// Returns the results that the response to the second request names.
+    /// Returns the report of a job whose results have a separate request, from the response to that request.
     pub(in crate::vendors) fn parse_results(
         &self,
         flow: &FlowFile,
         answer: &VendorAnswer,
         scope: &TemplateScope,
     ) -> Result<JobReport, VendorError> {
-        // The vendor reports here why the job failed.
+        // This response, not the one to the status read, tells why the job failed.
         if let Some(failure) = self.coded_failure(answer) {
             return Ok(JobReport::Failed(failure));
         }
@@ -302,6 +308,7 @@ impl Profile {
             let json = answer.json.as_ref().unwrap_or(&Json::Null);
             return Ok(JobReport::Failed(self.failure(None, json, scope, &answer.mask)));
         }
+
         self.check_read(answer, "the vendor failed to report the results of the task")?;
         let task = content(flow, answer);
         if task.is_none() && !flow.results.body {
@@ -414,7 +421,7 @@ impl Profile {
         self.file().errors.code.as_ref()?.find_text(answer.json.as_ref()?, &TemplateScope::new())
     }
 
-    /// Returns the effect of a response by its error code, the statuses of the profile, and the usual ones.
+    /// Classifies a response by its error code, else by the statuses of the profile, else by the usual meaning.
     fn status_class(&self, answer: &VendorAnswer, effect: RequestEffect) -> StatusClass {
         let status = answer.status;
         if (200..=299).contains(&status) {
@@ -476,7 +483,7 @@ impl Profile {
         text.or_else(usual).map(|text| shorten(&text, mask))
     }
 
-    /// Returns the results that a response names. `None` when one is missing or has a wrong type.
+    /// Returns the results that a response names; `None` if there are none or too many, or one is unusable.
     fn parse_items(
         &self,
         results: &ResultsFile,
@@ -499,6 +506,7 @@ impl Profile {
             Json::Array(items) => items,
             single => vec![single],
         };
+
         if items.is_empty() || items.len() > RESULTS_MAX {
             return None;
         }
@@ -536,7 +544,7 @@ fn content<'j>(flow: &FlowFile, answer: &'j VendorAnswer) -> Option<&'j Json> {
     root.pointers().find_map(|pointer| json.pointer(pointer))
 }
 
-/// Returns `true` if a response names results in the form of the profile, usable or not.
+/// Returns `true` if a response has a value where the profile expects results, usable or not.
 fn has_results(results: &ResultsFile, content: &Json, scope: &TemplateScope) -> bool {
     let sources = [&results.items, &results.base64, &results.url];
     sources.into_iter().flatten().next().is_some_and(|source| source.find(content, scope).is_some())
@@ -575,6 +583,7 @@ fn parse_permille(poll: &PollFile, task: &Json, scope: &TemplateScope) -> Option
     (0.0..=1.0).contains(&progress).then_some((progress * 1000.0) as u16)
 }
 
+/// Returns the meaning of a status for which the profile defines none.
 const fn usual_class(status: u16, effect: RequestEffect) -> StatusClass {
     match (status, effect) {
         (200..=299, _) => StatusClass::Success,

@@ -1,4 +1,4 @@
-//! Input pictures in templates, and the forms in which a vendor takes them.
+//! Input pictures in templates, and the filters that encode them for a vendor.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,17 +17,18 @@ pub(in crate::vendors) type ReadPicture = Arc<dyn Fn(&Picture) -> Option<Vec<u8>
 
 /// Access to the pictures of one request.
 pub(in crate::vendors) struct PictureAccess {
-    /// `None` in a trial, in which every form is empty.
+    /// `None` in a trial run, in which every picture is empty.
     read: Option<ReadPicture>,
-    /// Names that uploads gave to pictures.
+    /// Uploaded pictures, each with the name that the vendor gave it.
     uploads: Vec<(Picture, Value)>,
-    /// Pictures that templates want uploaded.
+    /// Pictures that a trial run of the templates needs uploaded.
     wanted: Mutex<Vec<Picture>>,
+    /// `true` if a picture could not be read.
     has_failed: AtomicBool,
 }
 
 impl PictureAccess {
-    /// Returns the access of a trial, which only finds out what a request needs.
+    /// Returns the access of a trial run of the templates, which finds out which pictures a request needs uploaded.
     pub fn trial() -> Arc<Self> {
         Arc::new(Self { read: None, uploads: Vec::new(), wanted: Mutex::default(), has_failed: AtomicBool::default() })
     }
@@ -59,7 +60,7 @@ impl PictureInput {
         Value::from_object(Self { picture, access: Arc::clone(access) })
     }
 
-    /// Returns the bytes; none in a trial.
+    /// Returns the bytes; in a trial run, there are none.
     pub fn bytes(&self) -> Result<Vec<u8>, Error> {
         let Some(read) = &self.access.read else { return Ok(Vec::new()) };
         read(&self.picture).ok_or_else(|| {
@@ -93,12 +94,12 @@ impl Object for PictureInput {
     }
 }
 
-/// Filter: bare base64.
+/// Filter `base64`: the picture in base64.
 pub(super) fn base64(value: &Value) -> Result<Value, Error> {
     map_pictures(value, &|picture| Ok(Value::from(STANDARD.encode(picture.bytes()?))))
 }
 
-/// Filter: a `data:` URI.
+/// Filter `data_uri`: the picture as a `data:` URI.
 pub(super) fn data_uri(value: &Value) -> Result<Value, Error> {
     map_pictures(value, &|picture| {
         let media_type = picture.picture.format.media_type();
@@ -106,7 +107,7 @@ pub(super) fn data_uri(value: &Value) -> Result<Value, Error> {
     })
 }
 
-/// Filter: the name that an upload gave to the picture.
+/// Filter `uploaded`: the name that the vendor gave to the uploaded picture.
 pub(super) fn uploaded(value: &Value) -> Result<Value, Error> {
     map_pictures(value, &|picture| {
         let access = &picture.access;
@@ -117,6 +118,7 @@ pub(super) fn uploaded(value: &Value) -> Result<Value, Error> {
             }
             return Ok(Value::from("uploaded"));
         }
+
         let upload = access.uploads.iter().find(|(uploaded, _)| *uploaded == picture.picture);
         upload.map(|(_, name)| name.clone()).ok_or_else(|| invalid("an input picture was not uploaded"))
     })

@@ -50,9 +50,10 @@ fn access(uploads: Vec<(Picture, minijinja::Value)>) -> Arc<PictureAccess> {
     PictureAccess::new(Arc::new(read), uploads)
 }
 
-/// Returns the submission of a job, with every upload answered by the name of the picture.
+/// Returns the submission of a job. An upload names each picture `upload-` and its size in bytes.
 fn build(profile: &Profile, work: &TaskWork) -> PreparedRequest {
-    let job = profile.job(work.job_name()).unwrap_or_else(|| panic!("{} has {}", profile.name(), work.job_name()));
+    let job =
+        profile.job(work.job_name()).unwrap_or_else(|| panic!("{} has no job {}", profile.name(), work.job_name()));
     let trial = PictureAccess::trial();
     let scope = work_scope(work, &trial).unwrap();
     let scope = profile.submission_scope(job, scope, KEY, Some(WEBHOOK.to_owned()));
@@ -171,8 +172,8 @@ fn all_jobs() -> Vec<TaskWork> {
     [image_jobs(), video_jobs(), music_jobs()].concat()
 }
 
-/// Jobs with values for which profiles with few words have one.
-fn further_jobs() -> Vec<TaskWork> {
+/// Jobs with other values, for profiles that cannot express those of [`all_jobs`].
+fn jobs_with_other_values() -> Vec<TaskWork> {
     let scale_factor = crate::domain::image::PrecisionScaleFactor::new(4).unwrap();
     let prompt = || Some(ImagePrompt::from_recorded("soft light".to_owned()));
     let images = vec![picture("first"), picture("last")];
@@ -213,11 +214,11 @@ fn golden_path(file: &str) -> PathBuf {
 fn json_of(request: &PreparedRequest) -> Value {
     match &request.body {
         PreparedBody::Json(json) => json.clone(),
-        other => panic!("JSON, not {other:?}"),
+        other => panic!("not JSON: {other:?}"),
     }
 }
 
-/// The expected requests are recorded by hand from the interface in the seed specification.
+/// The expected requests were written by hand, from the interface in the seed specification.
 #[test]
 fn every_request_of_the_own_interface_is_as_recorded() {
     let profile = own_interface();
@@ -254,7 +255,7 @@ fn every_request_of_every_shipped_profile_is_as_recorded() {
     let is_recording = std::env::var_os("RECORD_VENDOR_REQUESTS").is_some();
     for name in SHIPPED_PROFILES.iter().filter(|name| **name != "mediary") {
         let profile = Profile::load(name, None).unwrap();
-        let requests: Vec<_> = [all_jobs(), further_jobs()]
+        let requests: Vec<_> = [all_jobs(), jobs_with_other_values()]
             .concat()
             .iter()
             .filter(|work| profile.serves(work))
@@ -281,6 +282,7 @@ fn every_request_of_every_shipped_profile_is_as_recorded() {
                 .unwrap();
         }
         assert_eq!(requests, recorded(&file), "{name}: {}", serde_json::to_string_pretty(&requests).unwrap());
+
         // Every job of the profile is recorded.
         for job in profile.jobs() {
             assert!(requests.iter().any(|request| request["job"] == job), "{name}: {job} is not recorded");
@@ -312,7 +314,7 @@ fn an_id_stays_one_segment_of_the_path() {
     assert_eq!(path, "/proxy/imagevendor/v1/ai/image-relight/a%2F..%2Fb%3Fc%23d%25e%20%C3%A9");
 }
 
-/// Returns flow and poll of a job.
+/// Returns the flow of a job, and its first poll.
 fn flow_of<'p>(profile: &'p Profile, job: &str) -> (&'p FlowFile, &'p PollFile) {
     let flow = profile.flow(profile.job(job).unwrap()).unwrap();
     (flow, &flow.poll[0])
@@ -325,11 +327,11 @@ fn describe<T>(meaning: Result<T, VendorError>, describe_value: impl FnOnce(T) -
 fn url_of(location: &ResultLocation) -> String {
     match location {
         ResultLocation::Url(url) => url.clone(),
-        other => panic!("a URL, not {other:?}"),
+        other => panic!("not a URL: {other:?}"),
     }
 }
 
-/// Describes a report as the recordings do.
+/// Describes a report in the words of the recordings.
 fn describe_report(report: JobReport, gateway: Gateway) -> String {
     match (report, gateway) {
         (JobReport::Running { .. }, Gateway::Image) => "Running".to_owned(),
@@ -350,7 +352,7 @@ fn describe_report(report: JobReport, gateway: Gateway) -> String {
     }
 }
 
-/// Returns a recorded body; text represents bodies that are not JSON.
+/// Returns a recorded response. A JSON string in `body` stands for a body that is not JSON.
 fn answer_of(recording: &Value) -> VendorAnswer {
     let body = &recording["body"];
     let body = if let Value::String(text) = body { text.clone() } else { body.to_string() };
@@ -396,7 +398,7 @@ fn every_recorded_response_has_the_recorded_meaning() {
     }
 }
 
-/// Describes results by where they are.
+/// Describes results by their locations.
 fn describe_items(items: &[ResultItem]) -> String {
     let location = |item: &ResultItem| match &item.file {
         ResultLocation::Url(url) => url.clone(),
@@ -517,7 +519,7 @@ fn every_recorded_line_of_music_means_what_is_recorded() {
     let mut differences = Vec::new();
 
     for recording in &recordings {
-        // Text represents lines that are not JSON.
+        // A JSON string stands for a line that is not JSON.
         let line = &recording["line"];
         let line = if let Value::String(text) = line { text.clone() } else { line.to_string() };
         let parsed = profile.parse_music_line(stream, None, line.as_bytes(), &CredentialMask::default());
@@ -591,7 +593,7 @@ fn error_of(content: &str) -> String {
 }
 
 #[test]
-fn a_bad_profile_is_told_where_what_and_what_is_allowed() {
+fn the_error_of_a_bad_profile_names_the_line_the_problem_and_what_is_allowed() {
     let cases = [
         ("[jobs.image-upscaler]\npath = \"/x\"\ncolour = 1\n", "3: unknown field `colour`, expected one of `flow`"),
         ("recovery = \"perhaps\"\n", "1: unknown variant `perhaps`, expected one of `key`, `search`, `nothing`"),
@@ -624,7 +626,7 @@ fn a_bad_profile_is_told_where_what_and_what_is_allowed() {
     ];
     for (content, expected) in cases {
         let error = error_of(content);
-        assert!(error.starts_with(expected), "{content}\nis refused with: {error}");
+        assert!(error.starts_with(expected), "{content}\nhas the error: {error}");
     }
 }
 
@@ -658,7 +660,7 @@ fn a_profile_extends_another_with_a_workflow_of_its_own() {
     assert!(before.name == after.name && before.digest != after.digest);
 }
 
-/// Returns the report of the polls of a workflow, whose responses are these.
+/// Returns the report on a workflow whose polls get these responses.
 fn workflow_report(responses: &[Value]) -> JobReport {
     let profile = Profile::load("comfyui", None).unwrap();
     let (flow, _) = flow_of(&profile, "image-upscaler");
@@ -800,16 +802,19 @@ fn only_servers_that_take_our_id_are_searched() {
 }
 
 #[test]
-fn only_servers_that_stop_no_other_job_are_told_of_cancellations() {
+fn only_servers_that_stop_no_other_job_get_cancel_requests() {
     let profile = Profile::load("comfyui", None).unwrap();
     let (flow, _) = flow_of(&profile, "image-upscaler");
     let condition = flow.cancel_requires.as_ref().unwrap();
-    let is_told = |version: &str| {
+    let gets_request = |version: &str| {
         let stats = json!({"system": {"comfyui_version": version}}).to_string();
         profile.parse_condition(condition, &VendorAnswer::new(200, stats.into()))
     };
-    assert_eq!((is_told("0.3.56"), is_told("0.3.57"), is_told("1.0.0")), (Ok(false), Ok(true), Ok(true)));
-    assert!(profile.parse_condition(condition, &VendorAnswer::new(503, "{}".into())).is_err(), "asked again");
+    assert_eq!(
+        (gets_request("0.3.56"), gets_request("0.3.57"), gets_request("1.0.0")),
+        (Ok(false), Ok(true), Ok(true))
+    );
+    assert!(profile.parse_condition(condition, &VendorAnswer::new(503, "{}".into())).is_err(), "no version");
 }
 
 #[test]
@@ -826,14 +831,14 @@ fn an_extended_profile_keeps_the_errors_and_statuses_that_it_does_not_name() {
 }
 
 #[test]
-fn an_error_of_the_status_is_none_of_the_job_if_its_results_have_a_request() {
+fn an_error_of_the_status_read_fails_no_job_whose_results_have_a_request() {
     let profile = Profile::load("fal", None).unwrap();
     let (flow, poll) = flow_of(&profile, "image-upscaler");
     let scope = profile.job_scope("image-upscaler", profile.job("image-upscaler").unwrap(), "x");
     let body = json!({"detail": "request_timeout", "error_type": "request_timeout"}).to_string();
     let answer = VendorAnswer::new(504, body.into());
     assert!(profile.parse_poll(flow, poll, &answer, ("x", &scope)).is_err());
-    let JobReport::Failed(_) = profile.parse_results(flow, &answer, &scope).unwrap() else { panic!("it has failed") };
+    let JobReport::Failed(_) = profile.parse_results(flow, &answer, &scope).unwrap() else { panic!("not failed") };
 }
 
 #[test]
@@ -854,6 +859,13 @@ fn a_submission_is_unknown_after_statuses_that_do_not_say_that_nothing_began() {
     {
         assert_eq!(kind("mediary", "image-upscaler", status), expected, "{status}");
     }
+}
+
+#[test]
+fn a_failed_upload_is_reported_as_an_upload_that_started_nothing() {
+    let error = own_interface().upload_error(&VendorAnswer::new(500, "{}".into()));
+    let message = "the vendor failed during the upload of a picture (status 500)";
+    assert_eq!(error, VendorError::new(VendorErrorKind::Unreached, message));
 }
 
 #[test]

@@ -28,7 +28,8 @@ const INSPECTIONS_MAX: usize = 2;
 /// Maximum number of files being downloaded from the vendor itself at a time.
 const DOWNLOADS_MAX: usize = 4;
 
-const NOTHING_USABLE: &str = "there is none in its response";
+/// Description of a response that names no result.
+const NO_RESULT: &str = "its response names none";
 
 /// Fetches results. Cheap to clone.
 #[derive(Clone)]
@@ -76,7 +77,7 @@ impl ResultFetcher {
         job: &str,
     ) -> Result<Vec<Picture>, ResultFetchError> {
         if items.is_empty() {
-            return Err(ResultFetchError::Malformed(no_result_failure(NOTHING_USABLE)));
+            return Err(ResultFetchError::Malformed(no_result_failure(NO_RESULT)));
         }
 
         let mut pictures = Vec::new();
@@ -86,10 +87,11 @@ impl ResultFetcher {
         Ok(pictures)
     }
 
-    /// Fetches a video: the first one, because each job makes one. A missing cover is tolerated.
+    /// Fetches the first result, because each video job makes one video. A missing cover is tolerated.
     pub(super) async fn fetch_creation(&self, items: &[ResultItem], job: &str) -> Result<Creation, ResultFetchError> {
-        let missing = || ResultFetchError::Malformed(no_result_failure(NOTHING_USABLE));
+        let missing = || ResultFetchError::Malformed(no_result_failure(NO_RESULT));
         let item = items.first().ok_or_else(missing)?;
+
         let video = self.fetch_clip(&item.file, job).await?;
         let watermarked = match &item.watermarked {
             Some(location) if *location == item.file => Some(video),
@@ -100,12 +102,14 @@ impl ResultFetcher {
             Some(location) => self.fetch_picture(location, job).await.ok(),
             None => None,
         };
+
         Ok(Creation { video, cover, watermarked, vendor_id: item.vendor_id.clone().map(Text::from_recorded) })
     }
 
     async fn fetch_clip(&self, location: &ResultLocation, job: &str) -> Result<Clip, ResultFetchError> {
         let file = self.fetch(location).await?;
         self.fail_points.hit(FailPoint::Vendor(VendorStep::ResultFetched), job);
+
         let store = self.store.clone();
         let stored = tokio::task::spawn_blocking(move || store_clip(&store, file.bytes()));
         let stored =
@@ -117,9 +121,11 @@ impl ResultFetcher {
     async fn fetch_picture(&self, location: &ResultLocation, job: &str) -> Result<Picture, ResultFetchError> {
         let file = self.fetch(location).await?;
         self.fail_points.hit(FailPoint::Vendor(VendorStep::ResultFetched), job);
+
         let Ok(_permit) = Arc::clone(&self.inspections).acquire_owned().await else {
             return Err(ResultFetchError::Transient(unavailable_failure("the service is stopping")));
         };
+
         let store = self.store.clone();
         let stored = tokio::task::spawn_blocking(move || store_picture(&store, file.bytes()));
         let stored = stored
@@ -171,6 +177,7 @@ impl ResultFetcher {
         let Ok(permit) = Arc::clone(&self.downloads).acquire_owned().await else {
             return Err(ResultFetchError::Transient(unavailable_failure("the service is stopping")));
         };
+
         let response = self.connection.download(request.clone(), self.fetcher.body_bytes()).await;
         let response = response.map_err(|failure| classify_fetch_failure(call_failure(failure)))?;
         match (response.status, response.location) {
@@ -190,17 +197,18 @@ fn store_picture(store: &MediaStore, bytes: &Bytes) -> Result<Picture, ResultFet
 
 /// Stores a video. Blocks.
 fn store_clip(store: &MediaStore, bytes: &Bytes) -> Result<Clip, ResultFetchError> {
-    let no_video = || {
+    let not_a_video = || {
         ResultFetchError::Malformed(TaskFailure::new(
             "result_invalid",
             "a result of the vendor is not an mp4 or webm video",
         ))
     };
-    let format = VideoFormat::detect(bytes).ok_or_else(no_video)?;
+    let format = VideoFormat::detect(bytes).ok_or_else(not_a_video)?;
     store.put_clip(MediaArea::Result, bytes, format).map_err(|error| storage_error(&error))
 }
 
-/// A final error is still retried a few times, because the result may not be available at its URL yet.
+/// Converts the failure of a fetch. A permanent one becomes [`ResultFetchError::Malformed`], which is retried a few
+/// times, because the result may not be available at its URL yet.
 fn classify_fetch_failure(failure: FetchFailure) -> ResultFetchError {
     match failure {
         FetchFailure::Permanent(reason) => ResultFetchError::Malformed(unavailable_failure(&reason)),
@@ -220,7 +228,7 @@ fn invalid_picture(error: &PictureDecodeError) -> ResultFetchError {
     }
 }
 
-/// Logs the cause, which is for the operator only.
+/// Logs the cause, which only the operator may see.
 fn storage_error(error: &io::Error) -> ResultFetchError {
     tracing::error!(%error, "result not stored");
     ResultFetchError::Transient(TaskFailure::new("result_unwritable", "cannot store the result"))
