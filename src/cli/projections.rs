@@ -55,7 +55,8 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
     let (log, report) = opened.context("the journal cannot be used")?;
     print_repairs(&report)?;
 
-    // A snapshot beyond the end of the log shows that the log is an older copy: delete nothing then.
+    // A snapshot beyond the end of the log shows that the log is an older copy: delete nothing then. The size in
+    // `whole_below` matters only to a start.
     let snapshots = SnapshotPolicy { directory: snapshot::snapshot_dir(data.root()), whole_below: 0 };
     snapshots.check_log_covers_snapshot(&log)?;
     snapshot::remove_all(&snapshots.directory).context("cannot remove the snapshots")?;
@@ -63,6 +64,7 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
     log.rebuild_index()?;
     log.close()?;
     anyhow::ensure!(log.indexed_position() == log.head(), "the index could not be written: the next start fills it");
+
     let seconds = progress.finish().as_secs_f64();
     let events = pluralize(report.head.0, "event");
     print(&format!("{events} replayed in {seconds:.1} s; the index was rebuilt\n"))?;

@@ -30,11 +30,11 @@ const UNKNOWN_TYPE: &str = "application/octet-stream";
 /// Model of an extension unless the user names one; the API requires one. It is the cheaper of the two.
 const EXTENSION_MODEL: &str = "vq2-turbo";
 
-/// Picture of 8 by 8 pixels that stands for any picture in the request for a price.
-const STAND_IN_PICTURE: &str =
+/// Picture of 8 by 8 pixels, the placeholder for any picture in the request for a price.
+const PLACEHOLDER_PICTURE: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAD0lEQVR42mNowAEYhpYEAILzYAEllbNjAAAAAElFTkSuQmCC";
-/// URL that stands for any video in the request for a price.
-const STAND_IN_VIDEO: &str = "https://example.org/video.mp4";
+/// URL, the placeholder for any video in the request for a price.
+const PLACEHOLDER_VIDEO: &str = "https://example.org/video.mp4";
 
 pub(super) const HELP: &str = "\
 Uploads the files, submits the job, waits for its end, and writes the result to a file: to -o, or to
@@ -87,7 +87,7 @@ pub(in crate::cli) struct RunArguments {
     service: ServiceArguments,
 }
 
-/// Local file, opened before anything is sent.
+/// A FILE argument: a URL, or a local file, which is opened before anything is sent.
 enum InputFileArgument {
     Url(String),
     Local { name: String, file: File, bytes: u64 },
@@ -111,12 +111,12 @@ impl InputFileArgument {
         Ok(Self::Local { name, file, bytes })
     }
 
-    /// Returns what stands for the file in the request for a price, which does not depend on its content.
-    fn stand_in(self, job: &Job) -> String {
+    /// Returns a placeholder for the file in the request for a price, which does not depend on its content.
+    fn into_placeholder(self, job: &Job) -> String {
         match self {
             Self::Url(url) => url,
-            Self::Local { .. } if job.has("video_url") => STAND_IN_VIDEO.to_owned(),
-            Self::Local { .. } => STAND_IN_PICTURE.to_owned(),
+            Self::Local { .. } if job.has("video_url") => PLACEHOLDER_VIDEO.to_owned(),
+            Self::Local { .. } => PLACEHOLDER_PICTURE.to_owned(),
         }
     }
 }
@@ -135,13 +135,15 @@ struct JobEstimateItem {
 }
 
 impl JobEstimate {
-    async fn of_task(service: &ServiceConnection, job: &Job, fields: &Map<String, Value>) -> Result<Self, CliError> {
+    /// Requests the price of an image or video job.
+    async fn for_task(service: &ServiceConnection, job: &Job, fields: &Map<String, Value>) -> Result<Self, CliError> {
         let path = format!("{}?estimate=true", job.path);
         let response = service.api.create_without_key(&path, &Value::Object(fields.clone())).await;
         service.parse(service.json_of(response)?)
     }
 
-    async fn of_music(service: &ServiceConnection, job: &Job, fields: &Map<String, Value>) -> Result<Self, CliError> {
+    /// Requests the price of a piece of music.
+    async fn for_music(service: &ServiceConnection, job: &Job, fields: &Map<String, Value>) -> Result<Self, CliError> {
         let form = form_fields(fields);
         let form: Vec<_> = form.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let opened = service.api.post_form_streaming(&format!("{}?estimate=true", job.path), &form).await;
@@ -162,6 +164,7 @@ impl JobEstimate {
                 breakdown.iter().map(|part| json!({"item": part.item, "credits": part.credits})).collect();
             return ServiceConnection::print_json(&json!({"credits": credits, "breakdown": parts}));
         }
+
         let mut text = format!("{}\n", pluralize(*credits, "credit"));
         if breakdown.len() > 1 {
             for JobEstimateItem { item, credits } in breakdown {
@@ -171,7 +174,7 @@ impl JobEstimate {
         print_text(&text)
     }
 
-    /// Tells the price on stderr before the job runs, unless it is free.
+    /// Prints the price to stderr before the job runs, unless it is free.
     fn announce(&self, job: &Job) {
         if self.credits > 0 {
             // stderr may be closed.
@@ -188,6 +191,7 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), CliError> {
     if list {
         return print_jobs(&ServiceConnection::open(&service)?, job.as_deref());
     }
+
     let files = files.iter().map(|file| InputFileArgument::open(file)).collect::<Result<Vec<_>, _>>()?;
     let service = ServiceConnection::open_signed_in(&service)?;
     let name = job.unwrap_or_default();
@@ -198,8 +202,9 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), CliError> {
         // Count the files before the first is uploaded.
         place_files(|field| job.has(field), vec![Value::Null; files.len()]).map_err(CliError::Usage)?;
         let output = output.as_deref().map(ResultOutput::create).transpose()?;
+
         if job.medium == "music" {
-            let price = JobEstimate::of_music(&service, &job, &fields).await;
+            let price = JobEstimate::for_music(&service, &job, &fields).await;
             if estimate {
                 return price?.print(&service);
             }
@@ -211,7 +216,11 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), CliError> {
 
         let mut inputs = Vec::new();
         for file in files {
-            inputs.push(if estimate { file.stand_in(&job).into() } else { upload(&service, file).await?.into() });
+            inputs.push(if estimate {
+                file.into_placeholder(&job).into()
+            } else {
+                upload(&service, file).await?.into()
+            });
         }
         let placed = place_files(|field| job.has(field), inputs).map_err(CliError::Usage)?;
         for (field, value) in placed {
@@ -220,7 +229,8 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), CliError> {
             }
         }
         fill_video_fields(&job, prompt, &mut fields);
-        let price = JobEstimate::of_task(&service, &job, &fields).await;
+
+        let price = JobEstimate::for_task(&service, &job, &fields).await;
         if estimate {
             return price?.print(&service);
         }
@@ -228,6 +238,7 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), CliError> {
         if let Ok(price) = &price {
             price.announce(&job);
         }
+
         let task = submit(&service, &job, fields).await?;
         let ended = wait_for_end(&service, &task).await?;
         save_and_report(&service, ended, output).await
@@ -246,6 +257,7 @@ fn print_jobs(service: &ServiceConnection, job: Option<&str>) -> Result<(), CliE
         }
         return ServiceConnection::print_json(&list);
     }
+
     let jobs = app::block_on(Job::list(service))?;
     print_text(&match job {
         Some(job) => Job::find(jobs, job)?.describe(),
@@ -253,9 +265,11 @@ fn print_jobs(service: &ServiceConnection, job: Option<&str>) -> Result<(), CliE
     })
 }
 
+/// Returns the fields of the request from `-s` and `-p`.
 fn parameters(job: &Job, prompt: Option<&str>, set: &[String]) -> Result<Map<String, Value>, CliError> {
     let assignments = set.iter().map(|assignment| job.parse_assignment(assignment));
     let mut fields = assignments.collect::<Result<Map<_, _>, _>>()?;
+
     match prompt {
         Some(prompt) if job.has("prompt") => {
             fields.insert("prompt".to_owned(), prompt.into());
@@ -268,8 +282,8 @@ fn parameters(job: &Job, prompt: Option<&str>, set: &[String]) -> Result<Map<Str
     Ok(fields)
 }
 
-/// Fills the fields of a video job that files do not have: the prompt of each key frame, and the id and the model of an
-/// extension.
+/// Fills the fields of a video job that the files leave empty: the prompt of each key frame, and the id and the model
+/// of an extension.
 fn fill_video_fields(job: &Job, prompt: Option<String>, fields: &mut Map<String, Value>) {
     if let (Some(prompt), Some(Value::Array(frames))) = (prompt, fields.get_mut("image_settings")) {
         for frame in frames.iter_mut().filter_map(Value::as_object_mut) {
@@ -286,12 +300,13 @@ fn fill_video_fields(job: &Job, prompt: Option<String>, fields: &mut Map<String,
     }
 }
 
-/// Uploads a file, and returns the URL that stands for it in jobs.
+/// Uploads a local file. Returns the URL to use in jobs.
 async fn upload(service: &ServiceConnection, file: InputFileArgument) -> Result<String, CliError> {
     let (name, file, bytes) = match file {
         InputFileArgument::Url(url) => return Ok(url),
         InputFileArgument::Local { name, file, bytes } => (name, file, bytes),
     };
+
     let key = Environment::system().random_uuid();
     let announced = service.api.create_once("/files", &json!({"name": name, "bytes": bytes}), key).await;
     let announced = service.json_of(announced)?;
@@ -341,7 +356,7 @@ async fn make_music(
     let made = tokio::select! {
         made = with_progress_bar("music", async |on_progress| read_music(body, &mut output, on_progress).await) => made?,
         _ = tokio::signal::ctrl_c() => {
-            let message = "interrupted; the piece ends with this command, because it is made while it is received";
+            let message = "interrupted; the service ends the piece too, because it makes music while a client reads it";
             return Err(CliError::Interrupted(message.to_owned()));
         }
     };
@@ -353,11 +368,11 @@ async fn make_music(
     }
     let place = path.map(|path| format!("{}\n", path.display())).unwrap_or_default();
     let text = format!(
-        "{place}{:?}, {:.0} s, task {}, {} credits\n",
+        "{place}{:?}, {:.0} s, task {}, {}\n",
         printable(&made.title),
         made.seconds,
         printable(&made.task),
-        task["cost"]
+        pluralize(task["cost"].as_u64().unwrap_or_default(), "credit")
     );
     if is_stdout {
         // stderr may be closed.
@@ -367,7 +382,7 @@ async fn make_music(
     print_text(&text)
 }
 
-/// Returns the first name of `NAME.EXTENSION`, `NAME-2.EXTENSION` and so on that no file has.
+/// Returns the first of `NAME.EXTENSION`, `NAME-2.EXTENSION` and so on that does not exist.
 fn unused_name(name: &str, extension: &str) -> PathBuf {
     let names = (1..).map(|number: u32| match number {
         1 => PathBuf::from(format!("{name}.{extension}")),
