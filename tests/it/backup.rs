@@ -23,7 +23,7 @@ use tempfile::TempDir;
 use crate::support::process::{Process, TOKEN, command_on, run};
 use crate::support::{TestApp, client};
 use crate::verification::{exchange_segments, two_histories};
-use crate::verify::{add, copy, file_below, flip, inhabited, with_log};
+use crate::verify::{add, copy, file_below, flip, with_log, with_media};
 
 /// Position recorded in the backup's output.
 fn position(out: &str) -> u64 {
@@ -170,7 +170,7 @@ impl TempDirOf {
 
 #[actix_web::test]
 async fn a_second_backup_copies_only_new_data_and_keeps_modes() {
-    let (data, other_dir) = (inhabited().await, tempfile::tempdir().unwrap());
+    let (data, other_dir) = (with_media().await, tempfile::tempdir().unwrap());
     let backup = other_dir.path().join("backup");
     let name = backup.to_str().unwrap();
     run(data.path(), &["backup", name]).expect(0);
@@ -221,7 +221,7 @@ async fn a_second_backup_copies_only_new_data_and_keeps_modes() {
 
 #[actix_web::test]
 async fn a_damaged_backup_is_not_restored() {
-    let (data, other_dir) = (inhabited().await, tempfile::tempdir().unwrap());
+    let (data, other_dir) = (with_media().await, tempfile::tempdir().unwrap());
     let (backup, target) = (other_dir.path().join("backup"), other_dir.path().join("target"));
     let name = backup.to_str().unwrap();
     run(data.path(), &["backup", name]).expect(0);
@@ -258,7 +258,7 @@ async fn a_damaged_backup_is_not_restored() {
 #[actix_web::test]
 async fn a_decayed_file_is_rewritten_by_the_next_backup() {
     // Given a backup whose copies are all corrupt, with their lengths unchanged
-    let (data, other_dir) = (inhabited().await, tempfile::tempdir().unwrap());
+    let (data, other_dir) = (with_media().await, tempfile::tempdir().unwrap());
     let backup = other_dir.path().join("backup");
     let name = backup.to_str().unwrap();
     run(data.path(), &["backup", name]).expect(0);

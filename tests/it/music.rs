@@ -19,10 +19,12 @@ mod vendor_faults;
 
 pub const GENERATE: &str = "/proxy/musicvendor/t2m/generate";
 
-/// Stream of music, read line by line.
+/// Client of a music stream, which reads it line by line.
 pub struct MusicListener {
     response: Response,
+    /// Bytes received after the last complete line.
     text: Vec<u8>,
+    /// Id of the task of the stream.
     pub task: String,
 }
 
@@ -30,7 +32,7 @@ impl MusicListener {
     /// Requests music, which must be accepted.
     pub async fn request(app: &TestApp, user: &TestUser, fields: &[(&str, &str)]) -> Self {
         let request = form(app.request(Method::POST, GENERATE).bearer_auth(&user.token), fields);
-        Self::from_response(request.send().await.expect("an answer"))
+        Self::from_response(request.send().await.expect("a response"))
     }
 
     /// Reads a successful music response.
@@ -51,7 +53,7 @@ impl MusicListener {
             while let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.text.drain(..=end).collect();
                 if line.len() > 1 {
-                    return Some(serde_json::from_slice(&line).expect("a JSON value a line"));
+                    return Some(serde_json::from_slice(&line).expect("a JSON value per line"));
                 }
             }
             let chunk = self.response.chunk().await;

@@ -11,7 +11,7 @@ use crate::support::picture::base64_png;
 use crate::video::{START_END, VideoFixture, of_prompt};
 
 #[actix_web::test]
-async fn understood_and_ignored_words_are_told_in_the_answer_and_the_task() {
+async fn understood_and_ignored_words_are_in_the_response_and_the_task() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let picture = base64_png(8, 8);
@@ -48,7 +48,7 @@ async fn understood_and_ignored_words_are_told_in_the_answer_and_the_task() {
 }
 
 #[actix_web::test]
-async fn the_task_of_a_piece_of_music_tells_what_was_understood() {
+async fn the_task_of_a_piece_of_music_has_a_prompt_report() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let fields = [("prompt", "a calm waltz for unicorns, no drums"), ("duration", "1")];
@@ -57,13 +57,13 @@ async fn the_task_of_a_piece_of_music_tells_what_was_understood() {
     stream.collect().await;
 
     let report = json!({"understood": ["calm", "waltz", "no", "drums"], "ignored": ["unicorns"]});
-    let told = app.get_as(&alice.token, &format!("/tasks/{task}")).await.expect(200).json();
-    assert_eq!(told["prompt_report"], report);
+    let ended = app.get_as(&alice.token, &format!("/tasks/{task}")).await.expect(200).json();
+    assert_eq!(ended["prompt_report"], report);
     app.stop().await;
 }
 
 #[actix_web::test]
-async fn a_video_from_text_of_which_nothing_is_understood_is_refused_before_it_costs() {
+async fn a_video_from_text_without_an_understood_word_is_rejected_without_a_charge() {
     let strict = |settings: &mut Settings| settings.engine.strict_prompts = true;
     let app = TestApp::start_with(strict, Environment::system()).await;
     let alice = app.user("alice").await;
@@ -79,7 +79,7 @@ async fn a_video_from_text_of_which_nothing_is_understood_is_refused_before_it_c
     assert_eq!(problem["errors"], expected);
     assert_eq!(app.get_as(&alice.token, "/users/credits").await.expect(200).json()["held"], 0);
 
-    // With a picture, or a word that is understood, it is made
+    // With a picture, or a word that is understood, the video is accepted
     for body in [json!({"prompt": "a dog", "images": [base64_png(8, 8)]}), json!({"prompt": "a dog in the rain"})] {
         app.post_as(&alice.token, START_END, body).await.expect(200);
     }
@@ -87,7 +87,7 @@ async fn a_video_from_text_of_which_nothing_is_understood_is_refused_before_it_c
 }
 
 #[actix_web::test]
-async fn a_remote_vendor_gets_every_prompt_and_nothing_is_told_about_it() {
+async fn a_remote_vendor_gets_every_prompt_without_a_report() {
     let fixture = VideoFixture::start().await;
     let response = fixture.submit(START_END, of_prompt("Ein Hund")).await;
     assert_eq!(response.get("prompt_report"), None);

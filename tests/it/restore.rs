@@ -8,17 +8,17 @@ use tempfile::TempDir;
 
 use crate::disk_full::SmallDisk;
 use crate::support::process::{command, run};
-use crate::verify::{inhabited, with_log};
+use crate::verify::{with_log, with_media};
 
-/// Backup in a directory with space for further ones.
-fn backed_up(data: &Path) -> (TempDir, String) {
+/// Creates a backup. Returns its parent directory, which can hold further ones, and its path.
+fn back_up(data: &Path) -> (TempDir, String) {
     let other_dir = tempfile::tempdir().unwrap();
     let backup = other_dir.path().join("backup").to_str().unwrap().to_owned();
     run(data, &["backup", &backup]).expect(0);
     (other_dir, backup)
 }
 
-/// Names in a directory.
+/// Sorted names of the entries of a directory.
 fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -26,18 +26,18 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Directory and everything below it.
-fn all_below(path: &Path) -> Vec<fs::Metadata> {
+/// Metadata of a directory and of everything below it.
+fn metadata_of_tree(path: &Path) -> Vec<fs::Metadata> {
     let entries = fs::read_dir(path).into_iter().flatten().map(|entry| entry.unwrap().path());
-    let inner = entries.flat_map(|path| all_below(&path));
+    let inner = entries.flat_map(|path| metadata_of_tree(&path));
     inner.chain([fs::metadata(path).unwrap()]).collect()
 }
 
 #[actix_web::test]
 async fn a_restore_follows_a_symbolic_link_and_stays_private() {
     // Given a data directory that is a symbolic link, as service managers create it, to an empty or missing directory
-    let data = inhabited().await;
-    let (other_dir, backup) = backed_up(data.path());
+    let data = with_media().await;
+    let (other_dir, backup) = back_up(data.path());
     fs::create_dir_all(other_dir.path().join("private/data")).unwrap();
     let link = other_dir.path().join("data");
     symlink("private/data", &link).unwrap();
@@ -49,7 +49,7 @@ async fn a_restore_follows_a_symbolic_link_and_stays_private() {
         assert!(link.is_symlink());
         assert_eq!(names(&other_dir.path().join("private")), ["data"]);
         run(&link, &["audit", "verify"]).expect(0);
-        for found in all_below(&link).iter().filter(|found| found.is_dir()) {
+        for found in metadata_of_tree(&link).iter().filter(|found| found.is_dir()) {
             assert_eq!(found.permissions().mode() & 0o777, 0o700);
         }
         fs::remove_dir_all(other_dir.path().join("private/data")).unwrap();
@@ -59,19 +59,19 @@ async fn a_restore_follows_a_symbolic_link_and_stays_private() {
 #[test]
 fn a_restore_by_root_keeps_the_owner_of_the_directory() {
     let data = with_log(5);
-    let (other_dir, backup) = backed_up(data.path());
+    let (other_dir, backup) = back_up(data.path());
     let to = other_dir.path().join("data");
     fs::create_dir(&to).unwrap();
     if chown(&to, Some(61_184), Some(61_185)).is_err() {
-        eprintln!("SKIPPED: only root gives a directory away");
+        eprintln!("SKIPPED: only root can change the owner of a directory");
         return;
     }
     run(&to, &["restore", &backup]).expect(0);
-    for found in all_below(&to) {
+    for found in metadata_of_tree(&to) {
         assert_eq!((found.uid(), found.gid()), (61_184, 61_185));
     }
 
-    // And commands of root are refused and change nothing
+    // And commands that root runs fail and change nothing
     let before = names(&to);
     let serve = command(&to).output().unwrap();
     let stderr = String::from_utf8_lossy(&serve.stderr).into_owned();
@@ -88,9 +88,9 @@ fn a_mount_point_is_rejected_and_a_subdirectory_accepted() {
         return;
     };
     let data = with_log(5);
-    let (other_dir, backup) = backed_up(data.path());
+    let (other_dir, backup) = back_up(data.path());
 
-    // Given a damaged backup; a restore that fails earlier does not notice the damage
+    // Given a damaged backup, so that only a restore that fails before it reads the backup names the mount point
     let damaged = other_dir.path().join("damaged");
     fs::create_dir(&damaged).unwrap();
     fs::copy(other_dir.path().join("backup/manifest.json"), damaged.join("manifest.json")).unwrap();
@@ -108,7 +108,7 @@ fn a_mount_point_is_rejected_and_a_subdirectory_accepted() {
 #[test]
 fn a_blocked_temporary_directory_is_reported_by_name() {
     let data = with_log(5);
-    let (other_dir, backup) = backed_up(data.path());
+    let (other_dir, backup) = back_up(data.path());
 
     // Given a file in place of the temporary directory
     fs::write(other_dir.path().join(".data.restoring"), "").unwrap();

@@ -13,7 +13,7 @@ use mediary::http::routes::route_infos;
 
 use crate::support::TestResponse;
 use cases::{RightsCase, cases};
-use world::{RightsGround, RightsWorld};
+use world::{RightsFixture, RightsWorld};
 
 /// Number of cells of the matrix tried concurrently.
 const AT_ONCE: usize = 8;
@@ -60,7 +60,7 @@ impl RightsCaller {
         Self::TokenOfBanned,
     ];
 
-    fn standing(self) -> CallerRole {
+    fn role(self) -> CallerRole {
         match self {
             Self::Anonymous => CallerRole::Anonymous,
             Self::Stranger | Self::ForeignOwner => CallerRole::User,
@@ -73,7 +73,7 @@ impl RightsCaller {
     }
 
     /// `true` if the caller's publisher is banned.
-    pub fn on_banned_ground(self) -> bool {
+    pub fn has_banned_publisher(self) -> bool {
         matches!(self, Self::OwnerOfBanned | Self::TokenOfBanned)
     }
 
@@ -94,7 +94,7 @@ struct RightsOutcome(u16, Option<&'static str>);
 fn expected(case: &RightsCase, caller: RightsCaller) -> RightsOutcome {
     let action = case.action;
     let concerns_publisher = ["{publisherId}", "{nodeId}", "{ticket}"].iter().any(|name| case.path.contains(name));
-    if !action.allows(caller.standing()) {
+    if !action.allows(caller.role()) {
         return match caller {
             RightsCaller::Anonymous => RightsOutcome(401, Some("unauthorized")),
             _ => RightsOutcome(403, Some("forbidden")),
@@ -113,7 +113,7 @@ fn expected(case: &RightsCase, caller: RightsCaller) -> RightsOutcome {
     if case.writes() && caller.is_held_back(concerns_publisher) {
         return RightsOutcome(403, Some("banned"));
     }
-    if case.withheld && caller.on_banned_ground() {
+    if case.withheld && caller.has_banned_publisher() {
         return RightsOutcome(403, Some("banned"));
     }
     let is_owner = matches!(caller, RightsCaller::Owner | RightsCaller::ReadOnlyOwner | RightsCaller::OwnerOfBanned);
@@ -158,23 +158,24 @@ async fn try_cell(world: &RightsWorld, case: &RightsCase, caller: RightsCaller) 
     let expected = expected(case, caller);
     // Rejected requests change nothing, so they share fixtures; successful ones need their own.
     let goes_through = expected.1.is_none();
-    let own_ground = goes_through && (case.writes() || !case.before.is_empty());
-    let fresh_ground;
-    let ground: &RightsGround = if own_ground {
-        fresh_ground = world.ground(caller.on_banned_ground()).await;
+    let needs_own_fixture = goes_through && (case.writes() || !case.before.is_empty());
+    let fresh_fixture;
+    let fixture: &RightsFixture = if needs_own_fixture {
+        fresh_fixture = world.fixture(caller.has_banned_publisher()).await;
         for step in &case.before {
-            world.prepare(&fresh_ground, step).await;
+            world.prepare(&fresh_fixture, step).await;
         }
-        &fresh_ground
+        &fresh_fixture
     } else {
-        world.shared_ground(caller.on_banned_ground())
+        world.shared_fixture(caller.has_banned_publisher())
     };
+
     let deadline = Instant::now() + EXCLUSIVE_PATIENCE;
-    let mut response = world.send(ground, case, caller).await;
+    let mut response = world.send(fixture, case, caller).await;
     // Cells with the same account wait for each other.
     while case.is_exclusive() && outcome_of(&response).0 == 429 && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        response = world.send(ground, case, caller).await;
+        response = world.send(fixture, case, caller).await;
     }
 
     let actual = outcome_of(&response);
@@ -193,8 +194,7 @@ fn outcome_of(response: &TestResponse) -> (u16, Option<String>) {
 async fn a_path_with_another_publisher_gives_no_access() {
     let world = RightsWorld::new().await;
     for case in cases().iter().filter(|case| case.path.contains("{publisherId}/nodes/{nodeId}")) {
-        let (own_ground, foreign_ground) = (world.shared_ground(false), world.foreign_ground());
-        let mixed = own_ground.with_publisher_of(foreign_ground);
+        let mixed = world.shared_fixture(false).with_publisher_of(world.foreign_fixture());
         let response = world.send(&mixed, case, RightsCaller::ForeignOwner).await;
         let status = if is_publication(case) { 409 } else { 404 };
         assert_eq!(response.status, status, "{} {}: {}", case.method, case.path, response.text());
@@ -205,9 +205,10 @@ async fn a_path_with_another_publisher_gives_no_access() {
 #[actix_web::test]
 async fn a_path_with_another_node_gives_no_access() {
     let world = RightsWorld::new().await;
-    let (ground, second) = (world.shared_ground(false), world.second_node().await);
+    let fixture = world.shared_fixture(false);
+    let second = world.second_node().await;
     for case in cases().iter().filter(|case| case.path.contains("{versionId}")) {
-        let mixed = ground.with_node(second.clone());
+        let mixed = fixture.with_node(second.clone());
         let response = world.send(&mixed, case, RightsCaller::Owner).await;
         assert_eq!(response.status, 404, "{} {}: {}", case.method, case.path, response.text());
     }
@@ -218,7 +219,7 @@ async fn a_path_with_another_node_gives_no_access() {
 async fn missing_resources_are_404_for_administrators() {
     let world = RightsWorld::new().await;
     for case in cases().iter().filter(|case| case.path.contains('{')) {
-        let response = world.send(&RightsGround::nowhere(), case, RightsCaller::Admin).await;
+        let response = world.send(&RightsFixture::nowhere(), case, RightsCaller::Admin).await;
         // A forged link reveals nothing about existing resources.
         let is_link = matches!(case.action, Action::UploadArchive | Action::UploadFile);
         let status = if is_link { 403 } else { 404 };
@@ -231,7 +232,7 @@ async fn missing_resources_are_404_for_administrators() {
 async fn an_invalid_token_is_rejected_even_on_public_routes() {
     let world = RightsWorld::new().await;
     for case in cases() {
-        let response = world.send_with(world.shared_ground(false), &case, Some("mdu_nonsense")).await.expect(401);
+        let response = world.send_with(world.shared_fixture(false), &case, Some("mdu_nonsense")).await.expect(401);
         let challenge = response.header("www-authenticate");
         assert_eq!(challenge, Some("Bearer error=\"invalid_token\""), "{} {}", case.method, case.path);
     }

@@ -91,8 +91,8 @@ pub fn flip(file: &Path, at: u64) {
     opened.write_all_at(&[byte[0] ^ 0x40], at).unwrap();
 }
 
-/// Data directory of a service with an archive and pictures; returns one of each.
-pub async fn inhabited() -> TempDir {
+/// Data directory of a stopped service that has stored an archive and pictures.
+pub async fn with_media() -> TempDir {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     app.publisher("acme", &alice).await;
@@ -122,7 +122,7 @@ pub fn file_below(folder: &Path) -> PathBuf {
 #[actix_web::test]
 async fn verifying_an_intact_directory_reports_clean_and_changes_nothing() {
     // Given the data directory of a stopped service
-    let data = inhabited().await;
+    let data = with_media().await;
     let before = directory_state(data.path());
 
     // When it is verified, then it passes
@@ -145,7 +145,7 @@ async fn verifying_an_intact_directory_reports_clean_and_changes_nothing() {
 #[actix_web::test]
 async fn files_are_counted_by_what_they_contain() {
     // Given a data directory that also has a video, music and a text
-    let data = inhabited().await;
+    let data = with_media().await;
     let store = MediaStore::open(&data.path().join("media")).unwrap();
     store.put_clip(MediaArea::Result, b"a video", VideoFormat::Mp4).unwrap();
     store.put_document("a text").unwrap();
@@ -161,7 +161,7 @@ async fn files_are_counted_by_what_they_contain() {
 
 #[actix_web::test]
 async fn damaged_and_missing_files_are_reported() {
-    let data = inhabited().await;
+    let data = with_media().await;
     let archive = file_below(&data.path().join("archives"));
     let input = file_below(&data.path().join("media/inputs"));
     let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();

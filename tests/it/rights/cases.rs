@@ -38,7 +38,7 @@ pub enum CaseBody {
 /// Step of the preparation.
 pub enum SetupStep {
     /// Sends a request.
-    Ask { method: Method, path: &'static str, body: Value },
+    Request { method: Method, path: &'static str, body: Value },
     /// Uploads the archive of the fixture's version.
     Upload,
 }
@@ -66,7 +66,7 @@ impl RightsCase {
 
     /// Adds a preparing request by an administrator.
     fn after(mut self, method: Method, path: &'static str, body: Value) -> Self {
-        self.before.push(SetupStep::Ask { method, path, body });
+        self.before.push(SetupStep::Request { method, path, body });
         self
     }
 

@@ -1,4 +1,4 @@
-//! Fixtures of the permission tests: fixed callers, and publishers that a success may change.
+//! Fixtures of the permission tests: fixed callers, and publishers with all resources.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -25,7 +25,7 @@ use crate::video::START_END;
 const UPLOAD: &str = "/publishers/{publisherId}/nodes/{nodeId}/versions/{versionId}/upload";
 const NOBODY: &str = "00000000-0000-4000-8000-00000000abcd";
 
-/// Service and its callers.
+/// Running service, its callers, and the fixtures that they share.
 pub struct RightsWorld {
     app: TestApp,
     stranger: TestUser,
@@ -35,16 +35,17 @@ pub struct RightsWorld {
     read_only: String,
     foreign_owner: TestUser,
     banned: TestUser,
-    /// Created by the banned user, for the publisher of the first fixture, before the ban.
+    /// Token of the publisher of the first fixture, created by the banned user before the ban.
     token_of_banned: String,
-    /// Tasks of the owner, one of each family.
-    tasks: GroundTasks,
-    /// Result of the first task.
+    /// Tasks of the owner, one of each of [`FAMILIES`].
+    tasks: FixtureTasks,
+    /// Name of the result file of the first task.
     file: String,
-    /// Deliveries of the owner that ended, and their receiver.
+    /// Completed deliveries of the owner, and their receiver.
     deliveries: Vec<String>,
     _receiver: Receiver,
-    grounds: Vec<RightsGround>,
+    fixtures: Vec<RightsFixture>,
+    /// Number of names given out.
     names: AtomicUsize,
     /// Limit of concurrent uploads, because the service limits them per caller.
     uploads: Semaphore,
@@ -52,17 +53,17 @@ pub struct RightsWorld {
 
 /// Publisher with all resources that paths name.
 #[derive(Clone)]
-pub struct RightsGround {
+pub struct RightsFixture {
     node: String,
     publisher: String,
     version: String,
-    /// Member that sends no requests.
+    /// Member of the publisher that sends no requests.
     user: String,
     user_token: String,
     token: String,
-    /// Webhook of the publisher, which nothing reaches.
+    /// Webhook of the publisher, whose receiver does not exist.
     webhook: String,
-    tasks: GroundTasks,
+    tasks: FixtureTasks,
     file: String,
     /// Delivery of one of the owner's tasks.
     delivery: String,
@@ -81,11 +82,13 @@ const FAMILIES: [&str; 5] = [UPSCALER, STYLE, SKIN, RELIGHT, VIDEO];
 /// Path where video tasks are read.
 const VIDEO: &str = "/proxy/videovendor/tasks";
 /// A task of each family.
-type GroundTasks = [String; 5];
+type FixtureTasks = [String; 5];
 
-/// Index of the fixture that stays unchanged.
+/// Index of the shared fixture of the owner.
 const OPEN: usize = 0;
+/// Index of the shared fixture with a banned publisher.
 const BANNED: usize = 1;
+/// Index of the fixture of the owner of another publisher.
 const FOREIGN: usize = 2;
 
 impl RightsWorld {
@@ -96,11 +99,16 @@ impl RightsWorld {
             settings.video_vendors[0].url = Some("http://127.0.0.1:1".to_owned());
         };
         let app = TestApp::start_with(unreachable, Environment::system()).await;
-        let (owner, stranger, member) = (app.user("owner").await, app.user("stranger").await, app.user("member").await);
-        let (foreign_owner, banned) = (app.user("foreign").await, app.user("banned").await);
+
+        let owner = app.user("owner").await;
+        let stranger = app.user("stranger").await;
+        let member = app.user("member").await;
+        let foreign_owner = app.user("foreign").await;
+        let banned = app.user("banned").await;
         let read_only = json!({"name": "reader", "scope": "read_only"});
         let read_only = app.post_as(&owner.token, "/users/tokens", read_only).await.expect(201).json();
-        let mut tasks = GroundTasks::default();
+
+        let mut tasks = FixtureTasks::default();
         for (task, family) in tasks.iter_mut().zip(FAMILIES) {
             let path = match family {
                 SKIN => format!("{SKIN}/creative"),
@@ -113,9 +121,8 @@ impl RightsWorld {
         let result = finished["generated"][0].as_str().expect("a result");
         let file = result.rsplit('/').next().expect("a file name").to_owned();
         let receiver = Receiver::start().await;
-        let deliveries = delivered(&app, &owner, &receiver).await;
-        let (token_of_banned, grounds, names) = (String::new(), Vec::new(), AtomicUsize::new(0));
-        let uploads = Semaphore::new(2);
+        let deliveries = complete_deliveries(&app, &owner, &receiver).await;
+
         let mut world = Self {
             app,
             stranger,
@@ -124,24 +131,28 @@ impl RightsWorld {
             read_only: text(&read_only["token"]),
             foreign_owner,
             banned,
-            token_of_banned,
+            token_of_banned: String::new(),
             tasks,
             file,
             deliveries,
             _receiver: receiver,
-            grounds,
-            names,
-            uploads,
+            fixtures: Vec::new(),
+            names: AtomicUsize::new(0),
+            uploads: Semaphore::new(2),
         };
-        let open = world.ground(false).await;
+
+        // The token is created before the ban, because a banned user cannot create one.
+        let open = world.fixture(false).await;
         world.token_of_banned = world.app.access_token(&open.publisher, &world.banned).await;
         world.ban(&format!("users/{}", world.banned.id)).await;
-        let (closed, foreign_tasks_ground) = (world.ground(true).await, world.ground_of(&world.foreign_owner).await);
-        world.grounds = vec![open, closed, foreign_tasks_ground];
+
+        let with_ban = world.fixture(true).await;
+        let foreign = world.fixture_of(&world.foreign_owner).await;
+        world.fixtures = vec![open, with_ban, foreign];
         world
     }
 
-    /// Ticket of a vendor's webhook for another user's task.
+    /// Ticket of a vendor's webhook for a task that does not exist.
     fn vendor_webhook_ticket(&self) -> String {
         let key = UploadKey::read(&self.app.dir.path().join("url-key")).expect("the key").expect("a key");
         WebhookTicketKey::new(key.derive_key(PURPOSE)).issue(TaskId(Uuid::nil()))
@@ -151,43 +162,48 @@ impl RightsWorld {
         self.app.stop().await;
     }
 
-    /// Shared fixture, which stays unchanged.
-    pub fn shared_ground(&self, banned: bool) -> &RightsGround {
-        &self.grounds[if banned { BANNED } else { OPEN }]
+    /// Shared fixture for requests that change nothing.
+    pub fn shared_fixture(&self, banned: bool) -> &RightsFixture {
+        &self.fixtures[if banned { BANNED } else { OPEN }]
     }
 
     /// Fixture of a user who owns another publisher.
-    pub fn foreign_ground(&self) -> &RightsGround {
-        &self.grounds[FOREIGN]
+    pub fn foreign_fixture(&self) -> &RightsFixture {
+        &self.fixtures[FOREIGN]
     }
 
-    /// New fixture.
-    pub async fn ground(&self, banned: bool) -> RightsGround {
-        let ground = self.ground_of(&self.owner).await;
+    /// New fixture, for a request that may change it.
+    pub async fn fixture(&self, banned: bool) -> RightsFixture {
+        let fixture = self.fixture_of(&self.owner).await;
         if banned {
-            self.ban(&format!("publishers/{}", ground.publisher)).await;
+            self.ban(&format!("publishers/{}", fixture.publisher)).await;
         }
-        ground
+        fixture
     }
 
-    async fn ground_of(&self, owner: &TestUser) -> RightsGround {
-        let (app, admin, publisher) = (&self.app, self.app.admin_token(), self.fresh_id());
+    async fn fixture_of(&self, owner: &TestUser) -> RightsFixture {
+        let app = &self.app;
+        let publisher = self.fresh_id();
         let user = app.user("bystander").await;
         app.publisher(&publisher, owner).await;
         for (user, role) in [(&user.id, "member"), (&self.member.id, "member"), (&self.banned.id, "owner")] {
             let path = format!("/publishers/{publisher}/members/{user}");
             app.put_as(&owner.token, &path, json!({"role": role})).await.expect(200);
         }
+
         let node = json!({"id": self.fresh_id(), "latest_version": {"version": "1.0.0"}});
         let nodes = format!("/publishers/{publisher}/nodes");
         let node = app.post_as(&owner.token, &nodes, node).await.expect(201).json();
         let secret = app.access_token(&publisher, owner).await;
+
         let webhook = json!({"url": "http://127.0.0.1:1/"});
         let webhooks = format!("/publishers/{publisher}/webhooks");
         let webhook = app.post_as(&owner.token, &webhooks, webhook).await.expect(201).json();
         let tokens = app.get_as(&owner.token, &format!("/publishers/{publisher}/tokens")).await.expect(200).json();
-        let user_tokens = app.get_as(admin, &format!("/admin/users/{}/tokens", user.id)).await.expect(200).json();
-        let mut ground = RightsGround {
+        let user_tokens = format!("/admin/users/{}/tokens", user.id);
+        let user_tokens = app.get_as(app.admin_token(), &user_tokens).await.expect(200).json();
+
+        let mut fixture = RightsFixture {
             node: text(&node["id"]),
             publisher,
             version: text(&node["latest_version"]["id"]),
@@ -203,14 +219,14 @@ impl RightsWorld {
             vendor_webhook: self.vendor_webhook_ticket(),
             secret,
         };
-        ground.upload_ticket = self.create_upload_ticket(&ground.fill(UPLOAD), &owner.token).await;
-        ground
+        fixture.upload_ticket = self.create_upload_ticket(&fixture.fill(UPLOAD), &owner.token).await;
+        fixture
     }
 
     /// Another node of the shared publisher.
     pub async fn second_node(&self) -> String {
         let name = self.fresh_id();
-        self.app.node(&self.shared_ground(false).publisher, &name, &self.owner).await;
+        self.app.node(&self.shared_fixture(false).publisher, &name, &self.owner).await;
         name
     }
 
@@ -220,15 +236,15 @@ impl RightsWorld {
 
     async fn ban(&self, resource: &str) {
         let reason = json!({"reason": "for the test"});
-        self.ask_as_admin(&Method::POST, &format!("/admin/{resource}/ban"), &reason).await.expect(204);
+        self.request_as_admin(&Method::POST, &format!("/admin/{resource}/ban"), &reason).await.expect(204);
     }
 
     /// Applies a preparation step of a case.
-    pub async fn prepare(&self, ground: &RightsGround, step: &SetupStep) {
+    pub async fn prepare(&self, fixture: &RightsFixture, step: &SetupStep) {
         let response = match step {
-            SetupStep::Ask { method, path, body } => self.ask_as_admin(method, &ground.fill(path), body).await,
+            SetupStep::Request { method, path, body } => self.request_as_admin(method, &fixture.fill(path), body).await,
             SetupStep::Upload => {
-                let ticket = self.create_upload_ticket(&ground.fill(UPLOAD), self.app.admin_token()).await;
+                let ticket = self.create_upload_ticket(&fixture.fill(UPLOAD), self.app.admin_token()).await;
                 let request = self.app.request(Method::PUT, &format!("/uploads/{ticket}"));
                 self.upload(request, archive()).await
             }
@@ -236,18 +252,18 @@ impl RightsWorld {
         assert!(response.status < 300, "{}", response.text());
     }
 
-    async fn ask_as_admin(&self, method: &Method, path: &str, body: &Value) -> TestResponse {
+    async fn request_as_admin(&self, method: &Method, path: &str, body: &Value) -> TestResponse {
         let request = self.app.request(method.clone(), path).bearer_auth(self.app.admin_token());
         self.app.send(request.json(body)).await
     }
 
-    /// Last part of a new upload link.
+    /// Creates an upload link and returns its ticket.
     async fn create_upload_ticket(&self, path: &str, token: &str) -> String {
         let link = self.app.post_as(token, path, json!({})).await.expect(200).json();
         text(&link["signedUrl"]).rsplit('/').next().expect("a ticket").to_owned()
     }
 
-    /// Id of a new input file, and the ticket of its upload.
+    /// Uploads an input file. Returns its id, and the ticket of the upload.
     async fn upload_input_file(&self, owner: &TestUser) -> [String; 2] {
         let file = self.app.post_as(&owner.token, "/files", json!({})).await.expect(200).json();
         let ticket = text(&file["upload_url"]).rsplit('/').next().expect("a ticket").to_owned();
@@ -256,13 +272,15 @@ impl RightsWorld {
         [text(&file["id"]), ticket]
     }
 
-    pub async fn send(&self, ground: &RightsGround, case: &RightsCase, caller: RightsCaller) -> TestResponse {
+    /// Sends the request of a case as a caller.
+    pub async fn send(&self, fixture: &RightsFixture, case: &RightsCase, caller: RightsCaller) -> TestResponse {
         use RightsCaller::{ForeignOwner, Member, Owner, OwnerOfBanned, Stranger};
         if case.ends_caller() && matches!(caller, Stranger | Member | Owner | ForeignOwner | OwnerOfBanned) {
             // No publisher is concerned: any user is sufficient, and the fixed callers are needed later.
             let user = self.app.user(&self.fresh_id()).await;
-            return self.send_with(ground, case, Some(&user.token)).await;
+            return self.send_with(fixture, case, Some(&user.token)).await;
         }
+
         let token = match caller {
             RightsCaller::Anonymous => None,
             RightsCaller::Stranger => Some(self.stranger.token.as_str()),
@@ -270,33 +288,35 @@ impl RightsWorld {
             RightsCaller::Owner | RightsCaller::OwnerOfBanned => Some(self.owner.token.as_str()),
             RightsCaller::ReadOnlyOwner => Some(self.read_only.as_str()),
             RightsCaller::ForeignOwner => Some(self.foreign_owner.token.as_str()),
-            RightsCaller::OwnToken | RightsCaller::TokenOfBanned => Some(ground.secret.as_str()),
-            RightsCaller::OtherToken => Some(self.foreign_ground().secret.as_str()),
+            RightsCaller::OwnToken | RightsCaller::TokenOfBanned => Some(fixture.secret.as_str()),
+            RightsCaller::OtherToken => Some(self.foreign_fixture().secret.as_str()),
             RightsCaller::BannedUser => Some(self.banned.token.as_str()),
             RightsCaller::TokenOfBannedUser => Some(self.token_of_banned.as_str()),
             RightsCaller::Admin => Some(self.app.admin_token()),
         };
-        if case.path == "/users/tokens/{tokenId}" && ground.token != NOBODY {
-            // Users can revoke only their own tokens. Who may not create one may not revoke one either.
+
+        if case.path == "/users/tokens/{tokenId}" && fixture.token != NOBODY {
+            // Users can revoke only their own tokens. A caller that may not create one may not revoke one either.
             let created = match token {
                 Some(token) => self.app.post_as(token, "/users/tokens", json!({"name": "short-lived"})).await.json(),
                 None => Value::Null,
             };
-            let own_token = created["id"].as_str().unwrap_or(&ground.token).to_owned();
-            return self.send_with(&RightsGround { token: own_token, ..ground.clone() }, case, token).await;
+            let own_token = created["id"].as_str().unwrap_or(&fixture.token).to_owned();
+            return self.send_with(&RightsFixture { token: own_token, ..fixture.clone() }, case, token).await;
         }
-        if case.path.contains("{delivery_id}") && ground.delivery != NOBODY {
+        if case.path.contains("{delivery_id}") && fixture.delivery != NOBODY {
             // Callers with permission need their own delivery: redelivering makes it pending.
             let index =
                 [Owner, OwnerOfBanned, RightsCaller::Admin].iter().position(|item| *item == caller).unwrap_or(0);
-            let ground = RightsGround { delivery: self.deliveries[index].clone(), ..ground.clone() };
-            return self.send_with(&ground, case, token).await;
+            let fixture = RightsFixture { delivery: self.deliveries[index].clone(), ..fixture.clone() };
+            return self.send_with(&fixture, case, token).await;
         }
-        self.send_with(ground, case, token).await
+        self.send_with(fixture, case, token).await
     }
 
-    pub async fn send_with(&self, ground: &RightsGround, case: &RightsCase, token: Option<&str>) -> TestResponse {
-        let path = format!("{}{}", ground.fill(case.path), case.query);
+    /// Sends the request of a case with a token.
+    pub async fn send_with(&self, fixture: &RightsFixture, case: &RightsCase, token: Option<&str>) -> TestResponse {
+        let path = format!("{}{}", fixture.fill(case.path), case.query);
         let request = self.app.request(case.method.clone(), &path);
         let request = token.into_iter().fold(request, RequestBuilder::bearer_auth);
         match &case.body {
@@ -316,15 +336,11 @@ impl RightsWorld {
     }
 }
 
-impl RightsGround {
-    /// Fixture of which nothing exists.
+impl RightsFixture {
+    /// Fixture whose resources do not exist.
     pub fn nowhere() -> Self {
         let [publisher, node] = ["nowhere"; 2].map(str::to_owned);
         let [version, user, user_token, token] = [NOBODY; 4].map(str::to_owned);
-        let tasks = [NOBODY; 5].map(str::to_owned);
-        let (file, [ticket, hint], secret) =
-            (format!("{}.png", "0".repeat(64)), ["nothing"; 2].map(str::to_owned), String::new());
-        let delivery = NOBODY.to_owned();
         Self {
             node,
             publisher,
@@ -333,13 +349,13 @@ impl RightsGround {
             user_token,
             token,
             webhook: NOBODY.to_owned(),
-            tasks,
-            file,
-            delivery,
-            upload_ticket: ticket,
+            tasks: [NOBODY; 5].map(str::to_owned),
+            file: format!("{}.png", "0".repeat(64)),
+            delivery: NOBODY.to_owned(),
+            upload_ticket: "nothing".to_owned(),
             input_file: [NOBODY, "nothing"].map(str::to_owned),
-            vendor_webhook: hint,
-            secret,
+            vendor_webhook: "nothing".to_owned(),
+            secret: String::new(),
         }
     }
 
@@ -353,6 +369,7 @@ impl RightsGround {
         Self { publisher: other.publisher.clone(), ..self.clone() }
     }
 
+    /// Fills the braces of a path.
     fn fill(&self, template: &str) -> String {
         let token = if template.starts_with("/admin/") { &self.user_token } else { &self.token };
         let family = FAMILIES.iter().position(|family| template.starts_with(family)).unwrap_or(0);
@@ -381,8 +398,8 @@ impl RightsGround {
     }
 }
 
-/// Completed deliveries: two of each of two tasks.
-async fn delivered(app: &TestApp, owner: &TestUser, receiver: &Receiver) -> Vec<String> {
+/// Runs two tasks and returns their completed deliveries, two of each.
+async fn complete_deliveries(app: &TestApp, owner: &TestUser, receiver: &Receiver) -> Vec<String> {
     let mut delivered_ids = Vec::new();
     for _ in 0..2 {
         let body = json!({"image": base64_png(4, 4), "webhook_url": receiver.url("/")});

@@ -14,7 +14,7 @@ fn job(prompt: &str, priority: i32, off_peak: bool) -> Value {
     json!({"prompt": prompt, "priority": priority, "off_peak": off_peak, "model": "vq2-turbo", "duration": 1})
 }
 
-/// Service with one slot, which the video "first" holds until the gate is open.
+/// Service with one slot, which the video "first" holds until the returned gate is opened.
 async fn gated_fixture() -> (VideoFixture, Arc<AtomicBool>, Value) {
     let open = Arc::new(AtomicBool::new(false));
     let gate = open.clone();
@@ -27,9 +27,10 @@ async fn gated_fixture() -> (VideoFixture, Arc<AtomicBool>, Value) {
     };
     let fixture =
         VideoFixture::with_vendor(vendor(Duration::ZERO, behavior).await, |settings| settings.video.slots = 1).await;
+
+    // A video counts as queued until its acceptance is recorded.
     let first = fixture.submit(REFERENCE, job("first", 0, false)).await;
     let changes = fixture.app.app.models().task_changes();
-    // Until its acceptance is recorded, it counts as queued.
     let path = queue_path(&first);
     let is_accepted = async || {
         let task = fixture.app.get_as(&fixture.alice.token, &path).await.expect(200).json();
