@@ -125,8 +125,11 @@ pub struct GenerateJob<P = PictureSource> {
     pub audio_type: AudioType,
     pub bgm: bool,
     pub voice_id: Option<Text<200>>,
+    /// More sharpness, contrast and colour.
     pub enhance: bool,
+    /// Recommended prompt: a slow move in and dust in the light, unless the prompt sets camera or weather.
     pub is_rec: bool,
+    /// `true` if the video costs less, and may wait until all others have started.
     pub off_peak: bool,
     /// Priority among waiting tasks; the highest runs first.
     pub priority: i32,

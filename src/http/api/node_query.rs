@@ -12,20 +12,22 @@ use crate::projections::node::{Sort, SortColumn};
 /// Default page size.
 const LIMIT_DEFAULT: u64 = 10;
 
-/// Requested list.
+/// Requested page of a node list.
 pub struct NodeListRequest {
     pub query: NodeQuery,
     /// `true` if the page cache must not be used.
     pub bypass_cache: bool,
 }
 
-/// Reads the parameters common to all node lists; errors are added to `query`. Banned nodes are for administrators.
+/// Reads the parameters common to all node lists; errors are added to `query`. `include_banned` has an effect only for
+/// administrators.
 pub fn read_list(query: &mut Query, is_admin: bool) -> NodeListRequest {
     let page = query.page(LIMIT_DEFAULT);
     let sort = Sort::effective(query.parsed_values("sort", parse_sort));
     let filter = read_filter(query);
     let include_banned = query.flag("include_banned").unwrap_or(false) && is_admin;
     let bypass_cache = query.flag("latest").unwrap_or(false);
+
     NodeListRequest {
         query: NodeQuery { page, selection: Selection { sort, filter, search: None, include_banned } },
         bypass_cache,
@@ -90,8 +92,8 @@ fn parse_sort(text: &str) -> Result<Sort, InvalidValue> {
     let bad_column = parsed_column.is_none().then(|| format!("the unknown column {column:?}"));
     let bad_direction = descending.is_none().then(|| format!("the unknown direction {direction:?}"));
     let bad: Vec<String> = bad_column.into_iter().chain(bad_direction).collect();
-    let columns: Vec<&str> = SortColumn::ALL.iter().map(|column| column.as_str()).collect();
     let bad = bad.join(" and ");
+    let columns: Vec<&str> = SortColumn::ALL.iter().map(|column| column.as_str()).collect();
     let columns = columns.join(" ");
     Err(InvalidValue::new(format!("has {bad}: must be one of {columns}, alone or followed by ;asc or ;desc")))
 }
@@ -136,10 +138,8 @@ mod tests {
 
     #[test]
     fn equivalent_queries_are_equal() {
-        let (one, other) = (
-            request("supported_os=Linux&supported_os=windows&node_id=b,A&page=1", false),
-            request("node_id=a&node_id=B&supported_os=WINDOWS,linux,Linux&other=1", false),
-        );
+        let one = request("supported_os=Linux&supported_os=windows&node_id=b,A&page=1", false);
+        let other = request("node_id=a&node_id=B&supported_os=WINDOWS,linux,Linux&other=1", false);
         assert_eq!(one.query, other.query);
     }
 

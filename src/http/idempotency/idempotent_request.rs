@@ -61,9 +61,9 @@ impl IdempotentRequest {
         let head = head.iter().fold(Sha256::new(), |hash, part| chain_text(hash, part.as_bytes()));
         let content_type = request.headers().get(CONTENT_TYPE).cloned();
 
-        let large = body.len() > HASHED_IN_PLACE_MAX;
-        let finish = move || fingerprint_of(&head, content_type.as_ref(), &body);
-        let fingerprint = if large { web::block(finish).await.map_err(Problem::internal)? } else { finish() };
+        let is_large = body.len() > HASHED_IN_PLACE_MAX;
+        let hash = move || fingerprint_of(&head, content_type.as_ref(), &body);
+        let fingerprint = if is_large { web::block(hash).await.map_err(Problem::internal)? } else { hash() };
         Ok(Self { id: Digest(Sha256::digest(&caller_and_key).into()), caller_and_key, fingerprint })
     }
 }
@@ -82,8 +82,10 @@ fn fingerprint_of(head: &Sha256, content_type: Option<&HeaderValue>, body: &Byte
     Digest(hash.unwrap_or_else(hash_whole).finalize().into())
 }
 
-/// Adds the names and values of a form, each with its length; `None` if the form is unreadable. The form is read twice,
-/// because a length precedes its value: a copy of the values would need as much memory as the body.
+/// Adds the names and values of a form, each with its length; `None` if the form is unreadable.
+///
+/// Reads the form twice. The length of a value is hashed before the value, and collecting the values to measure them
+/// would need as much memory as the body.
 fn hash_form(mut hash: Sha256, content_type: &HeaderValue, body: &Bytes) -> Option<Sha256> {
     let mut lengths: Vec<u64> = Vec::new();
     visit_form(content_type, body, |piece| match piece {

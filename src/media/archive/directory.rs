@@ -6,7 +6,7 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Maximum number of entries (contract 10 limits archives; no node has that many files).
+/// Maximum number of entries, far more than the files of any node (limits of archives: contract 10).
 pub const ENTRIES_MAX: u64 = 10_000;
 /// Maximum size of the directory in bytes.
 const DIRECTORY_MAX: u64 = 16 << 20;
@@ -46,7 +46,7 @@ pub struct ZipHeader {
 /// Reason why the directory cannot be used.
 #[derive(Debug)]
 pub enum ZipDirectoryError {
-    /// The file is not a zip, or is not accepted; a sentence.
+    /// The file is not a zip, or not an acceptable one. Contains the reason as a sentence.
     Invalid(String),
     /// The file cannot be read.
     Io(io::Error),
@@ -110,6 +110,7 @@ fn find_extent(file: &mut (impl Read + Seek)) -> Result<ZipDirectoryExtent, ZipD
 
     let record_at = tail.windows(END_MAGIC.len()).rposition(|window| window == END_MAGIC).ok_or_else(not_a_zip)?;
     let record = &tail[record_at..];
+    // The record ends with a comment, whose length it states.
     let ends_the_file = record.len() >= END_BYTES && record.len() == END_BYTES + usize::from(u16_at(record, 20));
     if !ends_the_file {
         return Err(invalid("the archive does not end at the declared offset"));
@@ -135,10 +136,10 @@ fn find_zip64_extent(file: &mut (impl Read + Seek), end: u64) -> Result<Option<Z
         return Ok(None);
     }
 
-    let at = u64_at(&locator, 8);
-    let is_in_bounds = at.checked_add(END64_BYTES as u64).is_some_and(|after| after <= locator_at);
-    let record = if is_in_bounds { read_at(file, at, END64_BYTES)? } else { Vec::new() };
-    if !record.starts_with(&END64_MAGIC) || at.checked_add(12 + u64_at(&record, 4)) != Some(locator_at) {
+    let record_at = u64_at(&locator, 8);
+    let is_in_bounds = record_at.checked_add(END64_BYTES as u64).is_some_and(|after| after <= locator_at);
+    let record = if is_in_bounds { read_at(file, record_at, END64_BYTES)? } else { Vec::new() };
+    if !record.starts_with(&END64_MAGIC) || record_at.checked_add(12 + u64_at(&record, 4)) != Some(locator_at) {
         return Err(invalid("the archive does not end at the declared offset"));
     }
     check_single_disk([u32_at(&record, 16), u32_at(&record, 20)], u64_at(&record, 24) == u64_at(&record, 32))?;
@@ -146,7 +147,7 @@ fn find_zip64_extent(file: &mut (impl Read + Seek), end: u64) -> Result<Option<Z
     let entries = u64_at(&record, 32);
     let bytes = u64_at(&record, 40);
     let start = u64_at(&record, 48);
-    Ok(Some(ZipDirectoryExtent { start, bytes, entries, end: at }))
+    Ok(Some(ZipDirectoryExtent { start, bytes, entries, end: record_at }))
 }
 
 fn check_single_disk(disks: [u32; 2], is_complete: bool) -> Result<(), ZipDirectoryError> {
