@@ -1,4 +1,4 @@
-//! Meaning of a vendor's responses for a task; `docs/vendors.md` has the table. Pure.
+//! Meaning of a vendor's responses for a task; described in `docs/vendors.md`. Pure.
 //!
 //! A submission is accepted, refused, or its outcome is unknown (contract 5). A response that does not clearly mean one
 //! of the first two means the third.

@@ -1,4 +1,4 @@
-//! Meaning of the messages of a music stream, as in the table of `docs/vendors.md`. Without side effects.
+//! Meaning of the messages of a music stream, as described in `docs/vendors.md`. Without side effects.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Every fault of a vendor, and its effect on the task: `docs/vendors.md` has the same table in words.
+//! Every fault of a vendor, and its effect on the task: `docs/vendors.md` describes them.
 //!
 //! Each row is one job, which the simulator recognises by its prompt; the row determines the behaviour towards its
 //! requests.
