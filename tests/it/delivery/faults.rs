@@ -1,4 +1,4 @@
-//! Every fault of a receiver and its outcome: the table of docs/callbacks.md. Three days pass on a clock that only the
+//! Every fault of a receiver and its outcome, as docs/callbacks.md describes it. Three days pass on a clock that only the
 //! test advances.
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
