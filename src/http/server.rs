@@ -70,6 +70,8 @@ pub use crate::http::limits::task_quota::TaskQuotas;
 
 /// Maximum that the framework accepts; it panics above this.
 pub const WORKERS_MAX: u16 = 512;
+/// Maximum number of thumbnails that are made at the same time. Each may read a file of 50 MB.
+const THUMBNAILS_AT_ONCE_MAX: usize = 4;
 
 /// Dependencies of the handlers. Cheap to clone.
 #[derive(Clone)]
@@ -310,7 +312,7 @@ pub struct AppState {
     /// Small versions of pictures.
     pub thumbnails: Thumbnails,
     /// Limits the thumbnails that are made at the same time, apart from `decoders`, so that lists do not delay jobs.
-    pub thumbnail_slots: FairSemaphore<Option<UserId>>,
+    pub thumbnail_slots: FairSemaphore<Account>,
     /// Threads that hash uploads and write them to disk.
     pub upload_writers: BackgroundThreads,
     /// Content security policy of the console.
@@ -341,7 +343,8 @@ impl AppState {
     pub fn new(services: Services) -> std::io::Result<Self> {
         let per_account = services.options.workers.max(1);
         let decoders = FairSemaphore::with_share(2 * per_account as u64, per_account as u64);
-        let thumbnail_slots = FairSemaphore::with_share(per_account as u64, per_account.div_ceil(2) as u64);
+        let thumbnails_at_once = per_account.min(THUMBNAILS_AT_ONCE_MAX) as u64;
+        let thumbnail_slots = FairSemaphore::with_share(thumbnails_at_once, thumbnails_at_once.div_ceil(2));
         // As many again as may decode: a thread still waits for the disk after it has decoded.
         let inspectors = BackgroundThreads::start(Inspection, 4 * per_account).map_err(std::io::Error::other)?;
         let upload_writers = BackgroundThreads::start(Inspection, 2 * per_account).map_err(std::io::Error::other)?;

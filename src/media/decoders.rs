@@ -13,7 +13,7 @@ use super::input::{DecodedPicture, MeasuredPicture, PictureInfo};
 /// Default budget: one picture of 100 megapixels with 8 bits in any format, except CMYK and progressive JPEG.
 pub const DECODE_MEMORY: u64 = 1 << 30;
 
-/// Longest wait for the budget. Decoding the largest picture takes seconds.
+/// Default longest wait for the budget. Decoding the largest picture takes seconds.
 const BUDGET_WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// Reason why a picture was not decoded.
@@ -33,6 +33,8 @@ pub struct PictureDecoders {
     /// In bytes. Turns by account are unnecessary: callers are few, because each already holds a permit of another
     /// limit.
     budget: FairSemaphore<()>,
+    /// Longest wait for the budget.
+    wait_max: Duration,
 }
 
 impl From<InvalidValue> for PictureDecodeError {
@@ -51,7 +53,13 @@ impl PictureDecoders {
     /// Creates decoders that use at most `memory` bytes together.
     #[must_use]
     pub fn new(memory: u64) -> Self {
-        Self { budget: FairSemaphore::new(memory) }
+        Self::with_wait(memory, BUDGET_WAIT_MAX)
+    }
+
+    /// Creates decoders that use at most `memory` bytes together, and wait at most `wait_max` for them.
+    #[must_use]
+    pub fn with_wait(memory: u64, wait_max: Duration) -> Self {
+        Self { budget: FairSemaphore::new(memory), wait_max }
     }
 
     /// Checks a picture completely: header, size, and that every pixel can be decoded.
@@ -103,7 +111,7 @@ impl PictureDecoders {
 
     fn reserve(&self, needed: u64) -> Result<FairPermit<()>, PictureDecodeError> {
         self.check_budget(needed)?;
-        self.budget.acquire_blocking((), needed, BUDGET_WAIT_MAX).ok_or(PictureDecodeError::Busy)
+        self.budget.acquire_blocking((), needed, self.wait_max).ok_or(PictureDecodeError::Busy)
     }
 }
 

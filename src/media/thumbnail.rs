@@ -1,14 +1,18 @@
 //! Small versions of pictures for lists: made on demand, and kept in memory up to a number of bytes.
+//!
+//! Their decoders have a budget of their own, so that lists delay neither submissions nor jobs.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use image::codecs::jpeg::JpegEncoder;
+use image::codecs::png::PngEncoder;
 use image::imageops::thumbnail;
-use image::{Rgb, RgbImage};
+use image::{ExtendedColorType, ImageBuffer, ImageEncoder};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
@@ -47,14 +51,22 @@ const ENTRY_BYTES: u64 = 128;
 const FILE_BYTES_MIN: u64 = 8 * 1024;
 /// Quality of the JPEG files, from 1 to 100.
 const QUALITY: u8 = 78;
-/// Background of transparent pixels.
-const BACKGROUND: u32 = 0xff;
+/// Memory for decoding: one opaque picture of 100 megapixels. A larger one stands for itself.
+const DECODE_MEMORY: u64 = 512 << 20;
+/// Longest wait for that memory.
+const DECODE_WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// Media type of thumbnails.
-pub const MEDIA_TYPE: &str = "image/jpeg";
+/// Encoded thumbnail.
+#[derive(Debug, Clone)]
+pub struct ThumbnailFile {
+    /// Content of the file.
+    pub bytes: Bytes,
+    /// PNG for pictures with transparent pixels, otherwise JPEG.
+    pub media_type: &'static str,
+}
 
-/// JPEG file; `None` if the picture is small or cannot be decoded, and so stands for itself.
-pub type Thumbnail = Option<Bytes>;
+/// Thumbnail; `None` if the picture is small or cannot be decoded, and so stands for itself.
+pub type Thumbnail = Option<ThumbnailFile>;
 
 /// Reason why no thumbnail can be made now.
 #[derive(Debug, thiserror::Error)]
@@ -74,20 +86,24 @@ struct ThumbnailWeight;
 
 impl Weighter<ThumbnailKey, Thumbnail> for ThumbnailWeight {
     fn weight(&self, _: &ThumbnailKey, thumbnail: &Thumbnail) -> u64 {
-        ENTRY_BYTES + thumbnail.as_ref().map_or(0, |bytes| bytes.len() as u64)
+        ENTRY_BYTES + thumbnail.as_ref().map_or(0, |file| file.bytes.len() as u64)
     }
 }
 
 /// Thumbnails that were requested last. Cheap to clone.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Thumbnails {
     kept: Arc<Cache<ThumbnailKey, Thumbnail, ThumbnailWeight>>,
+    decoders: PictureDecoders,
 }
 
 impl Default for Thumbnails {
     fn default() -> Self {
         let items = usize::try_from(KEPT_BYTES_MAX / USUAL_BYTES).unwrap_or(usize::MAX);
-        Self { kept: Arc::new(Cache::with_weighter(items, KEPT_BYTES_MAX, ThumbnailWeight)) }
+        Self {
+            kept: Arc::new(Cache::with_weighter(items, KEPT_BYTES_MAX, ThumbnailWeight)),
+            decoders: PictureDecoders::with_wait(DECODE_MEMORY, DECODE_WAIT_MAX),
+        }
     }
 }
 
@@ -98,66 +114,78 @@ impl Thumbnails {
         self.kept.get(&(digest, size))
     }
 
-    /// Makes the thumbnail of a file, unless another request has made it in the meantime. Blocks.
+    /// Makes the thumbnail of a file, unless another request has made it or is making it. Blocks.
     ///
     /// # Errors
     /// If the file cannot be read, or the decoders are busy.
-    pub fn make(
-        &self,
-        (path, digest): (&Path, Digest),
-        size: ThumbnailSize,
-        decoders: &PictureDecoders,
-    ) -> Result<Thumbnail, ThumbnailError> {
-        if let Some(thumbnail) = self.get(digest, size) {
-            return Ok(thumbnail);
+    pub fn make(&self, path: &Path, digest: Digest, size: ThumbnailSize) -> Result<Thumbnail, ThumbnailError> {
+        self.kept.get_or_insert_with(&(digest, size), || self.read(path, size))
+    }
+
+    fn read(&self, path: &Path, size: ThumbnailSize) -> Result<Thumbnail, ThumbnailError> {
+        let length = fs::metadata(path)?.len();
+        if !(FILE_BYTES_MIN..=INPUT_BYTES_MAX as u64).contains(&length) {
+            return Ok(None);
         }
 
-        let length = fs::metadata(path)?.len();
-        let thumbnail = if (FILE_BYTES_MIN..=INPUT_BYTES_MAX as u64).contains(&length) {
-            match decoders.decode(&fs::read(path)?) {
-                Ok(picture) => Some(Bytes::from(encode(&reduce(picture, size.side_max()))?)),
-                Err(PictureDecodeError::Busy) => return Err(ThumbnailError::Busy),
-                Err(PictureDecodeError::Invalid(_)) => None,
-            }
-        } else {
-            None
-        };
-        self.kept.insert((digest, size), thumbnail.clone());
-        Ok(thumbnail)
+        match self.decoders.decode(&fs::read(path)?) {
+            Ok(picture) => Ok(Some(encode(reduce(picture, size.side_max()))?)),
+            Err(PictureDecodeError::Busy) => Err(ThumbnailError::Busy),
+            Err(PictureDecodeError::Invalid(_)) => Ok(None),
+        }
     }
 }
 
-/// Reduces a picture to at most `side_max` pixels of width and height, on the background.
-fn reduce(picture: DecodedPicture, side_max: u32) -> RgbImage {
+/// Reduces a picture to at most `side_max` pixels of width and height.
+fn reduce(picture: DecodedPicture, side_max: u32) -> DecodedPicture {
     let (width, height) = picture.dimensions();
     let longest = width.max(height).max(1);
     let scaled = |side: u32| {
         let scaled = u64::from(side) * u64::from(side_max.min(longest)) / u64::from(longest);
         u32::try_from(scaled).unwrap_or(side_max).max(1)
     };
+
     let (width, height) = (scaled(width), scaled(height));
-    match picture.pixels {
-        Pixels::Opaque(pixels) => thumbnail(&pixels, width, height),
-        Pixels::Transparent(pixels) => {
-            let pixels = thumbnail(&pixels, width, height);
-            RgbImage::from_fn(width, height, |x, y| {
-                let [red, green, blue, alpha] = pixels.get_pixel(x, y).0.map(u32::from);
-                let over = |color: u32| (color * alpha + BACKGROUND * (255 - alpha)) / 255;
-                Rgb([red, green, blue].map(|color| u8::try_from(over(color)).unwrap_or(u8::MAX)))
-            })
-        }
-    }
+    let pixels = match picture.pixels {
+        Pixels::Opaque(pixels) => Pixels::Opaque(thumbnail(&pixels, width, height)),
+        Pixels::Transparent(pixels) => Pixels::Transparent(thumbnail(&pixels, width, height)),
+    };
+    DecodedPicture { pixels, profile: picture.profile }
 }
 
-fn encode(pixels: &RgbImage) -> io::Result<Vec<u8>> {
+/// Encodes a picture with its colour profile.
+fn encode(DecodedPicture { pixels, profile }: DecodedPicture) -> io::Result<ThumbnailFile> {
     let mut bytes = Vec::new();
-    JpegEncoder::new_with_quality(&mut bytes, QUALITY).encode_image(pixels).map_err(io::Error::other)?;
-    Ok(bytes)
+    let media_type = match pixels {
+        Pixels::Opaque(pixels) => {
+            write(JpegEncoder::new_with_quality(&mut bytes, QUALITY), profile, &pixels, ExtendedColorType::Rgb8)?;
+            "image/jpeg"
+        }
+        Pixels::Transparent(pixels) => {
+            write(PngEncoder::new(&mut bytes), profile, &pixels, ExtendedColorType::Rgba8)?;
+            "image/png"
+        }
+    };
+    Ok(ThumbnailFile { bytes: bytes.into(), media_type })
+}
+
+fn write<P: image::Pixel<Subpixel = u8>>(
+    mut encoder: impl ImageEncoder,
+    profile: Option<Vec<u8>>,
+    pixels: &ImageBuffer<P, Vec<u8>>,
+    color: ExtendedColorType,
+) -> io::Result<()> {
+    if let Some(profile) = profile {
+        encoder.set_icc_profile(profile).map_err(io::Error::other)?;
+    }
+    encoder.write_image(pixels, pixels.width(), pixels.height(), color).map_err(io::Error::other)
 }
 
 #[cfg(test)]
 mod tests {
-    use image::RgbaImage;
+    use std::io::Cursor;
+
+    use image::{DynamicImage, ImageDecoder, ImageReader, RgbImage, Rgba, RgbaImage};
 
     use super::*;
 
@@ -174,9 +202,16 @@ mod tests {
     }
 
     #[test]
-    fn transparent_pixels_show_the_background() {
+    fn transparent_pixels_and_the_profile_are_kept() {
         let pixels = Pixels::Transparent(RgbaImage::new(8, 8));
-        let reduced = reduce(DecodedPicture { pixels, profile: None }, 4);
-        assert!(reduced.pixels().all(|pixel| *pixel == Rgb([255, 255, 255])));
+        let reduced = reduce(DecodedPicture { pixels, profile: Some(vec![1, 2, 3]) }, 4);
+        let file = encode(reduced).expect("encoded");
+
+        let reader = ImageReader::new(Cursor::new(&file.bytes)).with_guessed_format().expect("a format");
+        let mut decoder = reader.into_decoder().expect("a picture");
+        assert_eq!(decoder.icc_profile().expect("readable"), Some(vec![1, 2, 3]));
+        let decoded = DynamicImage::from_decoder(decoder).expect("pixels").to_rgba8();
+        assert_eq!((file.media_type, decoded.dimensions()), ("image/png", (4, 4)));
+        assert!(decoded.pixels().all(|pixel| *pixel == Rgba([0, 0, 0, 0])));
     }
 }

@@ -1,5 +1,8 @@
 //! Result files: complete, byte ranges, and conditional requests.
 
+use std::io::Cursor;
+
+use image::{Rgba, RgbaImage};
 use mediary::domain::image::ImageFormat;
 use mediary::media::store::{MediaArea, MediaStore};
 use reqwest::Method;
@@ -107,6 +110,30 @@ async fn conditional_requests_compare_the_hash() {
     get_with_headers(&app, &path, &[("if-none-match", "\"other\"")]).await.expect(200);
     get_with_headers(&app, &path, &[("if-range", &tag), ("range", "bytes=0-1")]).await.expect(206);
     get_with_headers(&app, &path, &[("if-range", "\"other\""), ("range", "bytes=0-1")]).await.expect(200);
+    app.stop().await;
+}
+
+#[actix_web::test]
+async fn a_thumbnail_of_a_transparent_picture_is_a_png() {
+    let app = TestApp::start().await;
+    let store = MediaStore::open(&app.dir.path().join("media")).expect("a store");
+    // Noise, so that the file is too large to stand for itself
+    let pixels = RgbaImage::from_fn(256, 128, |x, y| {
+        Rgba([(x * 7919 % 251) as u8, (y * 104_729 % 241) as u8, (x * y % 239) as u8, 0])
+    });
+    let mut original = Vec::new();
+    pixels.write_to(&mut Cursor::new(&mut original), image::ImageFormat::Png).expect("a picture");
+    let picture = store.put(MediaArea::Result, &original, ImageFormat::Png, 256, 128).expect("stored");
+    let path = format!("/media/{}?thumbnail=small", picture.file_name());
+
+    let thumbnail = app.get(&path).await.expect(200);
+
+    assert_eq!(thumbnail.header("content-type"), Some("image/png"));
+    let shown = image::load_from_memory(&thumbnail.body).expect("a picture").to_rgba8();
+    assert_eq!(shown.dimensions(), (128, 64));
+    assert!(shown.pixels().all(|pixel| pixel.0[3] == 0));
+    let head = app.send(app.request(Method::HEAD, &path)).await.expect(200);
+    assert_eq!((head.header("etag"), head.body.len()), (thumbnail.header("etag"), 0));
     app.stop().await;
 }
 

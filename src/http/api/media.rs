@@ -20,7 +20,7 @@ use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::{Code, Problem};
 use crate::media::archive::upload_token::UploadKey;
 use crate::media::store::MediaArea;
-use crate::media::thumbnail::{self, Thumbnail, ThumbnailError, ThumbnailSize};
+use crate::media::thumbnail::{Thumbnail, ThumbnailError, ThumbnailFile, ThumbnailSize};
 
 /// Maximum wait for a turn to make a thumbnail, after which the picture itself is sent.
 const THUMBNAIL_WAIT_MAX: Duration = Duration::from_secs(2);
@@ -28,6 +28,8 @@ const THUMBNAIL_WAIT_MAX: Duration = Duration::from_secs(2);
 /// Cache control of results: a name is the hash of its content.
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
+/// Cache control of a picture that is sent instead of its thumbnail: the next request may get the thumbnail.
+const NO_STORE: &str = "no-store";
 /// Cache control of inputs, which only those with a signed URL may read.
 const PRIVATE: &str = "private, max-age=3600, immutable";
 /// Context of the signatures of input URLs.
@@ -106,19 +108,24 @@ async fn send(
     let DownloadMetadata { digest, cache_control, .. } = metadata;
     let Some(size) = thumbnail else { return file::send(call, path, metadata).await };
     let tag = format!("\"{digest}-{}\"", size.as_str());
-    let respond = |bytes| Ok(Some(file::send_bytes(call, bytes, &tag, thumbnail::MEDIA_TYPE, cache_control)));
+    let respond =
+        |ThumbnailFile { bytes, media_type }| Ok(Some(file::send_bytes(call, bytes, &tag, media_type, cache_control)));
     // A file that was deleted has no thumbnail any more.
     if !tokio::fs::try_exists(path).await.map_err(Problem::internal)? {
         return Ok(None);
     }
     if conditional::is_current(call.headers(), &tag) {
-        return respond(Bytes::new());
+        // A response without content.
+        return respond(ThumbnailFile { bytes: Bytes::new(), media_type: metadata.content_type });
     }
 
     match thumbnail_of(call, path, digest, size).await {
-        Ok(Some(bytes)) => respond(bytes),
+        Ok(Some(file)) => respond(file),
         // The picture itself shows the same, only larger.
-        Ok(None) | Err(ThumbnailError::Busy) => file::send(call, path, metadata).await,
+        Ok(None) => file::send(call, path, metadata).await,
+        Err(ThumbnailError::Busy) => {
+            file::send(call, path, DownloadMetadata { cache_control: NO_STORE, ..metadata }).await
+        }
         Err(ThumbnailError::Io(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(ThumbnailError::Io(error)) => Err(Problem::internal(error)),
     }
@@ -135,14 +142,13 @@ async fn thumbnail_of(
         return Ok(thumbnail);
     }
 
-    let owner = call.identity().user().map(|user| user.id);
-    let permit = timeout(THUMBNAIL_WAIT_MAX, shared.thumbnail_slots.acquire(owner, 1)).await;
+    // Pages request pictures without credentials, so callers without a token are told apart by their addresses.
+    let permit = timeout(THUMBNAIL_WAIT_MAX, shared.thumbnail_slots.acquire(call.account(), 1)).await;
     let permit = permit.map_err(|_| ThumbnailError::Busy)?;
     let thumbnails = shared.thumbnails.clone();
-    let store = shared.services.media.store.clone();
     let source = path.to_owned();
     let work = move || {
-        let made = thumbnails.make((&source, digest), size, store.decoders());
+        let made = thumbnails.make(&source, digest, size);
         drop(permit);
         made
     };

@@ -86,9 +86,9 @@ fn result() -> Operation {
             &json!({"type": "integer"}),
         ), query_parameter(
             "thumbnail",
-            "Returns a JPEG of the picture with at most 128 (`small`) or 400 (`large`) pixels of width and height. \
-             Small and very large files, other media, and all files while the service is busy are returned as they \
-             are.",
+            "Returns a small version of the picture with at most 128 (`small`) or 400 (`large`) pixels of width and \
+             height: a JPEG, or a PNG if the picture has transparent pixels. Small and very large files, other media, \
+             and all files while the service is busy are returned as they are.",
             &one_of(ThumbnailSize::ALL.iter().map(|size| size.as_str())),
         )])
         .file_response("The file: a picture or a video.", "*/*", &[])
