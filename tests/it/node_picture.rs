@@ -83,6 +83,9 @@ async fn a_picture_follows_the_public_url_of_the_service() {
 
     // When a client sends the fields back as it read them, then nothing changes
     app.put_as(&ada.token, "/publishers/acme/nodes/face-tools", json!({"icon": icon})).await.expect(200);
+    let version = json!({"version": "1.0.0"});
+    let publication = json!({"node": {"id": "face-tools", "icon": icon}, "node_version": version});
+    app.post_as(&ada.token, "/publishers/acme/nodes/face-tools/versions", publication).await.expect(201);
     let path = "/admin/events?stream=node/face-tools&type=NodeRevised";
     let events = app.get_as(app.admin_token(), path).await.expect(200).json();
     assert_eq!(events["events"].as_array().unwrap().len(), 1);

@@ -31,7 +31,8 @@ pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result
 
     let is_admin = call.identity().is_admin();
     let environment = &call.services().environment;
-    let publication = read_publication(&body, &call.path_param("nodeId"), is_admin, environment)?;
+    let mut publication = read_publication(&body, &call.path_param("nodeId"), is_admin, environment)?;
+    publication.fields = publication.fields.relative_to(&call.services().options.public_url);
     let node = publication.id.key();
     let id = publication.version.draft.id;
     let signed_url = signed_url(&call, id)?;
