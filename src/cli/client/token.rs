@@ -140,13 +140,22 @@ fn create(
     }
     print_text(&format!("{}\n", printable(response["token"].as_str().unwrap_or_default())))?;
 
-    // The response has the token alone; the list is oldest first.
-    let listed: Vec<ListedToken> = service.parse(app::block_on(service.get(&path))?)?;
-    if let Some(ListedToken { id, .. }) = listed.iter().rfind(|token| token.name == name) {
-        // On stderr, so that stdout has the token alone. It may be closed.
-        let _ = writeln!(io::stderr(), "Revoke it with `mediary token revoke {publisher} {}`.", printable(id));
-    }
+    // On stderr, so that stdout has the token alone. It may be closed.
+    let _ = match id_of_token(&service, &path, name) {
+        Some(id) => writeln!(io::stderr(), "Revoke it with `mediary token revoke {publisher} {}`.", printable(&id)),
+        None => writeln!(io::stderr(), "`mediary token list {publisher}` shows its id, by which it can be revoked."),
+    };
     Ok(())
+}
+
+/// Returns the id of a new token, which is not in the response; `None` if several tokens have its name. The token
+/// exists, so a failure of this request is not one of the command.
+fn id_of_token(service: &ServiceConnection, path: &str, name: &str) -> Option<String> {
+    let response = app::block_on(service.get(path)).ok()?;
+    let listed: Vec<ListedToken> = service.parse(response).ok()?;
+    let mut of_that_name = listed.into_iter().filter(|token| token.name == name);
+    let token = of_that_name.next()?;
+    of_that_name.next().is_none().then_some(token.id)
 }
 
 fn revoke(TokenOwner { publisher, service }: &TokenOwner, id: TokenId) -> Result<(), CliError> {
