@@ -23,9 +23,11 @@ use crate::audit::subject::AuditSubject;
 use crate::domain::ids::UserId;
 use crate::domain::node::{NodeProfile, Stars};
 use crate::domain::policy::Action;
+use crate::domain::publisher::PublisherProfile;
 use crate::domain::token::{TokenRecord, TokenSubject};
 use crate::domain::user::{User, UserProfile};
 use crate::domain::value::Timestamp;
+use crate::domain::webhook::Webhook;
 use crate::http::api::audit::query_error;
 use crate::http::api::budget::{BudgetView, budgets_of};
 use crate::http::api::delivery::{TaskDeliveryView, delivery_views};
@@ -122,9 +124,10 @@ struct ExportedCredits {
     refunded: u64,
 }
 
-/// Tokens, reviews and files of a user.
+/// Tokens, webhooks, reviews and files of a user.
 struct ExportLists {
     tokens: Vec<ExportedToken>,
+    webhooks: Vec<ExportedWebhook>,
     reviews: Vec<ExportedReview>,
     files: Vec<UploadedFile>,
 }
@@ -204,7 +207,7 @@ async fn head_of(call: &Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Export
     let now = services.environment.now();
     let account = account_view(call, profile).await?;
 
-    // All nodes, tokens and files are examined, which takes longer than a worker may be blocked.
+    // All nodes, publishers, tokens and files are examined, which takes longer than a worker may be blocked.
     let shared = call.shared().clone();
     let lists = web::block(move || ExportLists::new(user, now, &shared)).await.map_err(Problem::internal)?;
 
@@ -215,11 +218,6 @@ async fn head_of(call: &Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Export
         Some(ExportedMembership { publisher: publisher.id.to_string(), role })
     });
     let publishers = memberships.collect();
-    let webhooks = models.publishers.webhooks_of(user).map(|(publisher, webhook)| ExportedWebhook {
-        publisher: publisher.id.to_string(),
-        webhook: WebhookView::new(webhook),
-    });
-    let webhooks = webhooks.collect();
     drop(models);
 
     Ok(ExportHead {
@@ -227,7 +225,7 @@ async fn head_of(call: &Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Export
         account,
         tokens: lists.tokens,
         publishers,
-        webhooks,
+        webhooks: lists.webhooks,
         reviews: lists.reviews,
         files: lists.files.iter().map(|file| FileView::from_file(call, file)).collect(),
         credits: ExportedCredits { held, charged, refunded },
@@ -256,10 +254,15 @@ impl ExportLists {
         };
         let reviews = models.nodes.all().filter_map(review).collect();
         let tokens = models.tokens.issued_to_or_by(user).into_iter().map(ExportedToken::new).collect();
+        let webhook = |(publisher, webhook): (&PublisherProfile, &Webhook)| ExportedWebhook {
+            publisher: publisher.id.to_string(),
+            webhook: WebhookView::new(webhook),
+        };
+        let webhooks = models.publishers.webhooks_of(user).map(webhook).collect();
         drop(models);
 
         let files = shared.services.media.store.uploads().all_of(user, now);
-        Self { tokens, reviews, files }
+        Self { tokens, webhooks, reviews, files }
     }
 }
 
