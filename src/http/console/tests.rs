@@ -85,7 +85,7 @@ fn scripts_use_no_unsafe_dom_or_network_api() {
         for (index, line) in text.lines().enumerate() {
             // The SVG namespace, and URLs in placeholders and in requests for a price, load nothing.
             let line = line.replace("http://www.w3.org/2000/svg", "").replace("https://…", "");
-            let line = line.replace("https://example.org/", "");
+            let line = line.replace("'https://example.org/video.mp4'", "").replace("`${scheme}://example.org/a`", "");
             let found: Vec<_> = forbidden.iter().filter(|word| line.contains(**word)).collect();
             assert!(found.is_empty(), "{name}:{}: {found:?}", index + 1);
         }
