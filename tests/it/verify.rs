@@ -149,14 +149,17 @@ async fn files_are_counted_by_what_they_contain() {
     let store = MediaStore::open(&data.path().join("media")).unwrap();
     store.put_clip(MediaArea::Result, b"a video", VideoFormat::Mp4).unwrap();
     store.put_document("a text").unwrap();
+    let music = store.put_clip(MediaArea::Result, b"music", VideoFormat::Mp4).unwrap();
+    let path = store.path_of(MediaArea::Result, &music.file_name()).unwrap();
+    fs::rename(&path, path.with_extension("ogg")).unwrap();
 
     // When it is verified, then none of them counts as a picture
     let before = run(data.path(), &["audit", "verify", "--json"]).expect(0).out;
     let report: Value = serde_json::from_str(&before).unwrap();
     let counts = ["archives", "pictures", "videos", "music", "texts"].map(|name| report[name].as_u64().unwrap());
     assert!(counts[1] > 0, "{report}");
-    assert_eq!([counts[0], counts[2], counts[3], counts[4]], [1, 1, 0, 1]);
-    run(data.path(), &["audit", "verify"]).expect(0).assert_contains(&[", 1 video, 1 text;"]);
+    assert_eq!([counts[0], counts[2], counts[3], counts[4]], [1, 1, 1, 1]);
+    run(data.path(), &["audit", "verify"]).expect(0).assert_contains(&[", 1 video, 1 music file, 1 text;"]);
 }
 
 #[actix_web::test]
