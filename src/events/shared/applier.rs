@@ -170,7 +170,7 @@ impl GroupApplier {
             }
         }
 
-        self.record(&batch.commits)?;
+        self.record(&batch.commits, batch.is_last)?;
         // Checked before `advance` lets this node send groups.
         if self.unmet.next.is_some() && self.progress.covers_start(self.sequence, engine_end) {
             let reason = format!("the journal continues after {}, but the engine does not", self.head.position);
@@ -269,7 +269,9 @@ impl GroupApplier {
     }
 
     /// Makes commits durable. Waits for disk space, because the other nodes have admitted them too.
-    fn record(&mut self, commits: &[EncodedCommit]) -> Result<(), LogFailure> {
+    ///
+    /// Those of the last batch are covered by no checkpoint: every start must read the group that ended the log.
+    fn record(&mut self, commits: &[EncodedCommit], is_last: bool) -> Result<(), LogFailure> {
         if commits.is_empty() {
             return Ok(());
         }
@@ -284,7 +286,7 @@ impl GroupApplier {
         }
 
         (self.on_commits)(commits);
-        if self.state.head().0 >= self.saved_state.0 + STATE_INTERVAL {
+        if !is_last && self.state.head().0 >= self.saved_state.0 + STATE_INTERVAL {
             // First, because a start cannot use a state beyond the checkpoint.
             self.save_checkpoint();
             self.save_state();
