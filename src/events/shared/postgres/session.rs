@@ -137,28 +137,29 @@ impl PostgresConnector {
             }
         }
 
-        // One that may accept writes later is worth waiting for.
-        let unreachable = failures.iter().position(|failure| matches!(failure, EngineOpenError::Unreachable(_)));
-        Err(failures.swap_remove(unreachable.unwrap_or(0)))
+        Err(combine(failures))
     }
 
     /// Connects to a server.
-    async fn connect_to(&self, server: &Config, is_checked: bool) -> Result<PostgresSession, EngineOpenError> {
+    async fn connect_to(&self, server: &Config, is_checked: bool) -> Result<PostgresSession, ServerFailure> {
         let host = hosts_of(server);
         let unreachable = |reason: &str| {
-            EngineOpenError::Unreachable(format!(
+            ServerFailure::Open(EngineOpenError::Unreachable(format!(
                 "no connection to PostgreSQL at {host}: {reason}; check that it runs and that its port is open"
-            ))
+            )))
         };
         let limit = if self.servers.len() > 1 { CONNECT_TIMEOUT_OF_SEVERAL } else { CONNECT_TIMEOUT };
         match timeout(limit, self.connect_and_set(server, is_checked)).await {
             Ok(Ok(session)) => Ok(session),
-            Ok(Err(PostgresConnectError::Open(error))) => Err(error),
+            Ok(Err(PostgresConnectError::Open(error))) => Err(ServerFailure::Open(error)),
+            Ok(Err(PostgresConnectError::Client(error))) if is_read_only(&error) => {
+                Err(ServerFailure::ReadOnly(format!("PostgreSQL at {host} accepts no writes")))
+            }
             Ok(Err(PostgresConnectError::Client(error))) => Err(match self.remedy(&error) {
-                Some(remedy) => EngineOpenError::Unsuitable(format!(
+                Some(remedy) => ServerFailure::Open(EngineOpenError::Unsuitable(format!(
                     "PostgreSQL at {host} cannot be used: {}; {remedy}",
                     describe(&error)
-                )),
+                ))),
                 None => unreachable(&describe(&error)),
             }),
             Err(_) => Err(unreachable(&format!("no answer within {limit:?}"))),
@@ -223,6 +224,45 @@ impl PostgresConnector {
             _ => None,
         }
     }
+}
+
+/// Reason why one of the servers is not used.
+#[derive(Debug)]
+enum ServerFailure {
+    Open(EngineOpenError),
+    /// The server is a standby, or its transactions are read-only by default.
+    ReadOnly(String),
+}
+
+impl std::fmt::Display for ServerFailure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Open(error) => error.fmt(f),
+            Self::ReadOnly(reason) => f.write_str(reason),
+        }
+    }
+}
+
+/// Combines the failures of all servers. Waiting helps unless the settings must be changed: a server that does not
+/// answer may be the primary, a read-only one is its standby.
+fn combine(failures: Vec<ServerFailure>) -> EngineOpenError {
+    let reasons: Vec<String> = failures.iter().map(ServerFailure::to_string).collect();
+    let mut unsuitable = None;
+    for failure in failures {
+        match failure {
+            ServerFailure::Open(EngineOpenError::Unreachable(_)) => {
+                return EngineOpenError::Unreachable(reasons.join("; "));
+            }
+            ServerFailure::Open(error) => unsuitable = unsuitable.or(Some(error)),
+            ServerFailure::ReadOnly(_) => {}
+        }
+    }
+    unsuitable.unwrap_or_else(|| EngineOpenError::Unreachable(reasons.join("; ")))
+}
+
+/// Returns `true` if the client has passed the server over because it accepts no writes, which it tells only by its text.
+fn is_read_only(error: &Error) -> bool {
+    describe(error).contains("does not allow writes")
 }
 
 /// Options for each of the servers.

@@ -28,6 +28,7 @@ const SERVER: &str = "PostgreSQL server";
 struct DurabilitySettings {
     version: i32,
     is_in_recovery: bool,
+    transaction_read_only: String,
     synchronous_commit: String,
     fsync: String,
     full_page_writes: String,
@@ -36,14 +37,15 @@ struct DurabilitySettings {
 impl DurabilitySettings {
     async fn of(client: &Client) -> Result<Self, tokio_postgres::Error> {
         let sql = "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), \
-             current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes')";
+             current_setting('transaction_read_only'), current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes')";
         let row = client.query_one(sql, &[]).await?;
         Ok(Self {
             version: row.try_get(0)?,
             is_in_recovery: row.try_get(1)?,
-            synchronous_commit: row.try_get(2)?,
-            fsync: row.try_get(3)?,
-            full_page_writes: row.try_get(4)?,
+            transaction_read_only: row.try_get(2)?,
+            synchronous_commit: row.try_get(3)?,
+            fsync: row.try_get(4)?,
+            full_page_writes: row.try_get(5)?,
         })
     }
 
@@ -58,6 +60,7 @@ impl DurabilitySettings {
 
         let version = format!("its version is {}", self.version / 10_000);
         let recovery = if self.is_in_recovery { "it is in recovery, so a standby" } else { "it is the primary" };
+        let read_only = &self.transaction_read_only;
         let commit = &self.synchronous_commit;
         let mut checks = vec![
             check(self.version >= VERSION_MIN, version, "it must be 14 or newer"),
@@ -65,6 +68,11 @@ impl DurabilitySettings {
                 !self.is_in_recovery,
                 recovery.to_owned(),
                 "it must be the primary: name the primary, or all servers as in postgres://user@a:5432,b:5432/database",
+            ),
+            check(
+                read_only == "off" || self.is_in_recovery,
+                format!("default_transaction_read_only is {read_only}"),
+                "it must accept writes: set `default_transaction_read_only = off` for this user and database",
             ),
             check(
                 !["off", "local"].contains(&commit.as_str()),
@@ -124,6 +132,7 @@ mod tests {
         DurabilitySettings {
             version: 150_000,
             is_in_recovery: false,
+            transaction_read_only: "off".to_owned(),
             synchronous_commit: on(),
             fsync: on(),
             full_page_writes: on(),
@@ -141,6 +150,10 @@ mod tests {
         for (settings, expected) in [
             (DurabilitySettings { version: 130_004, ..settings() }, "must be 14 or newer"),
             (DurabilitySettings { is_in_recovery: true, ..settings() }, "name the primary"),
+            (
+                DurabilitySettings { transaction_read_only: "on".to_owned(), ..settings() },
+                "set `default_transaction_read_only = off`",
+            ),
             (DurabilitySettings { synchronous_commit: off(), ..settings() }, "set `synchronous_commit = on`"),
             (DurabilitySettings { fsync: off(), ..settings() }, "set `fsync = on`"),
             (DurabilitySettings { full_page_writes: off(), ..settings() }, "set `full_page_writes = on`"),
