@@ -102,34 +102,44 @@ pub(super) fn warn_secret_recreated(secret: &'static str) {
     tracing::warn!(secret, "secret was missing, created a new one: distribute it to its users");
 }
 
-/// Opens the keys of all users, and completes erasures that a crash interrupted.
-pub(super) fn open_keyring(data: &DataDir, models: &Models, keys: &IdempotencyKeys) -> Keyring {
-    let keyring = Keyring::open(data.root());
-    let erased: Vec<_> = models.users.erased_ids().collect();
+/// Files in which an erased user leaves something behind.
+pub(super) struct ErasureTargets<'a> {
+    pub data: &'a DataDir,
+    pub store: &'a MediaStore,
+    pub keys: &'a IdempotencyKeys,
+    pub keyring: &'a Keyring,
+}
 
-    for user in &erased {
-        keyring.mark_erased(*user);
-    }
+impl ErasureTargets<'_> {
+    /// Completes erasures that a crash interrupted.
+    pub(super) fn complete_erasures(&self, models: &Models) {
+        let erased: Vec<_> = models.users.erased_ids().collect();
+        for user in &erased {
+            self.keyring.mark_erased(*user);
+        }
 
-    let unfinished: Vec<_> = erased.into_iter().filter(|user| keyring.is_erasure_unfinished(*user)).collect();
-    if unfinished.is_empty() {
-        return keyring;
-    }
+        let unfinished: Vec<_> = erased.into_iter().filter(|user| self.keyring.is_erasure_unfinished(*user)).collect();
+        if unfinished.is_empty() {
+            return;
+        }
 
-    // The key is removed last: as long as it exists, the next start knows that the erasure is unfinished.
-    if let Err(error) = keys.purge_responses().and_then(|()| snapshot::remove_all(&snapshot::snapshot_dir(data.root())))
-    {
-        tracing::error!(%error, "erasure incomplete: remove stored answers and snapshots, then restart");
-        return keyring;
-    }
+        // The key is removed last: as long as it exists, the next start knows that the erasure is unfinished.
+        let snapshots = snapshot::snapshot_dir(self.data.root());
+        if let Err(error) = self.keys.purge_responses().and_then(|()| snapshot::remove_all(&snapshots)) {
+            tracing::error!(%error, "erasure incomplete: remove stored answers and snapshots, then restart");
+            return;
+        }
 
-    for user in unfinished {
-        if let Err(failure) = keyring.destroy_key(user) {
-            tracing::error!(%user, %failure, "erasure incomplete: remove the key file of the user");
+        for user in unfinished {
+            if let Err(error) = self.store.uploads().remove_all_of(user) {
+                tracing::error!(%user, %error, "erasure incomplete: make the uploaded files removable, then restart");
+                continue;
+            }
+            if let Err(failure) = self.keyring.destroy_key(user) {
+                tracing::error!(%user, %failure, "erasure incomplete: remove the key file of the user");
+            }
         }
     }
-
-    keyring
 }
 
 /// Returns a function that removes the snapshots of a data directory. A snapshot being written still appears.

@@ -12,7 +12,7 @@ use super::address_file::remove_address_file;
 use super::bootstrap::{AdminTokenSource, load_admin_token};
 use super::cluster::{self, ClusterNode, CommitReceivers};
 use super::cluster_engine::open_engine;
-use super::files::{open_archives, open_keyring, open_store, open_webhook_key};
+use super::files::{ErasureTargets, open_archives, open_store, open_webhook_key};
 use super::missing_log_guard::check_log_exists;
 use super::recovery::{OpenedLog, SnapshotPolicy, log_options, open_models, with_sync_metrics};
 use super::tariff::open_tariff;
@@ -140,10 +140,16 @@ impl BoundService {
             opened.map_err(|error| StartError::Log(error.to_string()))?;
 
         let upload_key = upload_key.map_or_else(|| create_upload_key(data, &*log, &models.users, environment), Ok)?;
-        let keyring = open_keyring(data, &models, &keys);
+        let keyring = Keyring::open(data.root());
+        let erasure_targets = ErasureTargets { data, store: &store, keys: &keys, keyring: &keyring };
+        erasure_targets.complete_erasures(&models);
         let archives = open_archives(data, &models, part_files, environment, &mut reports)?;
         let models = ReadModels::new(log.clone(), models);
         let node = self.join_cluster(&log, &models, &metrics, &keyring, &keys)?;
+        if node.is_some() {
+            // The node that erased a user may have died before it destroyed the key.
+            erasure_targets.complete_erasures(&models.read());
+        }
 
         Ok(OpenedService {
             bound: self,
