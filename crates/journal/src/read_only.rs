@@ -1,13 +1,10 @@
 //! Read-only access to the journal of a stopped service: nothing is created, cut or signed.
 
-use std::fs::File;
-use std::io::Read;
 use std::marker::PhantomData;
 use std::path::Path;
 
 use crate::chain::{self, JournalHead};
 use crate::error::JournalError;
-use crate::frame::{RECORDS_START, SegmentHeader};
 use crate::location::JournalLocation;
 use crate::payload::PayloadDecoder;
 use crate::position::Position;
@@ -36,7 +33,7 @@ impl<D: PayloadDecoder> ReadOnlyJournal<D> {
         let Some(first) = segments.first() else {
             return Err(unverifiable(&journal, "it has no segments".to_owned()));
         };
-        let log = read_header(first)?.log;
+        let log = segment::read_header(first, 1)?.log;
 
         let key = chain::load_signing_key(&key_path).map_err(JournalError::io("read", &key_path))?;
         let key = key.ok_or_else(|| unverifiable(&key_path, "the signing key is missing".to_owned()))?;
@@ -84,7 +81,7 @@ impl<D: PayloadDecoder> ReadOnlyJournal<D> {
         }
 
         let reason = format!(
-            "the journal ends here, but HEAD says that events up to {} were acknowledged",
+            "the journal ends here, but HEAD says that events up to position {} were acknowledged",
             self.signed_head.position
         );
 
@@ -95,16 +92,4 @@ impl<D: PayloadDecoder> ReadOnlyJournal<D> {
             reason,
         })
     }
-}
-
-fn read_header(path: &Path) -> Result<SegmentHeader, JournalError> {
-    let mut bytes = [0; RECORDS_START];
-    File::open(path).and_then(|mut file| file.read_exact(&mut bytes)).map_err(JournalError::io("read", path))?;
-    let damaged = |reason: &str| JournalError::Damaged {
-        file: path.to_owned(),
-        offset: 0,
-        position: Position(1),
-        reason: reason.to_owned(),
-    };
-    SegmentHeader::parse(&bytes).map_err(damaged)
 }

@@ -117,7 +117,7 @@ impl JournalRepairer<'_> {
         let offset = reader.offset;
         let next = reader.next;
         let chain = reader.chain;
-        let following = reader.next_segment().and_then(read_header);
+        let following = reader.next_segment().and_then(|path| segment::read_header(path, next).ok());
         if following.is_some_and(|header| header.first == next && header.chain == chain) {
             let zeros = vec![0; segment.bytes.len() - offset];
             reader.segment = Some(rewrite_and_verify(&segment, offset, &zeros)?);
@@ -296,13 +296,6 @@ pub fn rewrite_unsigned(file: &File, from: usize, to: usize) -> io::Result<()> {
         file.write_all_at(&records, from as u64)?;
     }
     file.sync_all()
-}
-
-/// The header of a segment, if intact.
-fn read_header(path: &Path) -> Option<SegmentHeader> {
-    let mut bytes = [0; RECORDS_START];
-    File::open(path).and_then(|file| file.read_exact_at(&mut bytes, 0)).ok()?;
-    SegmentHeader::parse(&bytes).ok()
 }
 
 /// Writes into a segment durably, and reads it back.

@@ -78,14 +78,7 @@ pub fn segments(directory: &Path) -> Result<Vec<PathBuf>, JournalError> {
 /// The id of the log that these segments belong to, from the first intact header.
 #[must_use]
 pub fn read_log_id(segments: &[PathBuf]) -> Option<Uuid> {
-    segments.iter().find_map(|path| Some(read_header(path)?.log))
-}
-
-fn read_header(path: &Path) -> Option<SegmentHeader> {
-    use std::io::Read;
-    let mut bytes = Vec::new();
-    fs::File::open(path).ok()?.take(RECORDS_START as u64).read_to_end(&mut bytes).ok()?;
-    SegmentHeader::parse(&bytes).ok()
+    segments.iter().find_map(|path| Some(segment::read_header(path, 1).ok()?.log))
 }
 
 /// Scans all segments of `log`. `acknowledged` is the signed HEAD: bad bytes after it may belong to a write that was
