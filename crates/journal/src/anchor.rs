@@ -17,7 +17,7 @@ use crate::reader::JournalReader;
 use crate::segment;
 use crate::segment_reader::read_at;
 
-/// End of a record.
+/// A record of the journal: its position, chain hash and location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Anchor {
     /// The id of the log.

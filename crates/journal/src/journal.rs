@@ -221,7 +221,7 @@ impl<D: PayloadDecoder> Journal<D> {
 
         let result = encode(bytes).and_then(|()| match bytes.len() - payload_start {
             length if length <= PAYLOAD_BYTES_MAX => Ok(()),
-            too_many => Err(PayloadTooLarge { bytes: too_many }),
+            length => Err(PayloadTooLarge { bytes: length }),
         });
         if let Err(error) = result {
             bytes.truncate(start);
@@ -240,8 +240,8 @@ impl<D: PayloadDecoder> Journal<D> {
     /// Makes the group durable with one write and one sync, and returns the locations of its records in order.
     ///
     /// # Errors
-    /// Returns [`WriteError::Full`] if there is no disk space: the group is dropped and the journal unchanged. After
-    /// any other failure the state of the disk is unknown, and the journal must not be written again.
+    /// Returns [`WriteError::Full`] if disk space or a file descriptor is missing: the group is dropped and the journal
+    /// unchanged. After any other failure the state of the disk is unknown, and the journal must not be written again.
     pub fn write_group(&mut self) -> Result<Vec<RecordLocation>, WriteError> {
         self.make_durable().inspect_err(|_| self.discard_group())?;
         let StagedGroup { bytes, records, end } = &mut self.group;

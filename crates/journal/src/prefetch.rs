@@ -91,7 +91,7 @@ fn read_batches<D: PayloadDecoder>(
 ) -> (JournalReader<D>, ExpectedRecords, Option<JournalError>) {
     let mut batch = RecordBatch::default();
 
-    let result = loop {
+    let damage = loop {
         match reader.next_record() {
             Ok(Some(JournalRecord { commit, payload, location })) => {
                 let start = batch.bytes.len();
@@ -113,5 +113,5 @@ fn read_batches<D: PayloadDecoder>(
     };
 
     let _ = send_batch.send(batch);
-    (reader, expected, result)
+    (reader, expected, damage)
 }
