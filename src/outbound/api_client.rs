@@ -214,7 +214,6 @@ impl ApiClient {
         }
 
         let mut body = Vec::new();
-
         while let Some(chunk) = body_stream.next().await? {
             body.extend_from_slice(&chunk[..chunk.len().min(LIMITS.body_bytes - body.len())]);
         }

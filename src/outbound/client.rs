@@ -82,7 +82,7 @@ pub enum CallFailure {
     BrokenResponse(String),
 }
 
-/// Error: the client could not be set up.
+/// Failure to set up the HTTP client.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot set up the HTTP client: {0}")]
 pub struct ClientSetupError(#[source] reqwest::Error);

@@ -23,6 +23,7 @@ pub const RESPONSE_BYTES_MAX: usize = 1024 * 1024;
 /// Maximum number of idle connections for polls.
 const IDLE_CONNECTIONS_MAX: usize = 64;
 
+/// Text shown in place of an API key.
 const MASK: &str = "********";
 
 /// Address, credentials and timeouts of a vendor.
