@@ -125,7 +125,7 @@ pub enum UploadError {
     #[error("{0}")]
     Invalid(InvalidValue),
     /// The id has another content already.
-    #[error("the file has been uploaded with a different content")]
+    #[error("the file has been uploaded with different content")]
     Conflict,
     /// The owner has too many files.
     #[error("the account has {FILES_PER_OWNER_MAX} files")]

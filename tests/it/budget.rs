@@ -121,11 +121,11 @@ async fn tokens_and_publishers_have_budgets_that_survive_a_restart() {
     assert_eq!(submit(&app, &second, "lasting").await.expect(402).json()["subject"]["kind"], "token");
     submit(&app, &alice, "lasting").await.expect(200);
 
-    // And the members of the publisher share its budget; only administrators add some
+    // And the members of the publisher share its budget; only administrators can add some
     submit(&app, &bob, "lasting").await.expect(200);
     let membership = format!("/publishers/acme/members/{}", bob.id);
     let problem = app.put_as(&alice.token, &membership, json!({"role": "member"})).await.expect(403).json();
-    assert_eq!(problem["detail"], "only administrators add members to a publisher with a budget");
+    assert_eq!(problem["detail"], "only administrators can add members to a publisher with a budget");
     app.put_as(app.admin_token(), &membership, json!({"role": "member"})).await.expect(200);
     app.put_as(&alice.token, &membership, json!({"role": "owner"})).await.expect(200);
     submit(&app, &bob, "lasting").await.expect(200);
@@ -206,7 +206,7 @@ async fn invalid_budgets_are_refused_with_every_reason() {
     let problem = put(&token_budget, body()).await.expect(404).json();
     assert_eq!(problem["detail"], "tokens of publishers submit no tasks and have no budget");
     let problem = put("/admin/budgets/node/acme", body()).await.expect(404).json();
-    assert_eq!(problem["detail"], "the budget kind must be one of user token publisher");
+    assert_eq!(problem["detail"], "the budget kind must be user, token or publisher");
     app.stop().await;
 }
 

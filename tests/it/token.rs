@@ -208,7 +208,7 @@ async fn a_user_cannot_create_tokens_without_bound() {
 
     // When another is created, then it is refused until one is revoked
     let problem = app.post_as(&alice.token, OWN_TOKENS, json!({"name": "more"})).await.expect(409).json();
-    assert_eq!(problem["message"], "the account has 100 tokens, the most it may have: revoke one first");
+    assert_eq!(problem["message"], "the account has 100 tokens, the maximum: revoke one first");
     app.delete_as(&alice.token, &format!("{OWN_TOKENS}/{}", last["id"].as_str().unwrap())).await.expect(204);
     issue_own(&app, &alice.token, json!({"name": "more"})).await;
     app.stop().await;

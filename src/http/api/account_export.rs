@@ -284,7 +284,7 @@ impl AccountExport {
             match export.render(part).await {
                 Ok((text, next)) => Some((Ok(Bytes::from(text)), next.map(|next| (export, next)))),
                 Err(problem) => {
-                    tracing::error!(user = %export.user, %problem, "export of an account interrupted");
+                    tracing::error!(user = %export.user, %problem, "account export interrupted");
                     Some((Err(io::Error::other("the export was interrupted")), None))
                 }
             }

@@ -206,7 +206,7 @@ fn requested_subject(call: &RequestContext) -> Result<BudgetSubject, Problem> {
     let kind = call.path_param("budgetKind");
     BudgetSubject::parse(&kind, &call.path_param("budgetId")).map_err(|_| match kind.as_str() {
         "user" | "token" | "publisher" => Problem::not_found(&kind),
-        _ => Problem::new(Code::NotFound, "the budget kind must be one of user token publisher"),
+        _ => Problem::new(Code::NotFound, "the budget kind must be user, token or publisher"),
     })
 }
 

@@ -200,7 +200,7 @@ pub async fn receive(mut call: Call<{ Action::UploadFile as u8 }>) -> Result<Api
 
     let upload = writer.finish().await?;
     check_length(ticket.bytes, Some(upload.bytes()))?;
-    let conflict = || Problem::new(Code::Conflict, "this file has been uploaded with a different content");
+    let conflict = || Problem::new(Code::Conflict, "this file has been uploaded with different content");
     let stored = store(&call, upload, permit, ticket, conflict).await?;
     ApiResponse::ok(&FileView::from_file(&call, &stored.file))
 }

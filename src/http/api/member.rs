@@ -44,7 +44,7 @@ fn check_open_to_new_members(call: &RequestContext, publisher: &PublisherProfile
     if call.services().models.read().budgets.get(&budget).is_none() {
         return Ok(());
     }
-    Err(Problem::new(Code::Forbidden, "only administrators add members to a publisher with a budget"))
+    Err(Problem::new(Code::Forbidden, "only administrators can add members to a publisher with a budget"))
 }
 
 /// `DELETE /publishers/{publisherId}/members/{userId}`: for managers of members, and for the member itself.

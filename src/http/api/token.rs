@@ -139,7 +139,7 @@ pub async fn issue_own(mut call: Call<{ Action::ManageOwnTokens as u8 }>) -> Res
     let now = call.services().environment.now();
     let is_valid = |token: &&TokenRecord| !token.limits.is_expired(now);
     if call.services().models.read().tokens.for_user(user).filter(is_valid).count() >= USER_TOKENS_MAX {
-        let message = format!("the account has {USER_TOKENS_MAX} tokens, the most it may have: revoke one first");
+        let message = format!("the account has {USER_TOKENS_MAX} tokens, the maximum: revoke one first");
         return Err(Problem::new(Code::Conflict, message));
     }
     let issued = issue_token(&call, body, TokenSubject::User(user)).await?;

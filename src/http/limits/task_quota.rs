@@ -13,6 +13,7 @@ use crate::http::api::sign_in::FormerAccounts;
 use crate::http::limits::daily_quotas::{last_midnight, seconds_until_midnight};
 use crate::http::pipeline::RequestContext;
 use crate::http::response::error::{Code, Problem};
+use crate::pluralize::pluralize;
 use crate::projections::task::Tasks;
 
 /// Names of the quotas in responses.
@@ -177,7 +178,7 @@ impl PendingSubmissions {
         } else if is_full() {
             Some(too_many_unfinished(&accounts, quotas.unfinished))
         } else if quotas.tasks_a_day > 0 && tasks_today(&accounts, &pending, now, tasks) >= quotas.tasks_a_day {
-            Some(daily_quota_exceeded(&accounts, &format!("{} tasks", quotas.tasks_a_day), now))
+            Some(daily_quota_exceeded(&accounts, &pluralize(quotas.tasks_a_day, "task"), now))
         } else {
             None
         };
@@ -345,7 +346,7 @@ mod tests {
     #[test]
     fn a_rejection_states_the_time_until_midnight() {
         let response =
-            daily_quota_exceeded(&QuotaAccounts { owner: None, former: Vec::new() }, "1 tasks", NOON).to_response("/");
+            daily_quota_exceeded(&QuotaAccounts { owner: None, former: Vec::new() }, "1 task", NOON).to_response("/");
         assert_eq!(response.headers().get("retry-after").unwrap(), "43201");
     }
 }

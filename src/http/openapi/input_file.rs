@@ -79,7 +79,7 @@ fn receive() -> Operation {
             .ok_response("The file.", "InputFile", &example())
             .error(Code::UploadLinkInvalid, "this service did not issue the URL, or its requester has lost access")
             .error(Code::UploadLinkExpired, "request a new URL")
-            .error(Code::Conflict, "the file has been uploaded with a different content"),
+            .error(Code::Conflict, "the file has been uploaded with different content"),
     )
 }
 

@@ -117,7 +117,7 @@ fn member_operations() -> Vec<Operation> {
             .description(
                 "Adds a user to the publisher or changes the user's role. Owners may do everything; members may \
                  create and change nodes and versions. Without `role`, an existing member keeps the current role and \
-                 a new one becomes `member`. While the publisher has a budget, only administrators add members.",
+                 a new one becomes `member`. While the publisher has a budget, only administrators can add members.",
             )
             .json_object::<MemberBody>(&json!({"role": "member"}))
             .ok_response("The updated publisher.", "Publisher", &publisher_example())

@@ -1,7 +1,7 @@
 //! `X-Log-Position`: requests to a node of a cluster that see what the client has seen on another one.
 //!
 //! Every response of a node has a position: nothing in its content is newer. A request with this position waits until
-//! its node is there; one with `latest` waits until it has everything that any node had answered before.
+//! its node has reached it; one with `latest` waits until it has everything that any node had answered before.
 
 use std::time::Duration;
 
@@ -48,10 +48,10 @@ impl WantedPosition {
         wanted.map(Some).ok_or_else(invalid)
     }
 
-    /// Waits until this node is there, for at most 2 s.
+    /// Waits until this node has the wanted events, for at most 2 s.
     ///
     /// # Errors
-    /// If it is not.
+    /// If it does not have them by then, or is stopping.
     pub async fn wait(self, services: &Services) -> Result<(), Problem> {
         let reached = timeout(POSITION_WAIT_MAX, self.wait_without_limit(services)).await;
         let behind = |reason: &str| Problem::new(Code::Behind, reason).retry_after(1);
@@ -61,7 +61,7 @@ impl WantedPosition {
             Err(_) => {
                 let seconds = POSITION_WAIT_MAX.as_secs();
                 let position = services.models.read().position;
-                Err(behind(&format!("this node is at position {position} and did not get there within {seconds} s")))
+                Err(behind(&format!("this node did not catch up within {seconds} s; it is at position {position}")))
             }
         }
     }
@@ -71,7 +71,7 @@ impl WantedPosition {
             Self::At(wanted) => {
                 let mut positions = services.models.changes();
                 let reached = positions.wait_for(|position| *position >= wanted).await;
-                reached.map(drop).map_err(|_| "this node stops".to_owned())
+                reached.map(drop).map_err(|_| "this node is stopping".to_owned())
             }
             Self::Latest => match &services.cluster {
                 Some(cluster) => cluster.barrier.pass().await.map_err(|failure| failure.to_string()),

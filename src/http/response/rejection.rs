@@ -64,7 +64,7 @@ impl From<PublisherRejection> for Problem {
             PublisherRejection::WebhookNotFound => Self::not_found("webhook"),
             PublisherRejection::TooManyWebhooks => Self::new(
                 Code::Conflict,
-                format!("the publisher has {WEBHOOKS_MAX} webhooks, the most it may have: delete one first"),
+                format!("the publisher has {WEBHOOKS_MAX} webhooks, the maximum: delete one first"),
             ),
             PublisherRejection::WebhookDisabled => {
                 Self::new(Code::Conflict, "the webhook is disabled: enable it first, so that the test event is sent")

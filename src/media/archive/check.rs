@@ -106,7 +106,9 @@ pub fn check(mut file: impl Read + Seek) -> Result<(), ArchiveError> {
 
     let ZipEntrySizes { packed, unpacked } = total_sizes(&entries);
     if unpacked > UNPACKED_MAX {
-        return Err(archive_flaw(format!("the archive unpacks to {unpacked} bytes; at most {UNPACKED_MAX} allowed")));
+        return Err(archive_flaw(format!(
+            "the archive unpacks to {unpacked} bytes; at most {UNPACKED_MAX} are allowed"
+        )));
     }
 
     // Entries may claim to share bytes; together they have at most those before the directory.
