@@ -1,5 +1,5 @@
 //! Verification of content files: the hash of each file, and the presence of every archive that a version refers to.
-//! Changes nothing. Pictures may be missing, because they are kept for a limited time.
+//! Changes nothing. Files of tasks may be missing, because they are kept for a limited time.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;

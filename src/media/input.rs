@@ -134,6 +134,7 @@ impl MeasuredPicture {
         if self.header.format == ImageFormat::Jpeg && !has_end_marker(bytes) {
             return Err(InvalidValue::new("is a truncated picture: the JPEG ends before its end marker"));
         }
+
         let reader = ImageReader::with_format(Cursor::new(bytes), self.codec);
         let mut decoder = reader.into_decoder().map_err(|error| decode_error(&error))?;
         // The memory estimate relies on this module's reading of the header.
@@ -142,6 +143,7 @@ impl MeasuredPicture {
         if decoder.dimensions() != (width, height) || source > self.header.source_bytes() {
             return Err(contradictory_header_error());
         }
+
         let mut limits = Limits::default();
         limits.max_alloc = Some(self.header.memory.decoder + source + DECODER_SLACK);
         decoder.set_limits(limits).map_err(|error| decode_error(&error))?;

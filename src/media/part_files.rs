@@ -29,6 +29,7 @@ pub enum FileSharing {
 #[derive(Clone)]
 pub struct PartFiles {
     sharing: FileSharing,
+    /// Id of this run of the process.
     run: Uuid,
     counter: Arc<AtomicU64>,
     environment: Environment,

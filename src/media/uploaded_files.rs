@@ -32,7 +32,7 @@ pub const FILES_PER_OWNER_MAX: usize = 1000;
 /// Time for which an expired file stays, for submissions that found it just before.
 const REMOVAL_DELAY: Duration = Duration::from_mins(10);
 
-/// Least time between two looks at the files of other nodes because of an unknown id, which anyone can send.
+/// Minimum time between two listings of the files of other nodes because of an unknown id, which anyone can send.
 const RELIST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Directory of uploads that are incomplete.
@@ -153,7 +153,7 @@ pub struct UploadedFiles {
     /// Held while directories change, so that they agree with `files`. Blocks on the disk, unlike the lock of `files`.
     directory_guard: Arc<Mutex<()>>,
     files: Arc<Mutex<HashMap<FileId, UploadedFile>>>,
-    /// Time of the last look at the files of other nodes.
+    /// Time of the last listing of the files of other nodes.
     listed_at: Arc<Mutex<Option<Instant>>>,
     fail_points: FailPoints,
 }
@@ -281,15 +281,18 @@ impl UploadedFiles {
         files
     }
 
-    /// Notes the files that other nodes have stored or removed, unless that was done within `interval`. Blocks on the disk.
+    /// Lists the files again if other nodes may have stored or removed some, unless the last listing is newer than
+    /// `interval`. Blocks on the disk.
     fn list_again_if_shared(&self, interval: Duration) {
         if self.part_files.sharing() == FileSharing::Alone {
             return;
         }
+
         let mut listed_at = self.listed_at.lock();
         if listed_at.is_some_and(|at| at.elapsed() < interval) {
             return;
         }
+
         *listed_at = Some(Instant::now());
         let _guard = self.directory_guard.lock();
         match list_files(&self.root, self.part_files.sharing()) {

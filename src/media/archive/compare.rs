@@ -11,7 +11,7 @@ use super::contents::{ArchiveContents, ArchivedFile};
 const TEXT_BYTES_MAX: u64 = 512 * 1024;
 /// Maximum size of all compared texts together, in bytes.
 const COMPARED_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Time that all patches of a comparison may take together; after it, they are longer than necessary.
+/// Time to find the shortest patches of a comparison. The patches after it may be longer than necessary.
 const SEARCH_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// File that differs between two archives.
@@ -53,8 +53,9 @@ pub fn compare<F: Read + Seek>(
     let deadline = Instant::now() + SEARCH_TIME_MAX;
     let mut changes = Vec::new();
     let mut budget = COMPARED_BYTES_MAX;
+
     for (old_file, new_file) in pairs(&old.files()?, &new.files()?) {
-        // A checksum can be forged, so that equal ones prove nothing.
+        // A checksum can be forged, so equal checksums prove nothing.
         if let (Some(old_file), Some(new_file)) = (old_file, new_file)
             && old_file == new_file
             && old.has_same_data(old_file, new)?
@@ -71,9 +72,11 @@ pub fn compare<F: Read + Seek>(
             // The content is the same, but one of the two is a link, or an empty file is new or gone.
             None => ArchivePatch::Text(String::new()),
         };
+
         let bytes = |file: Option<&ArchivedFile>| file.map(|file| file.bytes);
         changes.push(ArchiveChange { path: file_path, old_bytes: bytes(old_file), new_bytes: bytes(new_file), patch });
     }
+
     Ok(changes)
 }
 

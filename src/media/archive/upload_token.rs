@@ -37,7 +37,7 @@ pub struct UploadGrant {
     pub version: VersionId,
     /// The upload is recorded as an action of the holder.
     pub holder: UploadTokenHolder,
-    /// Expiry.
+    /// Time from which the upload link is rejected.
     pub expires_at: Timestamp,
 }
 

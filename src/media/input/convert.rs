@@ -7,17 +7,17 @@ use super::Pixels;
 /// Converts the pixels at the end of `buffer`. `None` for a colour type that no decoder returns.
 pub(super) fn into_pixels(mut buffer: Vec<u8>, color: ColorType, (width, height): (u32, u32)) -> Option<Pixels> {
     let count = width as usize * height as usize;
-    let narrow = |low: u8, high: u8| narrow(u16::from_ne_bytes([low, high]));
+    let narrow_bytes = |low: u8, high: u8| narrow(u16::from_ne_bytes([low, high]));
 
     match color {
         ColorType::L8 => convert(&mut buffer, count, |[l]: [u8; 1]| [l; 3]),
         ColorType::La8 => convert(&mut buffer, count, |[l, a]: [u8; 2]| [l, l, l, a]),
         ColorType::Rgb8 => convert(&mut buffer, count, |pixel: [u8; 3]| pixel),
         ColorType::Rgba8 => convert(&mut buffer, count, |pixel: [u8; 4]| pixel),
-        ColorType::L16 => convert(&mut buffer, count, |[a, b]: [u8; 2]| [narrow(a, b); 3]),
+        ColorType::L16 => convert(&mut buffer, count, |[a, b]: [u8; 2]| [narrow_bytes(a, b); 3]),
         ColorType::La16 => convert(&mut buffer, count, |[a, b, c, d]: [u8; 4]| {
-            let luma = narrow(a, b);
-            [luma, luma, luma, narrow(c, d)]
+            let luma = narrow_bytes(a, b);
+            [luma, luma, luma, narrow_bytes(c, d)]
         }),
         ColorType::Rgb16 => convert(&mut buffer, count, |samples: [u8; 6]| narrow_samples::<3>(&samples)),
         ColorType::Rgba16 => convert(&mut buffer, count, |samples: [u8; 8]| narrow_samples::<4>(&samples)),

@@ -84,14 +84,14 @@ impl PictureHeader {
         FIXED_BYTES + self.memory.decoder + pixels
     }
 
-    /// Returns the peak memory of decoding, converting to 8 bits and turning.
+    /// Returns the peak memory of decoding, converting to 8 bits and rotating.
     pub fn memory_to_decode(&self) -> u64 {
         let DecodeMemory { decoder, source, output } = self.memory;
         let decoding = decoder + self.pixel_count() * source.max(output);
         // Samples of more than 8 bits leave an oversized buffer, which is copied to shrink it.
         let shrinking = if source >= 2 * output { self.pixel_count() * (source + output) } else { 0 };
-        let turning = if self.swaps_dimensions() { self.pixel_count() * 2 * output } else { 0 };
-        FIXED_BYTES + decoding.max(shrinking).max(turning)
+        let rotating = if self.swaps_dimensions() { self.pixel_count() * 2 * output } else { 0 };
+        FIXED_BYTES + decoding.max(shrinking).max(rotating)
     }
 }
 

@@ -12,6 +12,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
     let mut frame = None;
     let mut orientation = Orientation::NoTransforms;
     let mut at = 2;
+
     loop {
         let offset = bytes.get(at..)?.windows(2).position(super::super::is_marker)?;
         at += offset + 2;
@@ -22,6 +23,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
             0xDA | 0xD9 => break,
             _ => {}
         }
+
         let end = at + usize::from(u16_be(bytes, at)?);
         let segment = bytes.get(at + 2..end).unwrap_or_default();
         match marker {
@@ -34,8 +36,8 @@ pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
         }
         at = end;
     }
-    let frame = frame?;
 
+    let frame = frame?;
     let coefficients = if may_buffer_coefficients(bytes) { frame.coefficient_bytes() } else { 0 };
     let rows = u64::from(frame.width) * 64 * frame.components;
     // The file is copied; its metadata is copied at most twice.

@@ -46,12 +46,14 @@ pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
     let mut compression = 1;
     let mut orientation = Orientation::NoTransforms;
     let mut values = 0_u64;
+
     for entry in 0..usize::from(reader.u16(page)?) {
         let at = page.checked_add(2 + 12 * entry)?;
         let tag = reader.u16(at)?;
         if SKIPPED_TAGS.contains(&tag) {
             continue;
         }
+
         values += u64::from(reader.u32(at + 4)?);
         let value = reader.value(at);
         match tag {
@@ -75,6 +77,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
     let is_cmyk = photometric == 5;
     let source = if is_cmyk { 3 * sample_bytes } else { stored };
     let has_alpha = !is_cmyk && matches!(samples, 2 | 4);
+
     let buffer = u64::from(width).saturating_mul(u64::from(height)).saturating_mul(stored);
     // JPEG streams are copied and decoded completely; they may be larger than their strip.
     let embedded_memory = if matches!(compression, 6 | 7) { jpeg::embedded_decode_memory(bytes) } else { 0 };
