@@ -9,6 +9,7 @@ use actix_web::http::header::HeaderValue;
 use actix_web::web::Data;
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::actors::music_vendor::MusicPool;
 use crate::actors::poller::VendorState;
@@ -24,7 +25,7 @@ use crate::domain::music::MusicWork;
 use crate::domain::value::{Digest, Timestamp};
 use crate::domain::video::Tariff;
 use crate::environment::Environment;
-use crate::fairness::FairSemaphore;
+use crate::fairness::{FairPermit, FairSemaphore};
 use crate::http::api::account_export::{ACCOUNT_EXPORTS_MAX, ACCOUNT_EXPORTS_PER_ACCOUNT};
 use crate::http::api::archive_file::ARCHIVE_READS_MAX;
 use crate::http::api::audit_stream::AUDIT_STREAMS_MAX;
@@ -44,7 +45,7 @@ use crate::http::middleware::csrf::OriginPolicy;
 use crate::http::middleware::stack::application;
 use crate::http::prompt_reports::PromptReports;
 use crate::http::request::body::BodyBudget;
-use crate::http::response::error::Code;
+use crate::http::response::error::{Code, Problem};
 use crate::http::response::sse::{TASK_STREAMS_MAX, TASK_STREAMS_PER_ACCOUNT};
 use crate::media::archive::store::ArchiveStore;
 use crate::media::archive::upload_token::UploadKey;
@@ -293,6 +294,9 @@ pub struct MusicGatewayOptions {
     pub seconds_of: fn(&MusicWork) -> u16,
 }
 
+/// Maximum wait for a turn to decode pictures.
+const DECODER_WAIT_MAX: Duration = Duration::from_secs(30);
+
 /// State shared by all workers.
 pub struct AppState {
     pub services: Services,
@@ -341,13 +345,13 @@ impl AppState {
     /// # Errors
     /// If threads cannot be started.
     pub fn new(services: Services) -> std::io::Result<Self> {
-        let per_account = services.options.workers.max(1);
-        let decoders = FairSemaphore::with_share(2 * per_account as u64, per_account as u64);
-        let thumbnails_at_once = per_account.min(THUMBNAILS_AT_ONCE_MAX) as u64;
+        let workers = services.options.workers.max(1);
+        let decoders = FairSemaphore::with_share(2 * workers as u64, workers as u64);
+        let thumbnails_at_once = workers.min(THUMBNAILS_AT_ONCE_MAX) as u64;
         let thumbnail_slots = FairSemaphore::with_share(thumbnails_at_once, thumbnails_at_once.div_ceil(2));
         // As many again as may decode: a thread still waits for the disk after it has decoded.
-        let inspectors = BackgroundThreads::start(Inspection, 4 * per_account).map_err(std::io::Error::other)?;
-        let upload_writers = BackgroundThreads::start(Inspection, 2 * per_account).map_err(std::io::Error::other)?;
+        let inspectors = BackgroundThreads::start(Inspection, 4 * workers).map_err(std::io::Error::other)?;
+        let upload_writers = BackgroundThreads::start(Inspection, 2 * workers).map_err(std::io::Error::other)?;
         let pending_submissions = PendingSubmissions::default();
         let body_budget = BodyBudget::default();
         let upload_limiter = Arc::default();
@@ -393,6 +397,15 @@ impl AppState {
             task_streams,
             music_streams,
         })
+    }
+
+    /// Waits for the turn of an account to decode pictures.
+    ///
+    /// # Errors
+    /// If its turn does not come in time.
+    pub async fn acquire_decoder(&self, owner: Option<UserId>) -> Result<FairPermit<Option<UserId>>, Problem> {
+        let permit = timeout(DECODER_WAIT_MAX, self.decoders.acquire(owner, 1)).await;
+        permit.map_err(|_| Problem::overloaded())
     }
 }
 

@@ -1,11 +1,9 @@
 //! Image gateway: submission, with all checks before anything is stored, and status of tasks.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
-use tokio::time::timeout;
 
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::image::{ImageFamily, ImageWork};
@@ -15,6 +13,7 @@ use crate::domain::value::CallbackUrl;
 use crate::http::api::budget::EarlyBudgetCheck;
 use crate::http::api::estimate::estimate_response;
 use crate::http::api::input_file::InputFiles;
+use crate::http::auth::authorize;
 use crate::http::job_body::JobContext;
 use crate::http::limits::task_quota::TaskReservation;
 use crate::http::pipeline::Call;
@@ -33,9 +32,6 @@ use jobs::{
     CreativeSkinBody, FaithfulSkinBody, FlexibleSkinBody, ImageBody, PrecisionBody, RelightBody, StyleTransferBody,
     UpscaleBody,
 };
-
-/// Maximum wait for a turn to decode pictures.
-const DECODER_WAIT_MAX: Duration = Duration::from_secs(30);
 
 type ImageSubmitCall = Call<{ Action::SubmitImageTask as u8 }>;
 type ImageReadCall = Call<{ Action::ReadImageTask as u8 }>;
@@ -124,9 +120,7 @@ async fn submit<T: ImageBody>(
     let owner = user.id;
     let shared = call.shared().clone();
     let services = &shared.services;
-    if services.options.require_approval && !user.is_approved && !user.is_admin {
-        return Err(Problem::new(Code::ApprovalRequired, "this account must be approved by an administrator first"));
-    }
+    authorize::require_approval(user, services)?;
 
     let task = TaskId(call.services().environment.random_uuid());
     if !is_estimate {
@@ -136,8 +130,7 @@ async fn submit<T: ImageBody>(
     let body = call.body().await?;
     // After the body has arrived, so that slow bodies reserve nothing. Held until the read models count the task.
     let reservation = if is_estimate { None } else { Some(call.reserve_task(Some(owner), task)?) };
-    let decoder_permit = timeout(DECODER_WAIT_MAX, shared.decoders.acquire(Some(owner), 1)).await;
-    let decoder_permit = decoder_permit.map_err(|_| Problem::overloaded())?;
+    let decoder_permit = shared.acquire_decoder(Some(owner)).await?;
 
     let store = services.media.store.clone();
     let space = services.space.clone();

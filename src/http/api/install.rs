@@ -5,7 +5,7 @@ use actix_web::http::header::CONTENT_DISPOSITION;
 
 use crate::domain::ids::NodeId;
 use crate::domain::node::{NodeProfile, NodeStatus};
-use crate::domain::policy::{Action, CallerRole};
+use crate::domain::policy::Action;
 use crate::domain::version::{Archive, NodeVersion, SemVer, VersionRef, VersionStatus, latest};
 use crate::http::api::file::{self, DownloadMetadata};
 use crate::http::api::version_list::{NodeLookup, look_up_node, version_view};
@@ -136,6 +136,5 @@ fn installable_version<'e>(
 
 fn is_insider(call: &RequestContext, node: &NodeProfile) -> bool {
     let models = call.services().models.read();
-    let role = call.identity().role(models.publishers.get(&node.publisher));
-    matches!(role, CallerRole::Member | CallerRole::Owner | CallerRole::OwnToken | CallerRole::Admin)
+    call.identity().is_insider_of(models.publishers.get(&node.publisher))
 }

@@ -17,6 +17,7 @@ use crate::domain::policy::Action;
 use crate::domain::task::{Submission, TaskCommand, TaskFailure, TaskStage, TaskWork};
 use crate::domain::video::PriceItem;
 use crate::http::api::estimate::estimate_response;
+use crate::http::auth::authorize;
 use crate::http::auth::stream_access::StreamAccess;
 use crate::http::idempotency::RebuiltOnReplay;
 use crate::http::pipeline::Call;
@@ -47,9 +48,7 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     let owner = user.id;
     let shared = call.shared().clone();
     let services = &shared.services;
-    if services.options.require_approval && !user.is_approved && !user.is_admin {
-        return Err(Problem::new(Code::ApprovalRequired, "this account must be approved by an administrator first"));
-    }
+    authorize::require_approval(user, services)?;
 
     let is_estimate = call.is_estimate()?;
     let body = call.body().await?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use actix_web::http::header::{HeaderName, LINK};
 
 use crate::domain::ids::NodeId;
-use crate::domain::policy::{Action, CallerRole};
+use crate::domain::policy::Action;
 use crate::http::api::node_query::{self, NodeListRequest};
 use crate::http::pipeline::{Call, RequestContext};
 use crate::http::request::conditional;
@@ -164,9 +164,7 @@ pub async fn list_of_publisher(call: Call<{ Action::ListPublisherNodes as u8 }>)
     query.finish()?;
 
     let publisher = call.publisher()?;
-    let role = call.identity().role(Some(publisher));
-    let is_insider = matches!(role, CallerRole::Member | CallerRole::Owner | CallerRole::OwnToken | CallerRole::Admin);
-    let include_banned = wants_banned && is_insider;
+    let include_banned = wants_banned && call.identity().is_insider_of(Some(publisher));
 
     let (page, links) = {
         let models = call.services().models.read();

@@ -1,10 +1,7 @@
 //! Icon and banner of a node: checked like the inputs of jobs, stored for good, and named by the URL fields of the
 //! node.
 
-use std::time::Duration;
-
 use serde_json::Value;
-use tokio::time::timeout;
 
 use crate::domain::node::{NodeAdminFields, NodeCommand, NodeFields};
 use crate::domain::policy::Action;
@@ -22,8 +19,6 @@ use crate::media::store::MediaArea;
 
 /// Maximum size of a picture, which lists of nodes show: 4 MiB.
 const PICTURE_BYTES_MAX: usize = 4 << 20;
-/// Maximum wait for a turn to decode the picture.
-const DECODER_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Icon or banner in a body.
 pub struct NodePicture(PictureInput);
@@ -75,8 +70,7 @@ async fn set_picture(
     services.dispatch.node(&node, revise(NodeFields::default()), call.command_context()).await?;
 
     let body = call.body().await?;
-    let decoder_permit = timeout(DECODER_WAIT_MAX, shared.decoders.acquire(owner, 1)).await;
-    let decoder_permit = decoder_permit.map_err(|_| Problem::overloaded())?;
+    let decoder_permit = shared.acquire_decoder(owner).await?;
     let store = services.media.store.clone();
     let space = services.space.clone();
     let files = InputFiles::new(&call, owner);

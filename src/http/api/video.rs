@@ -2,11 +2,9 @@
 //! may submit as contract 3 allows; such a task can be read and cancelled by anyone who knows its id.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix_web::web;
 use serde_json::Value;
-use tokio::time::timeout;
 
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::policy::Action;
@@ -26,7 +24,7 @@ use crate::http::request::body::JsonBody;
 use crate::http::request::fields::BodyContext;
 use crate::http::request::prefer_wait::PreferWait;
 use crate::http::response::api_response::ApiResponse;
-use crate::http::response::error::{Code, Problem};
+use crate::http::response::error::Problem;
 use crate::http::server::Services;
 use crate::projections::task::{CreationsView, TaskAt, VideoTaskState};
 
@@ -36,9 +34,6 @@ pub(in crate::http) mod jobs;
 
 pub use jobs::REFERENCE_IMAGES_MAX;
 use jobs::{ExtendVideoBody, MultiframeBody, ReferenceVideoBody, StartEndVideoBody, VideoBody, VideoToExtend};
-
-/// Maximum wait for a turn to decode pictures.
-const DECODER_WAIT_MAX: Duration = Duration::from_secs(30);
 
 type VideoSubmitCall = Call<{ Action::SubmitVideoTask as u8 }>;
 
@@ -92,8 +87,7 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
 
     let context = BodyContext { is_admin: false, max_images: services.options.video_max_images };
     let video = find_video_to_extend(&call, &body).await?;
-    let decoder_permit = timeout(DECODER_WAIT_MAX, shared.decoders.acquire(owner, 1)).await;
-    let decoder_permit = decoder_permit.map_err(|_| Problem::overloaded())?;
+    let decoder_permit = shared.acquire_decoder(owner).await?;
 
     let store = services.media.store.clone();
     let space = services.space.clone();
@@ -102,8 +96,8 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
     let files = InputFiles::new(&call, owner);
     let budgets = EarlyBudgetCheck::new(&call, task);
     let strict_report = services.options.prompt_reports.of_strict_video;
-    // The thread continues if the client disconnects; it holds the reservation and the permit until
-    // it ends.
+    // The thread continues if the client disconnects; it holds the reservation and the permit until it
+    // ends.
     let work = move || {
         let submission = check::check::<T>(&body, context, &video, &tariff, store.decoders(), (&files, strict_report))?;
         let Some(reservation) = reservation else { return Ok(CheckedSubmission::Estimate(submission.breakdown)) };
@@ -177,10 +171,7 @@ fn submitter(call: &RequestContext) -> Result<Option<UserId>, Problem> {
     match call.identity().user() {
         None if options.video_needs_token || options.require_approval => Err(authorize::missing_credentials()),
         None => Ok(None),
-        Some(user) if options.require_approval && !user.is_approved && !user.is_admin => {
-            Err(Problem::new(Code::ApprovalRequired, "this account must be approved by an administrator first"))
-        }
-        Some(user) => Ok(Some(user.id)),
+        Some(user) => authorize::require_approval(user, call.services()).map(|()| Some(user.id)),
     }
 }
 

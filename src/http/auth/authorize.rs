@@ -104,6 +104,13 @@ impl Identity {
             Self::Token { .. } => CallerRole::OtherToken,
         }
     }
+
+    /// Returns `true` for members and tokens of the publisher, and for administrators.
+    #[must_use]
+    pub fn is_insider_of(&self, publisher: Option<&PublisherProfile>) -> bool {
+        let role = self.role(publisher);
+        matches!(role, CallerRole::Member | CallerRole::Owner | CallerRole::OwnToken | CallerRole::Admin)
+    }
 }
 
 /// Header that carries a token like `Authorization`, without a scheme.
@@ -293,6 +300,17 @@ pub fn permit_read(action: Action, caller: &Identity, publisher: Option<&Publish
         Identity::Anonymous => missing_credentials(),
         _ => Problem::new(Code::Forbidden, format!("these credentials may not {}", action.as_str())),
     })
+}
+
+/// Checks that a user may submit tasks.
+///
+/// # Errors
+/// 403 if the service requires approved accounts and the account is not approved.
+pub fn require_approval(user: &UserProfile, services: &Services) -> Result<(), Problem> {
+    if !services.options.require_approval || user.is_approved || user.is_admin {
+        return Ok(());
+    }
+    Err(Problem::new(Code::ApprovalRequired, "this account must be approved by an administrator first"))
 }
 
 /// 401 for a request without the required credentials.

@@ -4,7 +4,6 @@
 //! The state is in memory and lost at a restart. Daily quotas are not lost: they are computed from the recorded tasks.
 
 use std::fmt::Write;
-use std::net::{IpAddr, Ipv4Addr};
 
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::{HttpMessage, HttpRequest, HttpResponse};
@@ -12,6 +11,7 @@ use actix_web::{HttpMessage, HttpRequest, HttpResponse};
 use crate::domain::policy::Action;
 use crate::domain::value::{Timestamp, named_values};
 use crate::http::api::sign_in::FormerAccounts;
+use crate::http::auth::account::client_address;
 use crate::http::auth::authorize::Identity;
 use crate::http::response::error::{Code, Problem};
 
@@ -129,23 +129,17 @@ impl RateLimiters {
                 Caller::User(FormerAccounts::from_request(request).first().copied().unwrap_or(profile.id))
             }
             Identity::Token { id, .. } => Caller::Token(*id),
-            Identity::Anonymous => Caller::from_address(self.client_ip(request)),
+            Identity::Anonymous => Caller::from_address(client_address(request, &self.proxies)),
         }
     }
 
     /// Returns the owner of a caller's idempotency keys. Anonymous callers are distinguished by address.
     pub fn key_owner(&self, identity: &Identity, request: &HttpRequest) -> String {
-        match (identity.actor(), Caller::from_address(self.client_ip(request))) {
+        match (identity.actor(), Caller::from_address(client_address(request, &self.proxies))) {
             (Some(actor), _) => actor.to_string(),
             (None, Caller::Address(address)) => format!("anonymous/{address}"),
             (None, Caller::User(_) | Caller::Token(_)) => "anonymous".to_owned(),
         }
-    }
-
-    /// Returns the client's address, as seen through trusted proxies.
-    fn client_ip(&self, request: &HttpRequest) -> IpAddr {
-        let origin = request.peer_addr().map(|peer| self.proxies.client_ip(peer, request.headers()));
-        origin.unwrap_or(Ipv4Addr::UNSPECIFIED.into())
     }
 }
 
