@@ -41,7 +41,7 @@ impl UserView {
         match user {
             User::Absent => None,
             User::Present(profile) => Some(Self::from_profile(profile, Contact::new(user, true, keyring))),
-            User::Erased(tombstone) => Some(Self::tombstone(tombstone)),
+            User::Erased(tombstone) => Some(Self::from_tombstone(tombstone)),
         }
     }
 
@@ -58,7 +58,7 @@ impl UserView {
         }
     }
 
-    fn tombstone(tombstone: &Tombstone) -> Self {
+    fn from_tombstone(tombstone: &Tombstone) -> Self {
         Self {
             id: tombstone.id.to_string(),
             email: None,
@@ -100,7 +100,8 @@ impl RequestContext {
     pub fn existing_user(&self) -> Result<UserId, Problem> {
         match self.user_in_path()? {
             User::Present(profile) => Ok(profile.id),
-            User::Absent | User::Erased(_) => Err(Problem::user_erased()),
+            User::Erased(_) => Err(Problem::user_erased()),
+            User::Absent => Err(Problem::not_found("user")),
         }
     }
 
