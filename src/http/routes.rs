@@ -44,6 +44,7 @@ fn table() -> Vec<ApiEndpoint> {
         account_routes(),
         audit_routes(),
         registry_routes(),
+        task_routes(),
         image_routes(),
         video_routes(),
         music_routes(),
@@ -194,7 +195,7 @@ fn registry_routes() -> Vec<ApiEndpoint> {
 }
 
 #[rustfmt::skip]
-fn image_routes() -> Vec<ApiEndpoint> {
+fn task_routes() -> Vec<ApiEndpoint> {
     vec![
         ApiEndpoint::new(get(), "/tasks", "listTasks", NoBody, task::list),
         ApiEndpoint::new(get(), "/tasks/{task_id}", "getTask", NoBody, task::show),
@@ -204,7 +205,12 @@ fn image_routes() -> Vec<ApiEndpoint> {
         ApiEndpoint::new(post(), "/deliveries/{delivery_id}/redeliver", "redeliver", Json, delivery::redeliver),
         ApiEndpoint::new(post(), "/vendor-webhooks/{vendor_ticket}", "receiveVendorWebhook", Json, vendor_webhook::receive),
         ApiEndpoint::new(post(), FORMER_VENDOR_WEBHOOK, UNDOCUMENTED, Json, vendor_webhook::receive),
+    ]
+}
 
+#[rustfmt::skip]
+fn image_routes() -> Vec<ApiEndpoint> {
+    vec![
         ApiEndpoint::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler", "upscaleImage", Images, image::upscale),
         ApiEndpoint::new(get(), "/proxy/imagevendor/v1/ai/image-upscaler/{task_id}", "getUpscaleTask", NoBody, image::show_upscale),
         ApiEndpoint::new(post(), "/proxy/imagevendor/v1/ai/image-upscaler-precision-v2", "upscaleImagePrecisely", Images, image::upscale_precisely),
