@@ -163,15 +163,16 @@ impl ApiEndpoint {
         routed: RoutedRequest,
         payload: Payload,
     ) -> Result<HttpResponse, Problem> {
-        let wanted = self.enter_node_within_limit(&routed).await?;
+        let wanted = self.sync_with_cluster_rate_limited(&routed).await?;
         let identity =
             rate_limit(self.rate_class(), &routed.request, &routed.shared, authenticate_by_header(&routed).await)?;
         wait_if_latest(wanted, &routed.shared).await?;
         Ok(self.handle(self.authorize(routed, identity, BodyState::Unread(payload))?).await)
     }
 
+    /// Runs the pipeline for a route that may have a body.
     async fn run_with_body(self: Rc<Self>, routed: RoutedRequest, payload: Payload) -> Result<HttpResponse, Problem> {
-        let wanted = self.enter_node_within_limit(&routed).await?;
+        let wanted = self.sync_with_cluster_rate_limited(&routed).await?;
         let authenticated = self.authenticate(&routed.request, payload, &routed.shared).await;
         let (identity, body) = match authenticated {
             Ok((identity, body)) => (Ok(identity), body),
@@ -194,9 +195,9 @@ impl ApiEndpoint {
         }
     }
 
-    /// Like [`ApiEndpoint::enter_node`]; what is refused counts towards the rate limit of its address.
-    async fn enter_node_within_limit(&self, routed: &RoutedRequest) -> Result<Option<WantedPosition>, Problem> {
-        match self.enter_node(&routed.request, &routed.shared).await {
+    /// Like [`ApiEndpoint::sync_with_cluster`]; a rejected request counts towards the rate limit of its address.
+    async fn sync_with_cluster_rate_limited(&self, routed: &RoutedRequest) -> Result<Option<WantedPosition>, Problem> {
+        match self.sync_with_cluster(&routed.request, &routed.shared).await {
             Ok(wanted) => Ok(wanted),
             Err(problem) => {
                 rate_limit(self.rate_class(), &routed.request, &routed.shared, Err(problem)).map(|_: Identity| None)
@@ -206,7 +207,11 @@ impl ApiEndpoint {
 
     /// Checks that a node of a cluster is not cut off, since access may have been revoked meanwhile, and waits for the
     /// position that the client knows. Probes are exempt.
-    async fn enter_node(&self, request: &HttpRequest, shared: &AppState) -> Result<Option<WantedPosition>, Problem> {
+    async fn sync_with_cluster(
+        &self,
+        request: &HttpRequest,
+        shared: &AppState,
+    ) -> Result<Option<WantedPosition>, Problem> {
         let Some(cluster) = shared.services.cluster.as_ref().filter(|_| self.action != Action::ReadServiceState) else {
             return Ok(None);
         };
@@ -222,9 +227,9 @@ impl ApiEndpoint {
     async fn handle(&self, context: RequestContext) -> HttpResponse {
         let request = context.request.clone();
         if self.writes()
-            && let Err(shortage) = context.services().space.check()
+            && let Err(disk_full) = context.services().space.check()
         {
-            return Problem::disk_full(shortage).to_response(request.path());
+            return Problem::disk_full(disk_full).to_response(request.path());
         }
 
         context.services().environment.hit(FailPoint::Handler, request.path());

@@ -29,6 +29,16 @@ pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 type OpenArchive = ArchiveContents<BufReader<File>>;
 
+/// Result of reading one file of an archive.
+enum FileRead {
+    Content(Vec<u8>),
+    /// The file is sent only in the archive.
+    TooLarge {
+        bytes: u64,
+    },
+    Missing,
+}
+
 #[derive(Serialize)]
 struct ArchivedFilesView {
     files: Vec<ArchivedFileView>,
@@ -118,18 +128,18 @@ pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRespo
     let read = move |[archive]: &mut [OpenArchive; 1]| {
         let file = archive.files()?.into_iter().find(|file| file.path == requested);
         match file {
-            Some(file) if file.bytes > FILE_BYTES_MAX => Ok(Some(Err(file.bytes))),
-            Some(file) => archive.read(&file).map(|content| Some(Ok(content))),
-            None => Ok(None),
+            Some(file) if file.bytes > FILE_BYTES_MAX => Ok(FileRead::TooLarge { bytes: file.bytes }),
+            Some(file) => archive.read(&file).map(FileRead::Content),
+            None => Ok(FileRead::Missing),
         }
     };
     let content = match read_archives(&call, [found.archive.digest], read).await? {
-        Some(Ok(content)) => content,
-        Some(Err(bytes)) => {
+        FileRead::Content(content) => content,
+        FileRead::TooLarge { bytes } => {
             let detail = format!("the file has {bytes} bytes, more than {FILE_BYTES_MAX}: download the archive");
             return Err(Problem::new(Code::PayloadTooLarge, detail));
         }
-        None => return Err(Problem::new(Code::NotFound, format!("the archive has no file {path:?}"))),
+        FileRead::Missing => return Err(Problem::new(Code::NotFound, format!("the archive has no file {path:?}"))),
     };
 
     let tag = conditional::entity_tag(&content);
@@ -153,6 +163,7 @@ pub async fn difference(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Ap
         ArchiveLookup::Found(found) => found,
         ArchiveLookup::Redirect(redirect) => return Ok(redirect),
     };
+    // An id in the wrong case has been redirected above.
     let (Some(from), NodeLookup::Found(entry, _)) = (from, look_up_node(&call, "")?) else {
         return Err(Problem::not_found("node version"));
     };

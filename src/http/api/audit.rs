@@ -41,8 +41,8 @@ pub async fn history(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResp
 pub async fn as_of(call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let subject = subject_in_path(&call)?;
     let mut query = call.query()?;
-    let position = query.optional("position", read_position);
-    let time = query.optional_non_empty("time", read_time);
+    let position = query.optional("position", parse_position);
+    let time = query.optional_non_empty("time", parse_time);
     let is_set = |query: &Query, name| query.first(name).is_some_and(|text| !text.trim().is_empty());
     if is_set(&query, "position") == is_set(&query, "time") {
         query.add_error("position", "or time must be given, but not both");
@@ -138,20 +138,20 @@ pub fn read_filter(query: &mut Query) -> AuditFilter {
 
 /// Reads the position after which to begin.
 pub fn read_after(query: &mut Query) -> Option<Position> {
-    query.optional("after", read_position)
+    query.optional("after", parse_position)
 }
 
 /// Maximum position: the largest integer that JSON numbers represent exactly.
 pub const POSITION_MAX: u64 = (1 << 53) - 1;
 
 /// Parses a position.
-pub fn read_position(text: &str) -> Result<Position, InvalidValue> {
+pub fn parse_position(text: &str) -> Result<Position, InvalidValue> {
     let digits = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
     let position = text.parse().ok().filter(|position| digits && *position <= POSITION_MAX).map(Position);
     position.ok_or_else(|| InvalidValue::new(format!("must be a position: an integer from 0 to {POSITION_MAX}")))
 }
 
-fn read_time(text: &str) -> Result<PointInTime, InvalidValue> {
+fn parse_time(text: &str) -> Result<PointInTime, InvalidValue> {
     match PointInTime::parse(text, DayEdge::End)? {
         time @ PointInTime::Time(_) => Ok(time),
         PointInTime::Position(_) => Err(InvalidValue::new("must be a time such as 2026-01-31T12:00:00Z, or a date")),

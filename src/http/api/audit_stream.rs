@@ -18,7 +18,7 @@ use crate::audit::filter::AuditFilter;
 use crate::audit::page::{BatchLimits, EventBatch};
 use crate::audit::point_in_time::PointInTime;
 use crate::domain::policy::Action;
-use crate::http::api::audit::{read_after, read_filter};
+use crate::http::api::audit::{query_error, read_after, read_filter};
 use crate::http::auth::authorize::Identity;
 use crate::http::auth::stream_access::StreamAccess;
 use crate::http::limits::account_pool::PoolPermit;
@@ -31,7 +31,7 @@ use crate::http::response::sse::{
 use crate::http::server::AppState;
 
 /// Limits of one read.
-const BOUNDS: BatchLimits = BatchLimits { events: 256, bytes: 64 * 1024, scanned: 4096 };
+const READ_LIMITS: BatchLimits = BatchLimits { events: 256, bytes: 64 * 1024, scanned: 4096 };
 /// Maximum number of open audit streams.
 pub const AUDIT_STREAMS_MAX: usize = 256;
 
@@ -163,8 +163,8 @@ impl AuditEventStream {
         let audit = self.shared.services.operations.audit.clone();
         let filter = self.filter.clone();
         let after = self.after;
-        let batch = web::block(move || audit.batch(&filter, after, BOUNDS)).await.map_err(Problem::internal)?;
-        let EventBatch { events, scanned_to, end, head } = batch.map_err(crate::http::api::audit::query_error)?;
+        let batch = web::block(move || audit.batch(&filter, after, READ_LIMITS)).await.map_err(Problem::internal)?;
+        let EventBatch { events, scanned_to, end, head } = batch.map_err(query_error)?;
 
         // A filter may begin after the last event; readers could not resume from there.
         self.after = scanned_to.min(head);

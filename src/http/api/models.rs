@@ -1,4 +1,4 @@
-//! Jobs that can be asked for: parameters, prices and availability (contract 11). The parameters are those that the
+//! Jobs that clients can submit: parameters, prices and availability (contract 11). The parameters are those that the
 //! endpoints read.
 
 use serde::Serialize;
@@ -63,7 +63,7 @@ pub struct VendorJobs {
 }
 
 impl VendorJobs {
-    fn include(&self, endpoint: &JobEndpoint) -> bool {
+    fn includes(&self, endpoint: &JobEndpoint) -> bool {
         self.gateway == endpoint.kind.gateway()
             && (self.kinds.is_empty() || self.kinds.contains(&endpoint.kind))
             && self.jobs.as_ref().is_none_or(|jobs| jobs.iter().any(|job| job == endpoint.job))
@@ -164,8 +164,8 @@ fn price(kind: TaskKind, tariff: &Tariff) -> PriceView {
     match kind {
         TaskKind::Music => PriceView {
             credits_per_second: Some(tariff.music.second),
-            rule: "A price for each task and each second. Without `duration`, the length is the one that the built-in engine \
-                   reads from the prompt.",
+            rule: "A price for each task and each second. Without `duration`, the length is the one that the built-in \
+                   engine reads from the prompt.",
             ..view(Some(tariff.music.task))
         },
         TaskKind::StartEndToVideo | TaskKind::ReferenceToVideo => PriceView {
@@ -199,5 +199,5 @@ fn is_available(endpoint: &JobEndpoint, services: &Services) -> bool {
         let state = services.operations.vendors.iter().find(|vendor| *vendor.description().name == *name);
         state.is_none_or(|vendor| matches!(vendor.circuit(), CircuitState::Closed | CircuitState::HalfOpen))
     };
-    services.options.vendor_jobs.iter().any(|jobs| jobs.include(endpoint) && is_callable(&jobs.vendor))
+    services.options.vendor_jobs.iter().any(|jobs| jobs.includes(endpoint) && is_callable(&jobs.vendor))
 }

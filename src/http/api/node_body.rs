@@ -1,5 +1,5 @@
-//! Request bodies about nodes: descriptive fields, set by publishers, and facts, set by administrators. Facts from
-//! other callers are ignored (contract 4: output-only fields).
+//! Request bodies about nodes: descriptive fields, set by publishers, and administrator fields, set by administrators.
+//! Administrator fields from other callers are ignored (contract 4: output-only fields).
 
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ impl NewNode {
     /// administrator sets another status.
     #[must_use]
     pub fn into_command(self, publisher: PublisherId) -> NodeCommand {
-        let Self { id, fields, admin_fields: facts, status, first_version } = self;
+        let Self { id, fields, admin_fields, status, first_version } = self;
         let (version, moderation) = first_version.map(|new| (new.draft, new.moderation)).unzip();
         let moderation: ModerationPatch = moderation.unwrap_or_default();
         let moderation_command = version.as_ref().and_then(|version| moderation.clone().for_new_version(version.id));
@@ -56,7 +56,7 @@ impl NewNode {
             NodeCommand::Publish { id, publisher, fields, version }
         });
 
-        let create = NodeCommand::Create { id, publisher, fields, admin_fields: facts, first_version };
+        let create = NodeCommand::Create { id, publisher, fields, admin_fields, first_version };
         let status_command = status.map(|status| administer_command(NodeAdminFields::default(), Some(status)));
         NodeCommand::batch(create, [pending, moderation_command, status_command].into_iter().flatten())
     }
@@ -67,9 +67,10 @@ impl Publication {
     /// administrator sets a status.
     #[must_use]
     pub fn into_command(self, publisher: PublisherId) -> NodeCommand {
-        let Self { id, fields, admin_fields: facts, version: NewVersion { draft: version, moderation } } = self;
+        let Self { id, fields, admin_fields, version: NewVersion { draft: version, moderation } } = self;
         let moderation_command = moderation.for_new_version(version.id);
-        let admin_command = (facts != NodeAdminFields::default()).then(|| administer_command(facts, None));
+        let admin_command =
+            (admin_fields != NodeAdminFields::default()).then(|| administer_command(admin_fields, None));
         let publish = NodeCommand::Publish { id, publisher, fields, version };
         NodeCommand::batch(publish, [moderation_command, admin_command].into_iter().flatten())
     }

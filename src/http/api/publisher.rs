@@ -100,20 +100,20 @@ impl<'m> PublisherView<'m> {
     pub fn new(publisher: &'m PublisherWithMembers, call: &RequestContext) -> Self {
         let caller = call.identity();
         let is_member = |user: &UserProfile| publisher.profile.role_of(user.id).is_some();
-        let is_insider = caller.is_admin() || caller.user().is_some_and(is_member);
-        Self::render(publisher, is_insider, &call.services().keyring)
+        let with_email = caller.is_admin() || caller.user().is_some_and(is_member);
+        Self::render(publisher, with_email, &call.services().keyring)
     }
 
-    /// Renders the publisher, with e-mail addresses if `is_insider`.
+    /// Renders the publisher, with e-mail addresses if `with_email`.
     #[must_use]
     pub fn render(
         PublisherWithMembers { profile, users }: &'m PublisherWithMembers,
-        is_insider: bool,
+        with_email: bool,
         keyring: &Keyring,
     ) -> Self {
         let member = |((id, role), user): (&(UserId, MemberRole), &User)| {
             let id = id.to_string();
-            let Contact { email, name, erased } = Contact::new(user, is_insider, keyring);
+            let Contact { email, name, erased } = Contact::new(user, with_email, keyring);
             MemberView { id: id.clone(), role: role.as_str(), user: MemberUserView { email, id, name, erased } }
         };
 

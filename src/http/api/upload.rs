@@ -117,8 +117,9 @@ async fn store_and_record(
     if !matches!(error_code, Some(Code::Internal | Code::ReadOnly)) {
         let archives = services.registry.archives.clone();
         let models = services.models.clone();
-        let is_named = move |digest: &Digest| models.read().nodes.archives().any(|archive| archive.digest == *digest);
-        let finish = move || recording.finish(error_code.is_some(), &archives, is_named);
+        let is_referenced =
+            move |digest: &Digest| models.read().nodes.archives().any(|archive| archive.digest == *digest);
+        let finish = move || recording.finish(error_code.is_some(), &archives, is_referenced);
         web::block(finish).await.map_err(Problem::internal)?;
     }
     result?;

@@ -41,7 +41,7 @@ pub struct GuardedStream {
     blocked_until: Option<Instant>,
     discard_timer: LazyTimer,
     /// End of the pause in discarding an unread body.
-    discards_from: Option<Instant>,
+    discard_paused_until: Option<Instant>,
     _permit: ConnectionPermit,
 }
 
@@ -59,7 +59,7 @@ impl GuardedStream {
             write_timeout,
             blocked_until: None,
             discard_timer,
-            discards_from: None,
+            discard_paused_until: None,
             _permit: permit,
         }
     }
@@ -91,9 +91,9 @@ impl GuardedStream {
 impl AsyncRead for GuardedStream {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let stream = self.get_mut();
-        if let Some(pause_ends) = stream.discards_from {
+        if let Some(pause_ends) = stream.discard_paused_until {
             ready!(stream.discard_timer.poll(pause_ends, context));
-            stream.discards_from = None;
+            stream.discard_paused_until = None;
         }
 
         let before = buffer.filled().len();
@@ -102,7 +102,7 @@ impl AsyncRead for GuardedStream {
             read @ Poll::Ready(_) => {
                 stream.activity.record_bytes(&buffer.filled()[before..]);
                 if stream.activity.take_discard_pause() {
-                    stream.discards_from = Some(Instant::now() + DISCARD_PAUSE);
+                    stream.discard_paused_until = Some(Instant::now() + DISCARD_PAUSE);
                 }
                 read
             }

@@ -112,7 +112,7 @@ impl IdempotencyKeys {
         let claim = CommandClaim { claim, first_run_at };
         let environment = services.environment.with_seed(self.0.store.seed(&request, first_run_at));
         let services = Services { environment, ..services.clone() };
-        let in_flight = InFlightRequest { hold: key_lock, request, first_run_at, is_rerun, epoch };
+        let in_flight = InFlightRequest { key_lock, request, first_run_at, is_rerun, epoch };
         Ok(IdempotencyOutcome::Run(
             in_flight,
             Box::new(IdempotentContext { services, claim, at: now, commands: Cell::new(0) }),
@@ -198,7 +198,7 @@ impl IdempotentContext {
 
 /// Exclusive right to run a request, until its response is stored.
 pub struct InFlightRequest {
-    hold: IdempotencyKeyLock,
+    key_lock: IdempotencyKeyLock,
     request: IdempotentRequest,
     /// Time of the first execution of the request.
     first_run_at: Timestamp,
@@ -221,7 +221,7 @@ impl InFlightRequest {
         }
 
         let (head, body) = response.into_parts();
-        let Self { hold: key_lock, request, first_run_at, is_rerun, epoch } = self;
+        let Self { key_lock, request, first_run_at, is_rerun, epoch } = self;
         let (body, full_body) = buffer_body(body).await;
         let stored = match full_body {
             Some(full_body) => StoredResponse::new(first_run_at, request.fingerprint, &head, full_body, is_rerun),

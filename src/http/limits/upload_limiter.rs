@@ -101,7 +101,7 @@ pub struct PendingRecording {
 impl PendingRecording {
     /// Ends the recording. The last one of a digest removes the file if any was refused and no version refers to it; it
     /// then blocks on the disk.
-    pub fn finish(self, was_refused: bool, archives: &ArchiveStore, is_named: impl FnOnce(&Digest) -> bool) {
+    pub fn finish(self, was_refused: bool, archives: &ArchiveStore, is_referenced: impl FnOnce(&Digest) -> bool) {
         let mut recordings = self.recordings.lock();
         let Some(pending) = recordings.get_mut(&self.digest) else { return };
         pending.count -= 1;
@@ -115,7 +115,7 @@ impl PendingRecording {
 
         // Still under the lock, so that an upload of the same content waits and then stores its own file.
         if any_refused
-            && !is_named(&self.digest)
+            && !is_referenced(&self.digest)
             && let Err(error) = archives.remove(&self.digest)
         {
             tracing::warn!(%error, digest = %self.digest, "orphaned archive not removed");
@@ -214,7 +214,7 @@ mod tests {
         assert!(!path.exists());
         drop(store_archive());
         store_archive().0.finish(true, &archives, |_| false);
-        assert!(path.exists(), "nobody knows what became of the first");
+        assert!(path.exists(), "the end of the first recording is unknown");
     }
 
     #[test]

@@ -22,10 +22,10 @@ pub struct ErrorResponse {
 
 /// Groups the error codes of one operation by status; `accepts_idempotency_key` is `true` if it accepts an
 /// `Idempotency-Key`.
-pub fn group_by_status(failures: &[ErrorCondition], is_keyed: bool) -> BTreeMap<u16, ErrorResponse> {
+pub fn group_by_status(failures: &[ErrorCondition], accepts_idempotency_key: bool) -> BTreeMap<u16, ErrorResponse> {
     let mut grouped: BTreeMap<u16, ErrorResponse> = BTreeMap::new();
     for (code, when) in failures {
-        let is_stored = is_keyed && STORED_ERROR_STATUSES.contains(&code.status());
+        let is_stored = accepts_idempotency_key && STORED_ERROR_STATUSES.contains(&code.status());
         let new = || ErrorResponse { conditions: Vec::new(), is_stored };
         let group = &mut grouped.entry(code.status()).or_insert_with(new).conditions;
         match group.iter_mut().find(|(known, _)| known == code) {

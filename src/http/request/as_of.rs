@@ -30,20 +30,20 @@ pub fn render_state(state: &ReplayedState, subject: &AuditSubject, keyring: &Key
 
     match subject.kind() {
         StreamKind::User => to_json(&UserView::new(models.users.find(UserId::parse(id).ok()?)?, keyring)?),
-        StreamKind::Publisher => publisher(models, &PublisherId::parse(id).ok()?, keyring),
-        StreamKind::Token => token(models.tokens.get(TokenId::parse(id).ok()?)?),
-        StreamKind::Node => node(models, &NodeId::parse(id).ok()?),
+        StreamKind::Publisher => render_publisher(models, &PublisherId::parse(id).ok()?, keyring),
+        StreamKind::Token => render_token(models.tokens.get(TokenId::parse(id).ok()?)?),
+        StreamKind::Node => render_node(models, &NodeId::parse(id).ok()?),
         StreamKind::Task => {
             let record = &models.tasks.get(TaskId::parse(id).ok()?)?.record;
-            task(record, state.reached_status, &models.nodes.links().public_url)
+            render_task(record, state.reached_status, &models.nodes.links().public_url)
         }
-        StreamKind::Delivery => delivery(id, &state.delivery),
-        StreamKind::Budget => budget(models, &BudgetSubject::parse_key(id).ok()?),
+        StreamKind::Delivery => render_delivery(id, &state.delivery),
+        StreamKind::Budget => render_budget(models, &BudgetSubject::parse_key(id).ok()?),
     }
 }
 
 /// Renders a task as its gateway does, with kind and request. Fields the caller passed through are not in the log.
-fn task(record: &TaskRecord, status: TaskStatus, public_url: &str) -> Option<Value> {
+fn render_task(record: &TaskRecord, status: TaskStatus, public_url: &str) -> Option<Value> {
     let work = &record.submission.work;
     let mut state = match work.gateway() {
         Gateway::Image => to_json(&ImageTaskView::from_record(record, public_url)),
@@ -55,7 +55,7 @@ fn task(record: &TaskRecord, status: TaskStatus, public_url: &str) -> Option<Val
 }
 
 /// Renders the limit of a budget, without its use, which depends on the streams of tasks.
-fn budget(models: &Models, subject: &BudgetSubject) -> Option<Value> {
+fn render_budget(models: &Models, subject: &BudgetSubject) -> Option<Value> {
     let limit = models.budgets.get(subject)?.limit;
     Some(json!({"credits": limit.credits, "period": limit.period.as_str()}))
 }
@@ -64,12 +64,12 @@ fn to_json(view: &impl Serialize) -> Option<Value> {
     serde_json::to_value(view).ok()
 }
 
-fn publisher(models: &Models, id: &PublisherId, keyring: &Keyring) -> Option<Value> {
+fn render_publisher(models: &Models, id: &PublisherId, keyring: &Keyring) -> Option<Value> {
     let profile = PublisherWithMembers::new(models.publishers.get(id)?, models);
     to_json(&PublisherView::render(&profile, true, keyring))
 }
 
-fn node(models: &Models, id: &NodeId) -> Option<Value> {
+fn render_node(models: &Models, id: &NodeId) -> Option<Value> {
     let node = models.nodes.get(&id.key())?;
     let links = models.nodes.links();
     let publisher = models.publishers.get(&node.publisher);
@@ -86,7 +86,7 @@ fn node(models: &Models, id: &NodeId) -> Option<Value> {
     Some(state)
 }
 
-fn token(record: &TokenRecord) -> Option<Value> {
+fn render_token(record: &TokenRecord) -> Option<Value> {
     let mut state = to_json(&ListedTokenView::new(record))?;
     state["subject"] = match &record.grant.subject {
         TokenSubject::User(user) => json!({"user": user.to_string()}),
@@ -101,7 +101,7 @@ fn token(record: &TokenRecord) -> Option<Value> {
 }
 
 /// Renders a delivery; `None` before the first attempt.
-fn delivery(id: &str, delivery: &Delivery) -> Option<Value> {
+fn render_delivery(id: &str, delivery: &Delivery) -> Option<Value> {
     Some(match delivery {
         Delivery::Pending { attempts: 0, .. } => return None,
         Delivery::Pending { attempts, next_at: None, .. } => {

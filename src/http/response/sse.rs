@@ -5,7 +5,7 @@ use actix_web::http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue}
 use actix_web::{HttpResponse, HttpResponseBuilder};
 
 use crate::audit::Position;
-use crate::http::api::audit::read_position;
+use crate::http::api::audit::parse_position;
 use crate::http::request::fields::FieldError;
 use crate::http::response::api_response::identity_encoding;
 use crate::http::response::error::Problem;
@@ -38,7 +38,7 @@ pub fn start_response() -> HttpResponseBuilder {
 /// If the header is not a position.
 pub fn last_event_id(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
     let Some(value) = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty()) else { return Ok(None) };
-    let position = read_position(value.to_str().unwrap_or_default());
+    let position = parse_position(value.to_str().unwrap_or_default());
     position.map(Some).map_err(|reason| Problem::invalid(vec![FieldError::new(LAST_EVENT_ID_POINTER, reason)]))
 }
 

@@ -129,6 +129,7 @@ impl MusicFailover {
     }
 }
 
+/// Open music stream: converts the events of the vendor to lines, and records the outcome.
 pub struct MusicFeed {
     recorder: MusicOutcomeRecorder,
     source: MusicSource,
@@ -172,6 +173,7 @@ struct MusicLineEncoder {
 }
 
 impl MusicFeed {
+    /// Creates the feed of a music stream, and starts the check for its end.
     pub fn new(
         services: &Services,
         recorder: MusicOutcomeRecorder,
@@ -219,6 +221,7 @@ impl MusicFeed {
         self
     }
 
+    /// Returns the lines of the response.
     pub fn into_lines(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
         unfold(self, |mut feed| async move { feed.next().await.map(|line| (Ok(line), feed)) })
     }
@@ -269,7 +272,7 @@ impl MusicFeed {
     async fn handle_event(&mut self, item: Option<Result<MusicStreamItem, MusicInterruption>>) {
         match item {
             None => self.complete().await,
-            Some(Err(interruption)) => self.move_or_fail(interruption).await,
+            Some(Err(interruption)) => self.fail_over_or_end(interruption).await,
             Some(Ok(MusicStreamItem::Accepted { reference })) => {
                 self.failover = None;
                 if let Err(failure) = self.recorder.record_event(TaskCommand::RecordAcceptance { reference }).await {
@@ -290,7 +293,7 @@ impl MusicFeed {
     }
 
     /// Continues with another vendor if the call has certainly not arrived; otherwise ends the stream.
-    async fn move_or_fail(&mut self, interruption: MusicInterruption) {
+    async fn fail_over_or_end(&mut self, interruption: MusicInterruption) {
         let Some(failover) = self.failover.as_mut().filter(|_| interruption.is_undelivered) else {
             return self.fail(interruption).await;
         };

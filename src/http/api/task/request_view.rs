@@ -33,7 +33,7 @@ impl InputUrls<'_> {
 /// Input file of a task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
-enum FileView {
+enum RequestFileView {
     /// Stored picture.
     Picture {
         digest: String,
@@ -51,7 +51,7 @@ enum FileView {
     Remote(String),
 }
 
-impl FileView {
+impl RequestFileView {
     fn from_source(source: &PictureSource, urls: Option<InputUrls<'_>>) -> Self {
         match source {
             PictureSource::Stored(picture) => Self::Picture {
@@ -67,7 +67,7 @@ impl FileView {
     }
 }
 
-impl From<&AttachedDocument> for FileView {
+impl From<&AttachedDocument> for RequestFileView {
     fn from(document: &AttachedDocument) -> Self {
         Self::Document { digest: document.digest.to_string(), bytes: document.bytes }
     }
@@ -84,8 +84,8 @@ pub fn request_parameters(submission: &Submission, urls: Option<InputUrls<'_>>) 
     json.expect("serialization to memory with string keys cannot fail")
 }
 
-fn image_parameters(work: &ImageWork, urls: Option<InputUrls<'_>>) -> JobParameters<FileView> {
-    let file = |source: &PictureSource| FileView::from_source(source, urls);
+fn image_parameters(work: &ImageWork, urls: Option<InputUrls<'_>>) -> JobParameters<RequestFileView> {
+    let file = |source: &PictureSource| RequestFileView::from_source(source, urls);
     work.job.parameters(file(&work.image), work.reference.as_ref().map(file))
 }
 
@@ -94,10 +94,10 @@ fn video_parameters(
     callback_url: Option<&CallbackUrl>,
     urls: Option<InputUrls<'_>>,
 ) -> serde_json::Result<Box<RawValue>> {
-    let file = |source: &PictureSource| FileView::from_source(source, urls);
-    let images: Vec<FileView> = work.images.iter().map(file).collect();
+    let file = |source: &PictureSource| RequestFileView::from_source(source, urls);
+    let images: Vec<RequestFileView> = work.images.iter().map(file).collect();
     let Ok(job) = work.job.clone().try_map_pictures(&mut |source| Ok::<_, Infallible>(file(&source)));
-    let [payload, meta_data] = [&work.payload, &work.meta_data].map(|text| text.as_ref().map(FileView::from));
+    let [payload, meta_data] = [&work.payload, &work.meta_data].map(|text| text.as_ref().map(RequestFileView::from));
     let parameters = job
         .parameters(&images, work.seed)
         .with_optional_file("payload", payload.as_ref())
@@ -106,7 +106,7 @@ fn video_parameters(
     to_raw_value(&parameters)
 }
 
-fn music_parameters(work: &MusicWork) -> JobParameters<FileView> {
+fn music_parameters(work: &MusicWork) -> JobParameters<RequestFileView> {
     JobParameters::new()
         .with("prompt", work.prompt.as_str())
         .with_optional("duration", work.seconds.map(MusicSeconds::get))

@@ -140,7 +140,7 @@ impl TaskEventFeed {
             if self.has_changed() {
                 match self.read_changes().await {
                     Ok(text) if text.is_empty() => continue,
-                    Ok(text) => return Some(self.mark_sent(text)),
+                    Ok(text) => return Some(self.postpone_heartbeat(text)),
                     Err(problem) => {
                         self.ended = true;
                         return Some(failed_event(&problem, &format!("/tasks/{}/events", self.task)));
@@ -149,7 +149,7 @@ impl TaskEventFeed {
             }
 
             if let Some(text) = self.next_progress_event().await {
-                return Some(self.mark_sent(text));
+                return Some(self.postpone_heartbeat(text));
             }
 
             let changed = async {
@@ -164,13 +164,13 @@ impl TaskEventFeed {
                 Ok(true) => {}
                 Ok(false) => self.ended = true,
                 Err(_) if Instant::now() < self.heartbeat_at => {}
-                Err(_) => return Some(self.mark_sent(": heartbeat\n\n".to_owned())),
+                Err(_) => return Some(self.postpone_heartbeat(": heartbeat\n\n".to_owned())),
             }
         }
         None
     }
 
-    fn mark_sent(&mut self, text: String) -> String {
+    fn postpone_heartbeat(&mut self, text: String) -> String {
         self.heartbeat_at = Instant::now() + self.shared.services.options.heartbeat;
         text
     }
