@@ -11,8 +11,7 @@
 //! ```
 //!
 //! A handler takes a `pipeline::Call`, which exists only after the pipeline has authorized the action in the handler's
-//! own
-//! signature. It sends commands to `Dispatch` and reads the read models.
+//! own signature. It sends commands to `Dispatch` and reads the read models.
 
 pub mod api;
 mod auth;

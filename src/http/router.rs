@@ -72,7 +72,6 @@ impl<T> PathRouter<T> {
     #[must_use]
     pub fn find<'p>(&self, path: &'p str) -> Option<(&T, PathParams)> {
         let mut values = Vec::new();
-
         let (names, value) = self.root.find(path.strip_prefix('/')?, &mut values)?;
         let decoded = names.iter().zip(values).map(|(name, value): (_, &'p str)| (*name, decode_segment(value)));
         Some((value, PathParams(decoded.collect())))
@@ -97,7 +96,7 @@ impl<T> PathRouter<T> {
 }
 
 impl<T> RouterNode<T> {
-    /// Finds the value below this node. `rest` has at least one segment; `values` holds the parameters before it.
+    /// Finds the value below this node. `path` has at least one segment; `values` holds the parameters before it.
     fn find<'p>(&self, path: &'p str, values: &mut Vec<&'p str>) -> Option<&(Vec<&'static str>, T)> {
         let (segment, rest) = path.split_once('/').map_or((path, None), |(segment, rest)| (segment, Some(rest)));
         let saved_len = values.len();

@@ -45,6 +45,7 @@ struct Badge {
     color: &'static str,
 }
 
+/// `GET /nodes/{nodeId}/badge.svg`.
 pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
     let content = query.optional("show", BadgeContent::parse).unwrap_or(BadgeContent::Version);

@@ -93,8 +93,8 @@ async fn complete_erasure(user: UserId, services: &Services) -> Result<(), Probl
     web::block(move || delete_remains(user, &services)).await.map_err(Problem::internal)?
 }
 
-/// Deletes what an erased user left behind: stored responses, uploaded files, snapshots with plain-text fields of an older release, and
-/// the key. Blocks.
+/// Deletes what an erased user left behind: stored responses, uploaded files, snapshots with plain-text fields of an
+/// older release, and the key. Blocks.
 fn delete_remains(user: UserId, services: &Services) -> Result<(), Problem> {
     // The key goes last: while it exists, the next start knows that the erasure is unfinished.
     services.idempotency_keys.purge_responses().map_err(Problem::internal)?;

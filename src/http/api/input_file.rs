@@ -1,6 +1,7 @@
 //! Files that clients upload to use them as inputs (contract 11). The URL of a file stands for it wherever a picture or
 //! video is; it is read from the store, without a request to the network.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_multipart::Multipart;
@@ -10,7 +11,6 @@ use futures_util::{Stream, StreamExt, stream};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 use crate::actors::Actor;
 use crate::disk_space::DataDirPart;
@@ -94,6 +94,7 @@ impl JsonValue for InputContentType {
     }
 }
 
+/// Media type of a file whose type the client does not know.
 const UNKNOWN_TYPE: &str = "application/octet-stream";
 
 /// Length of an input in bytes.
@@ -385,7 +386,7 @@ struct CallerInputFiles {
     owner: Option<UserId>,
     now: Timestamp,
     upload_key: UploadKey,
-    /// Empty charge to the memory budget of the caller.
+    /// Empty template for the charges of pictures to the memory budget of the caller.
     charge: BodyCharge,
 }
 
@@ -507,6 +508,7 @@ mod tests {
             assert_ne!(other, id);
         }
     }
+
     #[test]
     fn the_bytes_of_an_uploaded_picture_are_charged_while_they_are_held() {
         // Given an uploaded picture

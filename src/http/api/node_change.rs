@@ -71,8 +71,8 @@ pub async fn permissions(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<A
     ApiResponse::ok(&NodePermissions { can_edit })
 }
 
-/// Returns the facts and the status that an administrator really changes. While its publisher is banned, an active node
-/// is shown as banned; sending the shown status and detail back does not ban the node itself.
+/// Returns the fields and the status that an administrator really changes. While its publisher is banned, an active
+/// node is shown as banned; sending the shown status and detail back does not ban the node itself.
 pub fn discard_inherited_ban(
     call: &RequestContext,
     key: &NodeKey,

@@ -231,7 +231,7 @@ pub(in crate::http) struct ServiceSnapshot {
     /// Position of the read models.
     pub read_models: u64,
     pub tasks: usize,
-    /// Unfinished tasks of each vendor, in the order of [`Services::vendors`].
+    /// Unfinished tasks of each vendor, in the order of `OperationServices::vendors`.
     pub vendor_tasks: Vec<VendorTaskCount>,
     pub deliveries: usize,
     pub probe: LogProbe,

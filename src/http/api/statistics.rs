@@ -37,6 +37,7 @@ struct RatingsView {
     stars: [u64; 5],
 }
 
+/// `GET /nodes/{nodeId}/statistics`.
 pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
     let days = query.optional("days", parse_days).unwrap_or(DAYS_DEFAULT);

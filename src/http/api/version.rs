@@ -50,7 +50,7 @@ pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result
 }
 
 /// `PUT /publishers/{publisherId}/nodes/{nodeId}/versions/{versionId}`: changes changelog and deprecation; for
-/// administrators also facts and status.
+/// administrators also the administrator fields and the status.
 pub async fn revise(mut call: Call<{ Action::ReviseVersion as u8 }>) -> Result<ApiResponse, Problem> {
     let (node, version) = version_in_path(&call)?;
     let VersionChangeBody { changelog, deprecated, moderation } = call.json_object().await?;

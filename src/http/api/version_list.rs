@@ -103,8 +103,8 @@ pub async fn list_all(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiR
     })
 }
 
-/// Responds with the node of the path after releasing the read models. Redirects an id in the wrong case; `rest` is the
-/// end of the path.
+/// Responds with the node of the path after releasing the read models. Redirects an id in the wrong case;
+/// `path_suffix` is the rest of the path.
 fn reply_for_node(
     call: &RequestContext,
     path_suffix: &str,

@@ -156,7 +156,7 @@ pub async fn test(call: WebhookCall) -> Result<ApiResponse, Problem> {
     let effect = send_command(&call, PublisherCommand::TestWebhook { webhook }).await?;
 
     let services = call.services();
-    // A repeated command recorded nothing, so that its test is not known; the newest one stands for it.
+    // A repeated command records no event, so its delivery is unknown; the newest test is returned instead.
     let delivery = effect.event.map(|event| DeliveryId::from_event(event, webhook));
     let test = {
         let models = services.models.read();
@@ -238,7 +238,7 @@ pub async fn redeliver_events(mut call: WebhookCall) -> Result<ApiResponse, Prob
     ApiResponse::ok(&RedeliveriesView { redelivered, pending, exhausted, next_after })
 }
 
-/// Limits the pending deliveries of a webhook as those of an account.
+/// Limits the pending deliveries of a webhook; the maximum is that of an account.
 pub(super) fn check_pending_events(services: &Services, webhook: WebhookId) -> Result<(), Problem> {
     let limit = services.options.callbacks_per_account;
     if services.models.read().deliveries.pending_events_of(webhook) < limit {

@@ -58,7 +58,7 @@ impl DailyQuotas {
     }
 }
 
-/// Charges of one registration, taken back on drop unless they are kept.
+/// Charges of one registration, taken back on drop unless committed.
 pub struct RegistrationCharges([Option<QuotaCharge<PublisherId>>; 2]);
 
 impl RegistrationCharges {

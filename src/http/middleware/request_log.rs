@@ -83,7 +83,6 @@ pub(in crate::http) fn request_id(headers: &HeaderMap, environment: &Environment
 /// Checks size and encoding of a request before routing.
 fn check_request(request: &ServiceRequest) -> Result<(), Problem> {
     let line_bytes = request.uri().path().len() + request.query_string().len();
-
     let header_bytes: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     if line_bytes + header_bytes > HEADERS_MAX {
         let detail = format!("the request line and headers exceed {HEADERS_MAX} bytes");

@@ -15,7 +15,7 @@ use crate::http::response::response_body::ResponseBody;
 /// Minimum size of a compressed body, in bytes.
 pub const COMPRESSION_MIN_BYTES: usize = 1024;
 
-/// Returns a header that disables compression; the frame removes it again.
+/// Returns a header that disables compression; the request log middleware removes it again.
 #[must_use]
 pub fn identity_encoding() -> (HeaderName, HeaderValue) {
     (CONTENT_ENCODING, HeaderValue::from_static("identity"))

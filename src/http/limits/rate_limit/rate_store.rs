@@ -34,7 +34,7 @@ impl Caller {
     }
 }
 
-/// State of all callers of one limit: the time at which each one's burst is whole again, in microseconds.
+/// State of all callers of one limit: the time at which each one's burst is full again, in microseconds.
 pub struct RateStore {
     hasher: RandomState,
     shards: Vec<Mutex<HashMap<Caller, i64>>>,
@@ -61,7 +61,7 @@ impl RateStore {
     }
 }
 
-/// Evicts callers whose burst is whole, as their state carries no information; if there are none, the one closest to
+/// Evicts callers whose burst is full, as their state carries no information; if there are none, the one closest to
 /// it.
 fn evict(callers: &mut HashMap<Caller, i64>, now: i64) {
     callers.retain(|_, reset_at| *reset_at > now);
@@ -105,7 +105,7 @@ mod tests {
             store.check(&rate, Caller::from_address(IpAddr::V4(number.into())), 0);
         }
         assert!(stored_count(&store) <= SHARDS * SHARD_MAX);
-        assert!(store.check(&rate, busy, 0).retry_after.is_some(), "the flood did not wash it out");
+        assert!(store.check(&rate, busy, 0).retry_after.is_some(), "the flood did not evict it");
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
         for number in 0..200_000_u32 {
             store.check(&rate, Caller::from_address(IpAddr::V4(number.into())), i64::from(number) * 1_000_000);
         }
-        // Each burst is whole a second later, so an eviction empties the shard.
+        // Each burst is full a second later, so an eviction empties the shard.
         assert!(stored_count(&store) < SHARDS * SHARD_MAX);
     }
 }

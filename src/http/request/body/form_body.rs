@@ -259,6 +259,7 @@ mod tests {
         assert_eq!(parse_parts(path, &[("\"images[]\"", "YQ"), file]), json!({"images": ["YQ", "YWJj"]}));
         assert_eq!(parse_parts(path, &[("\"images\"", "[\"YQ\"]")]), json!({"images": ["YQ"]}));
     }
+
     #[test]
     fn the_limits_of_json_hold_for_all_parts_together() {
         let path = "/proxy/videovendor/start-end2video";
