@@ -137,7 +137,7 @@ async fn a_result_waits_for_disk_space() {
     let (status, _, submitted) = service.send(service.request(Method::POST, UPSCALER).json(&job)).await;
     assert_eq!(status, 200, "{submitted}");
     let log_text = || service.process.log_text();
-    eventually_blocking("it waits", || log_text().contains("engine job waits for memory"));
+    eventually_blocking("it waits", || log_text().contains("engine job waits for disk space or file descriptors"));
 
     // Then the task has not failed, and completes once there is space
     let path = format!("/tasks/{}", submitted["data"]["task_id"].as_str().expect("an id"));

@@ -265,7 +265,7 @@ impl<T: Clone> Jobs<T> {
             match attempt() {
                 Err(error) if missing_resource(&error).is_some() && !self.is_abandoned(key) => {
                     if !is_logged {
-                        tracing::warn!(%error, job = key.as_str(), "engine job waits for memory");
+                        tracing::warn!(%error, job = key.as_str(), "engine job waits for disk space or file descriptors");
                         is_logged = true;
                     }
                     wait();
