@@ -40,6 +40,10 @@ struct DiscoveryDocument {
 }
 
 impl IssuerClient {
+    /// Creates a client that fetches the issuer's documents.
+    ///
+    /// # Errors
+    /// If the HTTP client cannot be set up.
     pub fn new(config: IssuerConfig) -> Result<Self, IssuerSetupError> {
         let configured_urls = std::iter::once(&config.issuer).chain(&config.jwks_url).map(String::as_str);
         let documents = DocumentFetcher::new(configured_urls, config.rules.clone())?;
@@ -66,7 +70,7 @@ impl IssuerClient {
             serde_json::from_slice(&document).map_err(|_| format!("{url} is not a discovery document"))?;
 
         if discovery.issuer != self.config.issuer {
-            return Err(format!("the discovery document at {url} is of another issuer, {}", discovery.issuer));
+            return Err(format!("the discovery document at {url} names another issuer, {}", discovery.issuer));
         }
         if self.config.issuer.starts_with("https:") && !discovery.jwks_uri.starts_with("https:") {
             return Err(format!("the jwks_uri in {url} is not an https URL"));

@@ -38,15 +38,6 @@ pub struct OidcIdentity {
     pub email: Option<String>,
 }
 
-/// Result of checking a token's signature.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SignatureVerdict {
-    Valid,
-    /// No single key matches the token.
-    UnknownKey,
-    Invalid,
-}
-
 /// A well-formed token. No claim may be trusted before [`SignedJwt::validate_claims`] and
 /// [`SignedJwt::verify_signature`].
 #[derive(Debug)]
@@ -58,7 +49,7 @@ pub struct SignedJwt<'t> {
     claims: JwtClaims,
 }
 
-/// A duplicate of one of these members makes the token invalid, because serde rejects it.
+/// Header of a token. A duplicate member makes the token invalid, because serde rejects it.
 #[derive(Deserialize)]
 struct JwtHeader {
     alg: String,
@@ -144,12 +135,8 @@ impl<'t> SignedJwt<'t> {
 
     /// Checks the signature.
     #[must_use]
-    pub fn verify_signature(&self, keys: &JwkSet) -> SignatureVerdict {
-        match keys.verify(self.algorithm, self.key_id.as_deref(), self.signing_input.as_bytes(), &self.signature) {
-            SignatureCheck::Valid => SignatureVerdict::Valid,
-            SignatureCheck::Invalid => SignatureVerdict::Invalid,
-            SignatureCheck::UnknownKey => SignatureVerdict::UnknownKey,
-        }
+    pub fn verify_signature(&self, keys: &JwkSet) -> SignatureCheck {
+        keys.verify(self.algorithm, self.key_id.as_deref(), self.signing_input.as_bytes(), &self.signature)
     }
 
     /// Returns the person's identity claims.

@@ -2,7 +2,7 @@
 //! signed it, its audience is this service, and it is valid at this time.
 //!
 //! ```text
-//! token ─▶ jwt (form, signature, claims: pure) ◀── keys (cached, refreshed) ◀── issuer (through outbound)
+//! token ─▶ jwt (form, signature, claims: pure) ◀── key_cache (refreshed) ◀── issuer (through outbound)
 //! ```
 
 mod issuer;
@@ -20,7 +20,8 @@ pub use self::issuer::{IssuerConfig, IssuerSetupError};
 pub use self::jwt::OidcIdentity;
 
 use self::issuer::IssuerClient;
-use self::jwt::{SignatureVerdict, SignedJwt, TokenRequirements};
+use self::jwks::SignatureCheck;
+use self::jwt::{SignedJwt, TokenRequirements};
 use self::key_cache::IssuerKeyCache;
 use crate::domain::ids::UserId;
 use crate::domain::value::Timestamp;
@@ -86,19 +87,19 @@ impl OidcAuthenticator {
         let keys = cached.map_err(|retry_after| OidcRejection::Unavailable { retry_after })?;
 
         match token.verify_signature(&keys) {
-            SignatureVerdict::Valid => {}
-            SignatureVerdict::UnknownKey => {
+            SignatureCheck::Valid => {}
+            SignatureCheck::UnknownKey => {
                 let keys = self
                     .0
                     .keys
                     .newer_than(&keys, now)
                     .await
                     .ok_or(OidcRejection::Token("no key of the issuer matches"))?;
-                if token.verify_signature(&keys) != SignatureVerdict::Valid {
+                if token.verify_signature(&keys) != SignatureCheck::Valid {
                     return Err(OidcRejection::Token("no key of the issuer matches"));
                 }
             }
-            SignatureVerdict::Invalid => return Err(OidcRejection::Token("the signature is invalid")),
+            SignatureCheck::Invalid => return Err(OidcRejection::Token("the signature is invalid")),
         }
 
         Ok(token.into_identity())
