@@ -19,7 +19,7 @@ use super::reactor::{Reactor, Reschedule, WorkerSlots};
 use super::system::Dispatch;
 use crate::domain::ids::{NodeKey, TokenId};
 use crate::domain::node::NodeCommand;
-use crate::domain::token::{TokenCommand, TokenRecord, USE_RECORD_INTERVAL};
+use crate::domain::token::{TokenCommand, TokenRecord};
 use crate::domain::value::Timestamp;
 use crate::environment::Environment;
 use crate::quota::DAY_MICROS;
@@ -80,7 +80,7 @@ impl UsageCounters {
 
     /// Counts the use of a token, unless a use less than a minute ago is recorded.
     pub fn count_token_use(&self, token: &TokenRecord, at: Timestamp) {
-        if token.last_used_at.is_none_or(|last| at.since(last) >= USE_RECORD_INTERVAL) {
+        if token.is_use_due(at) {
             bounded_entry(&mut self.0.uses.lock(), token.grant.id, at);
         }
     }
@@ -196,7 +196,7 @@ impl Reactor for UsageRecorder {
 mod tests {
     use super::*;
     use crate::domain::ids::{NodeId, PublisherId, UserId};
-    use crate::domain::token::{TokenGrant, TokenLimits, TokenSubject};
+    use crate::domain::token::{TokenGrant, TokenLimits, TokenSubject, USE_RECORD_INTERVAL};
     use crate::domain::value::{Digest, Name};
     use uuid::Uuid;
 

@@ -81,15 +81,15 @@ impl ActorFilter {
     /// # Errors
     /// If the text has none of these forms.
     pub fn parse(text: &str) -> Result<Self, InvalidValue> {
-        let invalid = |_| InvalidValue::new("must be system, anonymous, user/<uuid>, token/<uuid> or a UUID");
-        match text.split_once('/') {
-            None if text == "system" => Ok(Self::Is(Actor::System)),
-            None if text == "anonymous" => Ok(Self::Is(Actor::Anonymous)),
-            None => UserId::parse(text).map(|id| Self::WithId(id.0)).map_err(invalid),
-            Some(("user", id)) => UserId::parse(id).map(|id| Self::Is(Actor::User(id))).map_err(invalid),
-            Some(("token", id)) => TokenId::parse(id).map(|id| Self::Is(Actor::Token(id))).map_err(invalid),
-            Some((other, _)) => Err(invalid(InvalidValue::new(other))),
-        }
+        let parsed = match text.split_once('/') {
+            None if text == "system" => Some(Self::Is(Actor::System)),
+            None if text == "anonymous" => Some(Self::Is(Actor::Anonymous)),
+            None => UserId::parse(text).ok().map(|id| Self::WithId(id.0)),
+            Some(("user", id)) => UserId::parse(id).ok().map(|id| Self::Is(Actor::User(id))),
+            Some(("token", id)) => TokenId::parse(id).ok().map(|id| Self::Is(Actor::Token(id))),
+            Some(_) => None,
+        };
+        parsed.ok_or_else(|| InvalidValue::new("must be system, anonymous, user/<uuid>, token/<uuid> or a UUID"))
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::json_diff::{JsonDifference, differences};
+use super::page::BYTES_MAX;
 use super::subject::AuditSubject;
 use super::{Audit, AuditError};
 use crate::domain::event::Event;
@@ -18,9 +19,6 @@ use crate::domain::node::NodeEvent;
 use crate::domain::publisher::PublisherEvent;
 use crate::events::envelope::RecordedEvent;
 use crate::events::stream::{Position, StreamId};
-
-/// A page ends once its events exceed this number of bytes.
-const BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// State of a subject at a position.
 #[derive(Debug, Serialize)]

@@ -21,7 +21,7 @@ pub const LIMIT_DEFAULT: u64 = 100;
 /// Maximum number of events that one page scans.
 pub const SCANNED_MAX: u64 = 50_000;
 /// A page ends once its events exceed this number of bytes.
-const BYTES_MAX: usize = 4 * 1024 * 1024;
+pub(super) const BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Up to this many events are scanned rather than reading a stream from its beginning.
 const SHORT_RANGE_MAX: u64 = 2000;
 /// Tolerance for events out of time order: their time is that of the command, not of the append.

@@ -188,9 +188,7 @@ impl Decider for Publisher {
             (Self::Unclaimed, PublisherCommand::Create { id, owner, fields, admin_fields }) => {
                 Ok(creation_events(id, owner, fields, admin_fields))
             }
-            (Self::Present(_) | Self::Deleted, PublisherCommand::Create { .. }) => {
-                Err(PublisherRejection::AlreadyExists)
-            }
+            (Self::Deleted, PublisherCommand::Create { .. }) => Err(PublisherRejection::AlreadyExists),
             (Self::Unclaimed | Self::Deleted, _) => Err(PublisherRejection::NotFound),
             (Self::Present(publisher), command) => publisher.decide(command),
         }

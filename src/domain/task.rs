@@ -340,9 +340,13 @@ impl Decider for Task {
 
 /// Returns the events of a submission. A task with all its inputs is queued immediately.
 fn submission_events(submission: Submission) -> Vec<TaskEvent> {
-    let queued_event = (submission.work.has_queueing_status() && !submission.work.has_missing_inputs())
-        .then_some(TaskEvent::TaskQueued);
-    std::iter::once(TaskEvent::TaskSubmitted(submission)).chain(queued_event).collect()
+    let queued = queued_event(&submission.work);
+    std::iter::once(TaskEvent::TaskSubmitted(submission)).chain(queued).collect()
+}
+
+/// Returns the event that queues a task, if its gateway reports queueing and no input is missing.
+fn queued_event(work: &TaskWork) -> Option<TaskEvent> {
+    (work.has_queueing_status() && !work.has_missing_inputs()).then_some(TaskEvent::TaskQueued)
 }
 
 /// Returns the events of a call without a response that ends the task.
@@ -398,12 +402,12 @@ impl TaskRecord {
             TaskCommand::RecordInputs { inputs } if work.has_missing_inputs() => {
                 let mut work = work.clone();
                 work.set_fetched_pictures(&inputs);
-                Ok(self.queued_after(TaskEvent::InputsFetched { inputs }, work.has_missing_inputs()))
+                Ok(std::iter::once(TaskEvent::InputsFetched { inputs }).chain(queued_event(&work)).collect())
             }
             TaskCommand::RecordFootage { clip } if work.has_missing_footage() => {
                 let mut work = work.clone();
                 work.set_footage(&clip);
-                Ok(self.queued_after(TaskEvent::FootageFetched { clip }, work.has_missing_inputs()))
+                Ok(std::iter::once(TaskEvent::FootageFetched { clip }).chain(queued_event(&work)).collect())
             }
             TaskCommand::StartSubmission { repeatable: false, .. } if self.is_in_doubt() => self.reject_stage(),
             TaskCommand::RecordUnknownOutcome { reason, repeatable: false } if self.is_in_doubt() => {
@@ -414,13 +418,6 @@ impl TaskRecord {
             }
             _ => self.reject_stage(),
         }
-    }
-
-    /// Returns `fetched_event` and, if no input is missing any more, the event that queues the task.
-    fn queued_after(&self, fetched_event: TaskEvent, has_missing_inputs: bool) -> Vec<TaskEvent> {
-        let queued_event =
-            (self.submission.work.has_queueing_status() && !has_missing_inputs).then_some(TaskEvent::TaskQueued);
-        std::iter::once(fetched_event).chain(queued_event).collect()
     }
 
     fn decide_submitting(&self, attempt: u32, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskRejection> {

@@ -181,7 +181,9 @@ impl TokenRecord {
         Self { grant, limits, issued_with: None, issued_at, last_used_at: None, revoked_at: None }
     }
 
-    fn is_use_due(&self, at: Timestamp) -> bool {
+    /// Returns `true` if a use at `at` is to be recorded: [`USE_RECORD_INTERVAL`] has passed since the last recorded one.
+    #[must_use]
+    pub fn is_use_due(&self, at: Timestamp) -> bool {
         self.last_used_at.is_none_or(|last| at.since(last) >= USE_RECORD_INTERVAL)
     }
 }

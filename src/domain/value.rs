@@ -265,7 +265,9 @@ impl<const ENTRIES: usize, const CHARS: usize> TextList<ENTRIES, CHARS> {
                 filled = 0;
             }
             filled += entry.len();
-            lists.last_mut().map(|list| list.push(entry)).unwrap_or_default();
+            if let Some(list) = lists.last_mut() {
+                list.push(entry);
+            }
         }
 
         lists.into_iter().map(Self::from_entries).collect()

@@ -17,7 +17,7 @@ pub use file::{Clip, Creation, VendorCreationId, VideoFormat};
 pub use generate::{AudioType, GenerateJob, MovementAmplitude, Resolution, VideoModel, VideoStyle, Watermark};
 pub use job::{AttachedDocument, Footage, VideoJob, VideoWork};
 pub use multiframe::{KeyFrame, MultiframeJob};
-pub use price::{Credits, MusicPrice, Price, PriceItem, PriceList, Tariff, TariffList};
+pub use price::{Credits, MusicPrice, Price, PriceItem, PriceList, Tariff};
 
 /// Prompt of a video job.
 pub type VideoPrompt = Text<2000>;

@@ -89,9 +89,7 @@ impl Publishers {
         let ids = self.by_member.get(&user).into_iter().flatten();
         ids.filter_map(|id| profile_of(self.by_id.get(id)?))
     }
-}
 
-impl Publishers {
     /// Returns the webhooks of all publishers whose URL a user set, each with its publisher.
     pub fn webhooks_of(&self, user: UserId) -> impl Iterator<Item = (&PublisherProfile, &Webhook)> {
         let profiles = self.by_id.values().filter_map(profile_of);

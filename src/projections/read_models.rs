@@ -292,13 +292,12 @@ impl ReadModels {
     /// # Errors
     /// If a stream cannot be read.
     pub async fn tasks_with_history(&self, ids: Vec<TaskId>) -> Result<Vec<TaskAt>, ReadError> {
-        let log = Arc::clone(&self.log);
-        let reading = tokio::task::spawn_blocking(move || {
+        self.read_log(move |log| {
             let histories = ids.iter().map(|id| log.read_stream(&StreamId::from(id), Version(0)));
             let tasks = histories.map(|history| history.map(|history| TaskAt::latest_from(&history)));
-            tasks.filter_map(Result::transpose).collect::<Result<Vec<_>, LogFailure>>()
-        });
-        Ok(reading.await.map_err(|_| ReadError::Interrupted)??)
+            tasks.filter_map(Result::transpose).collect()
+        })
+        .await
     }
 
     /// Returns a task after each change visible to its owner, for changes after a position.

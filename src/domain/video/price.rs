@@ -42,9 +42,6 @@ impl Price {
 /// Prices by model and resolution, both by their API names.
 pub type PriceList = BTreeMap<String, BTreeMap<String, Price>>;
 
-/// Prices of a kind of video jobs, see [`PriceList`].
-pub type TariffList = PriceList;
-
 /// Part of the price of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PriceItem {

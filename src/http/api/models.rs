@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::actors::poller::breaker::CircuitState;
 use crate::domain::policy::Action;
 use crate::domain::task::{Gateway, TaskKind};
-use crate::domain::video::{Tariff, TariffList};
+use crate::domain::video::{PriceList, Tariff};
 use crate::http::api::image::jobs::{
     CreativeSkinBody, FaithfulSkinBody, FlexibleSkinBody, PrecisionBody, RelightBody, StyleTransferBody, UpscaleBody,
 };
@@ -99,7 +99,7 @@ struct PriceView {
     credits_per_second: Option<u32>,
     /// Prices of the first seconds and of each further one, by model and resolution.
     #[serde(skip_serializing_if = "Option::is_none")]
-    by_model: Option<TariffList>,
+    by_model: Option<PriceList>,
     /// Surcharge for the recommended prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     is_rec: Option<u32>,

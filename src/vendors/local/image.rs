@@ -74,9 +74,7 @@ impl LocalImage {
         let engine = ImageEngine { store, options, budget, threads: EngineThreads::default(), jobs };
         Self { engine: Arc::new(engine) }
     }
-}
 
-impl LocalImage {
     /// Starts a job. Must be called within a tokio runtime, which runs the work.
     fn start(&self, job: VendorJob) -> Result<SubmissionReply, VendorError> {
         let key = job.key.clone();
@@ -110,7 +108,7 @@ impl Vendor for LocalImage {
             Some(JobState::Ended(Ok(picture))) => JobProgress::Done(vec![picture].into()),
             Some(JobState::Ended(Err(failure))) => JobProgress::Failed(failure),
         };
-        std::future::ready(Ok(progress)).boxed()
+        ready(Ok(progress)).boxed()
     }
 
     fn progress_notify(&self) -> Arc<Notify> {
