@@ -50,9 +50,9 @@ impl<'m> CrossStreamRules<'m> {
         let mut tags: Vec<Tag> = guarded_tags(&append.stream, &append.events).collect();
         for new_event in &append.events {
             let is_allowed = match &new_event.event {
-                Event::Node(NodeEvent::NodeCreated { publisher, .. }) => self.may_gain_node(publisher),
+                Event::Node(NodeEvent::NodeCreated { publisher, .. }) => self.try_gain_node(publisher),
                 Event::Publisher(PublisherEvent::PublisherDeleted) => {
-                    PublisherId::parse(append.stream.key()).is_ok_and(|publisher| self.may_be_deleted(publisher))
+                    PublisherId::parse(append.stream.key()).is_ok_and(|publisher| self.try_delete(publisher))
                 }
                 Event::Task(TaskEvent::TaskSubmitted(submission)) => {
                     tags.extend(self.check_budgets(submission, append.context.at)?);
@@ -93,7 +93,8 @@ impl<'m> CrossStreamRules<'m> {
         Ok(tags)
     }
 
-    fn may_gain_node(&mut self, publisher: &PublisherId) -> bool {
+    /// Returns `true` if the publisher may get a node, which then prevents its deletion in this group.
+    fn try_gain_node(&mut self, publisher: &PublisherId) -> bool {
         if self.deleted.contains(publisher) || self.models.read().publishers.was_deleted(publisher) {
             return false;
         }
@@ -101,7 +102,8 @@ impl<'m> CrossStreamRules<'m> {
         true
     }
 
-    fn may_be_deleted(&mut self, publisher: PublisherId) -> bool {
+    /// Returns `true` if the publisher may be deleted, which then prevents new nodes in this group.
+    fn try_delete(&mut self, publisher: PublisherId) -> bool {
         let has_nodes =
             self.gaining_nodes.contains(&publisher) || self.models.read().nodes.count_of_publisher(&publisher) > 0;
         if !has_nodes {

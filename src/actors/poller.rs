@@ -157,7 +157,7 @@ impl Poller {
     pub fn reactor_options(&self) -> ReactorOptions {
         let concurrencies = || self.pool.members().iter().map(|member| member.options.concurrency);
         let lane = concurrencies().max().unwrap_or(1);
-        // The lanes of inputs and of open tasks come in addition.
+        // The lanes of inputs and of steps without a vendor come in addition.
         ReactorOptions { concurrency: 2 * lane + 2 * concurrencies().sum::<usize>(), lane }
     }
 
@@ -581,7 +581,7 @@ impl Poller {
                 Some(member) => self.run_vendor_step(member, *task, entry).await,
                 None => Reschedule::WhenDue,
             },
-            DueVendor::NotNeeded => self.run_open_step(*task, entry).await,
+            DueVendor::NotNeeded => self.run_step_without_vendor(*task, entry).await,
             DueVendor::Removed => self.run_removed_vendor_step(*task, entry).await,
             DueVendor::Blocked(obstacle) => self.block(*task, entry, obstacle.reason.clone(), obstacle.delay),
             DueVendor::Unserved => self.run_unserved_step(*task, entry).await,
@@ -602,7 +602,7 @@ impl Poller {
     }
 
     /// Runs the next step of a task that needs no vendor.
-    async fn run_open_step(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
+    async fn run_step_without_vendor(&self, task: TaskId, entry: &TaskEntry) -> Reschedule {
         if self.is_past_deadline(&entry.record) {
             return match unknown_at_deadline(&entry.record) {
                 Some(reason) => self.give_up_unknown(task, entry, reason).await,
@@ -629,8 +629,8 @@ impl Poller {
         let TaskHolder::Removed(vendor) = self.pool.holder_of(&entry.record) else { return Reschedule::WhenDue };
         let deadline = self.options.deadline_of(&entry.record);
         match removed_vendor_step(&entry.record, vendor, self.environment.now(), deadline) {
-            RemovedVendorStep::Forget => self.record_and_continue(task, entry, TaskCommand::RecordLostJob).await,
-            RemovedVendorStep::Release => {
+            RemovedVendorStep::RecordLostJob => self.record_and_continue(task, entry, TaskCommand::RecordLostJob).await,
+            RemovedVendorStep::RecordUndelivered => {
                 let reason = "the built-in engine that had the job is no longer in use";
                 let command = TaskCommand::RecordUndelivered { reason: Text::from_recorded(reason.to_owned()) };
                 self.record_and_continue(task, entry, command).await

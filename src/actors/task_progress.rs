@@ -1,7 +1,7 @@
 //! Progress of running tasks, and the reasons why others are blocked.
 //!
-//! Progress changes too often for the log, so only the last report is kept, in memory. After a restart it is
-//! unknown until the next attempt. The nodes of a cluster tell each other what they report.
+//! Progress changes too often for the log, so only the last report is kept, in memory. After a restart it is unknown
+//! until the next attempt. The nodes of a cluster exchange their reports.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -72,7 +72,7 @@ struct TaskProgressEntry {
     reported: Option<ReportedProgress>,
     blocker: Option<TaskBlocker>,
     /// Number of the last report, among the reports of all tasks.
-    turn: u64,
+    report_number: u64,
 }
 
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ struct TaskProgressTable {
     tasks: HashMap<TaskId, TaskProgressEntry>,
     /// The same tasks, least recently reported first.
     by_recency: BTreeMap<u64, TaskId>,
-    last_turn: u64,
+    last_report: u64,
 }
 
 impl TaskProgressTable {
@@ -92,8 +92,9 @@ impl TaskProgressTable {
         entry
     }
 
+    /// As [`TaskProgressTable::touch`], for a report of another node.
     fn touch_adopted(&mut self, task: TaskId) -> &mut TaskProgressEntry {
-        self.last_turn += 1;
+        self.last_report += 1;
         if self.tasks.len() >= TRACKED_TASKS_MAX
             && !self.tasks.contains_key(&task)
             && let Some((_, oldest)) = self.by_recency.pop_first()
@@ -102,9 +103,9 @@ impl TaskProgressTable {
         }
 
         let entry = self.tasks.entry(task).or_default();
-        self.by_recency.remove(&entry.turn);
-        self.by_recency.insert(self.last_turn, task);
-        entry.turn = self.last_turn;
+        self.by_recency.remove(&entry.report_number);
+        self.by_recency.insert(self.last_report, task);
+        entry.report_number = self.last_report;
         entry.is_adopted = true;
         entry
     }
@@ -150,18 +151,18 @@ impl TaskProgress {
         }
     }
 
-    /// Returns at most `max` reports of this node after the report number `turn`, and the number of the last one.
+    /// Returns at most `max` reports of this node after report number `after`, and the number of the last one.
     #[must_use]
-    pub fn reports_after(&self, turn: u64, max: usize) -> (Vec<TaskReport>, u64) {
+    pub fn reports_after(&self, after: u64, max: usize) -> (Vec<TaskReport>, u64) {
         let table = self.0.lock();
-        let mut last = turn;
+        let mut last = after;
         let mut reports = Vec::new();
-        for (turn, task) in table.by_recency.range(turn + 1..) {
+        for (number, task) in table.by_recency.range(after + 1..) {
             let Some(entry) = table.tasks.get(task) else { continue };
             if reports.len() == max {
                 break;
             }
-            last = *turn;
+            last = *number;
             if !entry.is_adopted {
                 reports.push(TaskReport { task: *task, progress: entry.reported, blocker: entry.blocker.clone() });
             }
@@ -169,7 +170,7 @@ impl TaskProgress {
         (reports, last)
     }
 
-    /// Notes what another node has reported.
+    /// Records a report of another node.
     pub fn adopt(&self, report: TaskReport) {
         let mut table = self.0.lock();
         let entry = table.touch_adopted(report.task);
@@ -269,25 +270,25 @@ mod tests {
     }
 
     #[test]
-    fn a_node_tells_what_it_has_reported_itself_and_once() {
+    fn a_node_sends_each_of_its_own_reports_once() {
         // Given a node that works on one task, and knows of another from a second node
         let [first, second] = [(); 2].map(|()| TaskProgress::default());
         first.record(task(1), &JobProgress::Running { permille: Some(400) });
         second.record(task(2), &JobProgress::Queued { queue_position: Some(3) });
-        let (reports, told) = second.reports_after(0, 10);
+        let (reports, sent_by_second) = second.reports_after(0, 10);
         for report in reports {
             first.adopt(report);
         }
         assert_eq!(first.queue_position(task(2)), Some(3));
 
-        // When it tells the second one, then of its own task, and nothing twice
-        let (reports, told_by_first) = first.reports_after(0, 10);
+        // When it sends its reports, then only that of its own task, and only once
+        let (reports, sent_by_first) = first.reports_after(0, 10);
         assert_eq!(reports.iter().map(|report| report.task).collect::<Vec<_>>(), [task(1)]);
         for report in reports {
             second.adopt(report);
         }
         assert_eq!(second.permille(task(1)), Some(400));
-        assert_eq!(first.reports_after(told_by_first, 10).0, []);
-        assert_eq!(second.reports_after(told, 10).0, []);
+        assert_eq!(first.reports_after(sent_by_first, 10).0, []);
+        assert_eq!(second.reports_after(sent_by_second, 10).0, []);
     }
 }

@@ -119,7 +119,7 @@ impl VendorBuilder<'_> {
         if self.settings.cluster.is_member() {
             let remote = vendor_list.iter().filter(|vendor| vendor.url.is_some());
             let longest = remote.map(|vendor| vendor.submit_timeout).max();
-            options.submission_rest = longest.map_or(SUBMISSION_MARGIN, |longest| longest + SUBMISSION_MARGIN);
+            options.takeover_delay = longest.map_or(SUBMISSION_MARGIN, |longest| longest + SUBMISSION_MARGIN);
         }
         Ok(GatewayVendors { vendors: vendors.collect::<Result<_, _>>()?, options })
     }

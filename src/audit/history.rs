@@ -153,8 +153,10 @@ impl Audit {
             let before = previous.take().map_or_else(|| self.render_state(&replayed, subject), Ok)?;
             replayed.apply(event);
             let state = self.render_state(&replayed, subject)?;
-            let entry =
-                SubjectHistoryEntry { event: self.raw(event)?, changes: differences(before.as_ref(), state.as_ref()) };
+            let entry = SubjectHistoryEntry {
+                event: self.canonical_json(event)?,
+                changes: differences(before.as_ref(), state.as_ref()),
+            };
             bytes += entry.event.get().len();
             entries.push((event.position.0, entry));
             previous = Some(state);

@@ -61,16 +61,16 @@ pub enum AuditError {
 pub struct Audit {
     source: Arc<dyn EventSource>,
     links: Links,
-    state_of: StateRenderer,
+    renderer: StateRenderer,
     erasures: ErasureCheck,
 }
 
 impl Audit {
-    /// Returns audit queries over these events. `state_of` renders states, `links` builds URLs in them, and `erasures`
+    /// Returns audit queries over these events. `renderer` renders states, `links` builds URLs in them, and `erasures`
     /// decides whose personal data is redacted.
     #[must_use]
-    pub fn new(source: Arc<dyn EventSource>, links: Links, state_of: StateRenderer, erasures: ErasureCheck) -> Self {
-        Self { source, links, state_of, erasures }
+    pub fn new(source: Arc<dyn EventSource>, links: Links, renderer: StateRenderer, erasures: ErasureCheck) -> Self {
+        Self { source, links, renderer, erasures }
     }
 
     /// Renders an event, without the plain text about users who have been erased since.
@@ -140,6 +140,6 @@ impl Audit {
     }
 
     fn render_state(&self, state: &ReplayedState, subject: &AuditSubject) -> Result<Option<Value>, AuditError> {
-        Ok((self.state_of)(state, subject)?)
+        Ok((self.renderer)(state, subject)?)
     }
 }

@@ -84,7 +84,7 @@ impl EventBatchBuilder<'_> {
         self.last = event.position;
 
         if self.filter.matches(event) {
-            let json = match self.audit.raw(event) {
+            let json = match self.audit.canonical_json(event) {
                 Ok(json) => json,
                 Err(failure) => {
                     self.error = Some(failure);
@@ -103,7 +103,7 @@ impl EventBatchBuilder<'_> {
 
 impl Audit {
     /// Renders an event as canonical JSON.
-    pub(super) fn raw(&self, event: &RecordedEvent) -> Result<Box<RawValue>, AuditError> {
+    pub(super) fn canonical_json(&self, event: &RecordedEvent) -> Result<Box<RawValue>, AuditError> {
         Ok(RawValue::from_string(self.record(event)?.canonical()).unwrap_or_default())
     }
 

@@ -44,7 +44,7 @@ impl ErasedUserScan {
         let mut found = HashSet::new();
         self.source.scan(Position(0), &mut |event| {
             if matches!(event.event, Event::User(UserEvent::UserErased)) {
-                found.extend(user_of(&event.stream));
+                found.extend(user_of_stream(&event.stream));
             }
             ControlFlow::Continue(())
         })?;
@@ -55,7 +55,7 @@ impl ErasedUserScan {
     }
 }
 
-fn user_of(stream: &StreamId) -> Option<UserId> {
+fn user_of_stream(stream: &StreamId) -> Option<UserId> {
     UserId::parse(stream.key()).ok()
 }
 
@@ -69,7 +69,7 @@ pub fn user_in_plain_text(event: &RecordedEvent) -> Option<UserId> {
         _ => return None,
     };
     let has_plain_text = values.into_iter().flatten().any(|value| matches!(value, PersonalValue::Plain(_)));
-    user_of(&event.stream).filter(|_| has_plain_text)
+    user_of_stream(&event.stream).filter(|_| has_plain_text)
 }
 
 /// Replaces the plain text in the fields of a user event.

@@ -62,7 +62,7 @@ impl KeyFiles {
             let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
             file.write_all(&secret[..])?;
             file.sync_all()?;
-            place(&draft, &path)
+            publish_draft(&draft, &path)
         };
         let result = write().inspect_err(|_| {
             let _ = fs::remove_file(&draft);
@@ -128,17 +128,17 @@ impl KeyFiles {
 }
 
 /// Creates a directory and its parent, whose names survive a power cut.
-fn create_directory(folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
+fn create_directory(directory: &Path) -> io::Result<()> {
+    if directory.is_dir() {
         return Ok(());
     }
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    sync_parent(folder)?;
-    folder.parent().map_or(Ok(()), sync_parent)
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    sync_parent(directory)?;
+    directory.parent().map_or(Ok(()), sync_parent)
 }
 
-/// Gives a draft its name, unless another node has just taken it.
-fn place(draft: &Path, path: &Path) -> io::Result<()> {
+/// Gives a draft the name of the key, unless another node has just written that key; then removes the draft.
+fn publish_draft(draft: &Path, path: &Path) -> io::Result<()> {
     match fs::hard_link(draft, path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             // The file system has no hard links, which only several nodes need.

@@ -174,7 +174,7 @@ impl BudgetUse {
         self.held.saturating_add(self.spent)
     }
 
-    fn of_state(&mut self, state: EntryState) -> Option<&mut u64> {
+    fn credits_in(&mut self, state: EntryState) -> Option<&mut u64> {
         match state {
             EntryState::Held => Some(&mut self.held),
             EntryState::Charged => Some(&mut self.spent),
@@ -183,13 +183,13 @@ impl BudgetUse {
     }
 
     fn add(&mut self, state: EntryState, credits: u64) {
-        if let Some(sum) = self.of_state(state) {
+        if let Some(sum) = self.credits_in(state) {
             *sum = sum.saturating_add(credits);
         }
     }
 
     fn subtract(&mut self, state: EntryState, credits: u64) {
-        if let Some(sum) = self.of_state(state) {
+        if let Some(sum) = self.credits_in(state) {
             *sum = sum.saturating_sub(credits);
         }
     }

@@ -16,9 +16,9 @@ pub struct PollerOptions {
     pub deadline: Duration,
     /// The same for off-peak tasks.
     pub deadline_off_peak: Duration,
-    /// Time for which a submission that this process did not begin is left alone: another node may be in the middle of
-    /// it. Zero without other nodes.
-    pub submission_rest: Duration,
+    /// Age from which a submission that this process did not begin is taken over: until then, another node may be in
+    /// the middle of it. Zero without other nodes.
+    pub takeover_delay: Duration,
 }
 
 /// Options of one vendor.
@@ -32,7 +32,7 @@ pub struct PoolVendorOptions {
     pub poll: Backoff,
     /// Pauses after failures.
     pub retry: Backoff,
-    /// Time during which a job is still polled that the vendor accepted but does not know.
+    /// Time during which a job that the vendor accepted but does not know is still polled.
     pub lost_after: Duration,
     /// Time after a call during which a search without a result is not trusted.
     pub search_grace_period: Duration,
@@ -69,13 +69,13 @@ impl PollerOptions {
     #[must_use]
     pub const fn new(gateway: Gateway, deadline: Duration) -> Self {
         let deadline_off_peak = Self::OFF_PEAK_DEADLINE;
-        let submission_rest = Duration::ZERO;
-        Self { gateway, deadline, deadline_off_peak, submission_rest }
+        let takeover_delay = Duration::ZERO;
+        Self { gateway, deadline, deadline_off_peak, takeover_delay }
     }
 
     /// Returns `true` if another node may be submitting the task at the moment.
-    pub(super) fn is_resting(&self, record: &TaskRecord, now: Timestamp) -> bool {
-        matches!(record.stage, TaskStage::Submitting { .. }) && now.since(record.updated_at) < self.submission_rest
+    pub(super) fn may_be_submitting_elsewhere(&self, record: &TaskRecord, now: Timestamp) -> bool {
+        matches!(record.stage, TaskStage::Submitting { .. }) && now.since(record.updated_at) < self.takeover_delay
     }
 
     /// Returns the longest time of this task from its submission.

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::blocked::BlockedReason;
 use super::options::PoolVendorOptions;
-use super::step::{OPEN_LANE, POLL_LANE, SUBMIT_LANE};
+use super::step::{NO_VENDOR_LANE, POLL_LANE, SUBMIT_LANE};
 use super::vendor_guard::{VendorDescription, VendorGuard};
 use crate::domain::ids::TaskId;
 use crate::domain::task::{Gateway, JobFilter, RecordedVendor, TaskRecord, TaskWork};
@@ -178,7 +178,7 @@ impl PoolMember {
             () = self.guard.wait_until_closed() => {}
         }
         self.end_exclusions();
-        vec![self.submit_lane.clone(), self.poll_lane.clone(), OPEN_LANE.to_owned()]
+        vec![self.submit_lane.clone(), self.poll_lane.clone(), NO_VENDOR_LANE.to_owned()]
     }
 }
 
@@ -333,7 +333,7 @@ impl VendorPool {
     }
 
     /// Returns the member whose slot a paused task keeps: the first one by priority with a free slot.
-    pub(super) fn awaited(&self, task: TaskId, holder: Option<usize>, free: &FreeVendorSlots) -> Option<usize> {
+    pub(super) fn reserved_member(&self, task: TaskId, holder: Option<usize>, free: &FreeVendorSlots) -> Option<usize> {
         let with_slot = self.candidates(task, holder).into_iter().filter(|index| free.has_slot(*index));
         with_slot.min_by_key(|index| self.0[*index].priority)
     }
@@ -455,7 +455,7 @@ pub(super) mod tests {
         let resumed = pool.wait_for_change().await;
 
         // Then the pause of the task ends too, and the vendor may be called for it
-        assert!(resumed.iter().any(|lane| lane == OPEN_LANE), "{resumed:?}");
+        assert!(resumed.iter().any(|lane| lane == NO_VENDOR_LANE), "{resumed:?}");
         assert_eq!(choose(&pool, &[None]), VendorChoice::Member(0));
     }
 

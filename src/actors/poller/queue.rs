@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use super::options::PollerOptions;
 use super::pool::{FreeVendorSlots, TaskHolder, VendorChoice, VendorObstacle, VendorPool};
-use super::step::{INPUT_LANE, OPEN_LANE, SUBMIT_LANE, lane};
+use super::step::{INPUT_LANE, NO_VENDOR_LANE, SUBMIT_LANE, lane};
 use crate::actors::reactor::WorkerSlots;
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::task::{TaskRecord, TaskStage};
@@ -79,7 +79,7 @@ impl TaskQueue<'_> {
                     || vendor_slots.is_unlimited() && worker_slots.is_paused(id)
             };
             let candidates = group.into_iter().filter(|id| !is_skipped(id)).filter_map(|id| {
-                let entry = tasks.get(id).filter(|entry| !options.is_resting(&entry.record, now))?;
+                let entry = tasks.get(id).filter(|entry| !options.may_be_submitting_elsewhere(&entry.record, now))?;
                 Some(((lane(&entry.record), entry.record.submission.owner), (id, entry)))
             });
 
@@ -144,7 +144,7 @@ impl TaskQueue<'_> {
 
     /// Keeps a slot for a task that cannot use it yet, so that no later task overtakes it.
     fn keep_slot(&self, id: TaskId, holder: Option<usize>, vendor_slots: &mut FreeVendorSlots) {
-        if let Some(member) = self.pool.awaited(id, holder, vendor_slots) {
+        if let Some(member) = self.pool.reserved_member(id, holder, vendor_slots) {
             vendor_slots.take_slot(member);
         }
     }
@@ -170,7 +170,7 @@ impl TaskQueue<'_> {
             }
             DueVendor::NotNeeded if kind == INPUT_LANE => worker_slots.try_reserve(&id, INPUT_LANE),
             DueVendor::NotNeeded | DueVendor::Removed | DueVendor::Blocked(_) | DueVendor::Unserved => {
-                worker_slots.try_reserve(&id, OPEN_LANE)
+                worker_slots.try_reserve(&id, NO_VENDOR_LANE)
             }
         }
     }

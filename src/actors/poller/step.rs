@@ -12,10 +12,10 @@ pub(super) const INPUT_LANE: &str = "inputs";
 pub(super) const SUBMIT_LANE: &str = "submissions";
 /// Lane of polls; each vendor has its own.
 pub(super) const POLL_LANE: &str = "polls";
-/// Lane of tasks that no vendor may be called for now.
-pub(super) const OPEN_LANE: &str = "open tasks";
+/// Lane of steps that call no vendor and fetch no inputs.
+pub(super) const NO_VENDOR_LANE: &str = "no vendor";
 
-/// Returns the kind of the next step of a task.
+/// Returns the lane of the next step of a task, which is then divided by vendor.
 pub(super) fn lane(record: &TaskRecord) -> &'static str {
     match &record.stage {
         _ if record.submission.work.has_missing_inputs() => INPUT_LANE,
@@ -46,10 +46,10 @@ pub(super) enum PollerStep {
 /// The next step of a task whose vendor is no longer configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RemovedVendorStep {
-    /// Record that the job is lost.
-    Forget,
-    /// Record that no vendor has the job.
-    Release,
+    /// Record that the job is lost, so that it is submitted again.
+    RecordLostJob,
+    /// Record that no vendor has the job, so that another one gets it.
+    RecordUndelivered,
     /// Give up: it is unknown whether a submission arrived.
     GiveUpUnknown { reason: &'static str },
     /// Fail the task: its deadline has passed.
@@ -112,8 +112,8 @@ pub(super) fn removed_vendor_step(
     let past_deadline = now.since(record.created_at) >= deadline;
 
     match &record.stage {
-        TaskStage::InProgress { .. } if vendor.is_built_in() => RemovedVendorStep::Forget,
-        TaskStage::Submitting { .. } if vendor.is_built_in() => RemovedVendorStep::Release,
+        TaskStage::InProgress { .. } if vendor.is_built_in() => RemovedVendorStep::RecordLostJob,
+        TaskStage::Submitting { .. } if vendor.is_built_in() => RemovedVendorStep::RecordUndelivered,
         _ if past_deadline => match unknown_at_deadline(record) {
             Some(reason) => RemovedVendorStep::GiveUpUnknown { reason },
             None => RemovedVendorStep::Expire,
@@ -197,8 +197,8 @@ mod tests {
             removed_vendor_step(&record(stage), &vendor(profile), now, HOUR)
         };
 
-        assert_eq!(step(in_progress(), "builtin", Duration::ZERO), RemovedVendorStep::Forget);
-        assert_eq!(step(submitting(), "builtin", Duration::ZERO), RemovedVendorStep::Release);
+        assert_eq!(step(in_progress(), "builtin", Duration::ZERO), RemovedVendorStep::RecordLostJob);
+        assert_eq!(step(submitting(), "builtin", Duration::ZERO), RemovedVendorStep::RecordUndelivered);
         for stage in [in_progress(), submitting(), TaskStage::Waiting { attempts: 1 }] {
             assert_eq!(step(stage, "mediary", Duration::ZERO), RemovedVendorStep::AwaitVendor);
         }

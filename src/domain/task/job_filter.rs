@@ -32,10 +32,10 @@ impl JobFilter {
     /// Returns `true` if the job is selected.
     #[must_use]
     pub fn takes(&self, work: &TaskWork) -> bool {
-        (self.kinds.is_empty() || self.kinds.contains(&work.kind())) && !self.is_excepted(work)
+        (self.kinds.is_empty() || self.kinds.contains(&work.kind())) && !self.is_excluded(work)
     }
 
-    fn is_excepted(&self, work: &TaskWork) -> bool {
+    fn is_excluded(&self, work: &TaskWork) -> bool {
         !self.except.is_empty()
             && match work {
                 TaskWork::Image(ImageWork { job, .. }) => self.excludes(&job.parameters((), None)),

@@ -166,7 +166,7 @@ fn bulk_result<'m>(identifier: BulkIdentifier<'m>, lookup: &'m BulkLookup, links
         let entry = entry.as_ref()?;
         let node = entry.profile()?;
         let version = node.version(reference).filter(|version| version.status != VersionStatus::Deleted)?;
-        Some(VersionView::new(node, version, entry.is_owner_banned(), links))
+        Some(VersionView::new(node, version, entry.is_owner_hidden(), links))
     });
     match version {
         Ok(Some(version)) => {

@@ -26,7 +26,7 @@ pub fn version_view<'m>(
     include_reason: bool,
     links: &Links,
 ) -> VersionView<'m> {
-    let view = VersionView::new(node, version, entry.is_owner_banned(), links);
+    let view = VersionView::new(node, version, entry.is_owner_hidden(), links);
     if include_reason { view.with_status_reason(version) } else { view }
 }
 

@@ -96,30 +96,30 @@ impl RegistryChange {
     /// Returns the change by an event of a node; `node` is its state before the event.
     #[must_use]
     pub fn from_event(node: &NodeProfile, event: &NodeEvent) -> Option<Self> {
-        let of_node = |kind, reason: Option<&Reason>| {
+        let node_change = |kind, reason: Option<&Reason>| {
             Some(Self { kind, node: node.id.clone(), version: None, reason: reason.and_then(non_empty) })
         };
         match event {
-            NodeEvent::VersionPublished { version } => Some(Self::published(node, version, VersionStatus::Pending)),
-            NodeEvent::VersionReleased { version } => Some(Self::published(node, version, VersionStatus::Active)),
+            NodeEvent::VersionPublished { version } => Some(Self::from_draft(node, version, VersionStatus::Pending)),
+            NodeEvent::VersionReleased { version } => Some(Self::from_draft(node, version, VersionStatus::Active)),
             NodeEvent::VersionStatusChanged { id, status, reason } => {
                 let version = node.versions.iter().find(|version| version.id == *id)?;
-                Self::of_version(node, version, *status, reason.as_ref())
+                Self::from_status_change(node, version, *status, reason.as_ref())
             }
-            NodeEvent::NodeBanned { reason } => of_node(RegistryEventKind::NodeBanned, Some(reason)),
-            NodeEvent::NodeUnbanned { reason } => of_node(RegistryEventKind::NodeApproved, Some(reason)),
-            NodeEvent::NodeDeleted => of_node(RegistryEventKind::NodeDeleted, None),
+            NodeEvent::NodeBanned { reason } => node_change(RegistryEventKind::NodeBanned, Some(reason)),
+            NodeEvent::NodeUnbanned { reason } => node_change(RegistryEventKind::NodeApproved, Some(reason)),
+            NodeEvent::NodeDeleted => node_change(RegistryEventKind::NodeDeleted, None),
             _ => None,
         }
     }
 
-    fn published(node: &NodeProfile, draft: &VersionDraft, status: VersionStatus) -> Self {
+    fn from_draft(node: &NodeProfile, draft: &VersionDraft, status: VersionStatus) -> Self {
         let version = Some(ChangedVersion { id: draft.id, number: draft.number.clone(), status });
         Self { kind: RegistryEventKind::VersionPublished, node: node.id.clone(), version, reason: None }
     }
 
     /// Returns the change of a version to another status; `None` if the status stays or webhooks do not report it.
-    fn of_version(
+    fn from_status_change(
         node: &NodeProfile,
         version: &NodeVersion,
         status: VersionStatus,
@@ -243,8 +243,8 @@ impl Deliveries {
             PublisherEvent::WebhookRevised { webhook, change } => {
                 if let Some(feed) = self.webhooks.get_mut(webhook) {
                     feed.webhook.apply(change);
-                    let is_repaired = change.url.is_some() || change.is_enabled == Some(true);
-                    self.redirect_queues(*webhook, is_repaired.then_some(recorded.at));
+                    let may_be_repaired = change.url.is_some() || change.is_enabled == Some(true);
+                    self.redirect_queues(*webhook, may_be_repaired.then_some(recorded.at));
                 }
             }
             PublisherEvent::WebhookRemoved { webhook } => self.remove_webhook(*webhook),
@@ -302,8 +302,8 @@ impl Deliveries {
         self.enqueue(notification.id, pending);
     }
 
-    /// Moves the pending deliveries of a webhook to its current URL and account, and pauses or continues them. With a
-    /// time, failed deliveries are due then, because the receiver may be repaired.
+    /// Moves the pending deliveries of a webhook to its current URL and account, and pauses or continues them. With
+    /// `due`, the first delivery of each queue is due at that time at the latest, because the receiver may be repaired.
     fn redirect_queues(&mut self, webhook: WebhookId, due: Option<Timestamp>) {
         let Some(feed) = self.webhooks.get(&webhook) else { return };
         let receiver: Box<str> = feed.webhook.url.receiver().into();

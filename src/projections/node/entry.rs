@@ -95,7 +95,7 @@ impl NodeEntry {
 
     /// Returns `true` if the publisher is banned or deleted.
     #[must_use]
-    pub fn is_owner_banned(&self) -> bool {
+    pub fn is_owner_hidden(&self) -> bool {
         self.owner_hidden
     }
 

@@ -10,7 +10,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
 use super::LabelPairs;
-use super::gauges::gauge_of;
+use super::gauges::gauge_with_value;
 
 /// Outcomes of groups.
 const GROUP_OUTCOMES: [&str; 2] = ["decided", "void"];
@@ -121,7 +121,7 @@ impl ClusterReadings {
         let registry = registry.sub_registry_with_prefix("cluster");
         self.register_counts(registry);
 
-        let mut add_gauge = |name: &str, help: &str, value: u64| registry.register(name, help, gauge_of(value));
+        let mut add_gauge = |name: &str, help: &str, value: u64| registry.register(name, help, gauge_with_value(value));
         add_gauge("sequence", "Last group of the engine that this node has applied", self.sequence);
         add_gauge(
             "groups_behind",

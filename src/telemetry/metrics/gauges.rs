@@ -64,7 +64,7 @@ impl GaugeReadings {
         let mut registry = Registry::with_prefix("mediary");
 
         let mut add_gauge = |name: &str, help: &str, value: u64| {
-            registry.register(name, help, gauge_of(value));
+            registry.register(name, help, gauge_with_value(value));
         };
 
         add_gauge("log_position", "Position of the last event", self.log_position);
@@ -162,7 +162,7 @@ impl GaugeReadings {
     }
 }
 
-pub(super) fn gauge_of(value: u64) -> Gauge {
+pub(super) fn gauge_with_value(value: u64) -> Gauge {
     let gauge = Gauge::default();
     gauge.set(to_i64(value));
     gauge

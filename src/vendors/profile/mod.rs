@@ -297,7 +297,7 @@ impl Profile {
         let (name, job, poll) = jobs.find_map(|(name, job)| Some((name, job, self.flow(job)?.poll.first()?)))?;
         let scope = self.job_scope(Self::family(name, job), job, id);
         let parts = (&poll.path, &poll.query);
-        Some(PreparedRequest::read(self.prefix(), poll.method, parts, poll.json.as_ref(), &scope))
+        Some(PreparedRequest::from_parts(self.prefix(), poll.method, parts, poll.json.as_ref(), &scope))
     }
 
     /// Builds the submission of a job from the values of its templates.

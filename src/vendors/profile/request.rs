@@ -63,8 +63,8 @@ impl PreparedRequest {
             let mut document = document.clone();
             for (pointer, template) in &job.set {
                 let Some(value) = template.to_json(&scope)? else { continue };
-                let place = document.pointer_mut(pointer);
-                *place.ok_or_else(|| TemplateError(format!("the document has nothing at `{pointer}`")))? = value;
+                let target = document.pointer_mut(pointer);
+                *target.ok_or_else(|| TemplateError(format!("the document has nothing at `{pointer}`")))? = value;
             }
             scope.insert("document".to_owned(), json_to_value(&document));
         }
@@ -81,13 +81,13 @@ impl PreparedRequest {
         Ok(Self { method: upload.method, path, headers: Vec::new(), body })
     }
 
-    /// Builds another request.
+    /// Builds a request other than a submission or an upload.
     pub fn call(prefix: &str, call: &CallFile, scope: &TemplateScope) -> Result<Self, TemplateError> {
-        Self::read(prefix, call.method, (&call.path, &call.query), call.json.as_ref(), scope)
+        Self::from_parts(prefix, call.method, (&call.path, &call.query), call.json.as_ref(), scope)
     }
 
     /// Builds a request from its parts.
-    pub fn read(
+    pub fn from_parts(
         prefix: &str,
         method: HttpMethod,
         (path_template, query): (&TextTemplate, &IndexMap<String, BodyTemplate>),

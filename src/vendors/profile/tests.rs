@@ -72,8 +72,13 @@ fn poll_path(profile: &Profile, work: &TaskWork, id: &str) -> Option<String> {
     let job = profile.job(name)?;
     let poll = profile.flow(job)?.poll.first()?;
     let scope = profile.job_scope(Profile::family(name, job), job, id);
-    let request =
-        PreparedRequest::read(profile.prefix(), poll.method, (&poll.path, &poll.query), poll.json.as_ref(), &scope);
+    let request = PreparedRequest::from_parts(
+        profile.prefix(),
+        poll.method,
+        (&poll.path, &poll.query),
+        poll.json.as_ref(),
+        &scope,
+    );
     Some(request.unwrap().path)
 }
 

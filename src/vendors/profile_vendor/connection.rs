@@ -11,7 +11,7 @@ use crate::vendors::{VendorError, VendorErrorKind};
 /// Connection to one vendor. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct VendorConnection {
-    pub caller: VendorClient,
+    pub client: VendorClient,
     /// Applied to all messages of the vendor.
     pub mask: CredentialMask,
     pub environment: Environment,
@@ -41,7 +41,7 @@ impl VendorConnection {
         response_bytes: usize,
     ) -> Result<VendorResponse, CallFailure> {
         let request = self.to_vendor_request(request, response_bytes);
-        self.caller.send(VendorCallKind::Download, request, self.environment.now()).await
+        self.client.send(VendorCallKind::Download, request, self.environment.now()).await
     }
 
     async fn send(
@@ -50,7 +50,7 @@ impl VendorConnection {
         request: VendorRequest,
         failed: &str,
     ) -> Result<VendorResponse, VendorError> {
-        let result = self.caller.send(kind, request, self.environment.now()).await;
+        let result = self.client.send(kind, request, self.environment.now()).await;
         result.map_err(|failure| self.mask_error(no_response_error(&failure, failed)))
     }
 

@@ -119,12 +119,12 @@ impl AsRef<[u8]> for PermittedBody {
 }
 
 impl ProfileVendor {
-    /// Creates a vendor whose requests `caller` sends. Inputs are read from `store`; `fetcher` fetches results, which
+    /// Creates a vendor whose requests `client` sends. Inputs are read from `store`; `fetcher` fetches results, which
     /// are stored in `store`.
     #[must_use]
     pub fn new(
         profile: Arc<Profile>,
-        caller: VendorClient,
+        client: VendorClient,
         options: ProfileVendorOptions,
         store: MediaStore,
         fetcher: Fetcher,
@@ -132,7 +132,7 @@ impl ProfileVendor {
     ) -> Self {
         let fail_points = environment.fail_points();
         let mask = CredentialMask::new(options.api_key.as_deref());
-        let connection = VendorConnection { caller, mask, environment };
+        let connection = VendorConnection { client, mask, environment };
         let result_fetcher = ResultFetcher::new(fetcher, connection.clone(), store.clone(), fail_points);
         let upload_budget = Arc::new(Semaphore::new(permits(IN_FLIGHT_BYTES_MAX) as usize));
         Self {
@@ -374,7 +374,8 @@ impl ProfileVendor {
 
         for poll in &flow.poll {
             let parts = (&poll.path, &poll.query);
-            let request = PreparedRequest::read(self.profile.prefix(), poll.method, parts, poll.json.as_ref(), &scope);
+            let request =
+                PreparedRequest::from_parts(self.profile.prefix(), poll.method, parts, poll.json.as_ref(), &scope);
             let request = request.map_err(|error| unbuildable(&error))?;
             let failed = "the vendor did not report the status of the task";
             let response = self.connection.read(request, self.result_bytes(flow), failed).await?;
@@ -433,7 +434,8 @@ impl ProfileVendor {
         }
 
         let path = search.path.as_ref().ok_or_else(unsearchable)?;
-        let request = PreparedRequest::read(self.profile.prefix(), search.method, (path, &search.query), None, &scope);
+        let request =
+            PreparedRequest::from_parts(self.profile.prefix(), search.method, (path, &search.query), None, &scope);
         let mut request = request.map_err(|error| unbuildable(&error))?;
         if let Some(path) = &self.options.search_path {
             request.path = path.replace("{key}", &encode_segment(key));
@@ -454,7 +456,7 @@ impl ProfileVendor {
         scope: &TemplateScope,
     ) -> Result<bool, VendorError> {
         let parts = (&condition.path, &IndexMap::new());
-        let request = PreparedRequest::read(self.profile.prefix(), HttpMethod::Get, parts, None, scope);
+        let request = PreparedRequest::from_parts(self.profile.prefix(), HttpMethod::Get, parts, None, scope);
         let request = request.map_err(|error| unbuildable(&error))?;
         let failed = "the vendor did not report whether it meets the condition of its profile";
         let response = self.connection.read(request, RESPONSE_BYTES_MAX, failed).await?;

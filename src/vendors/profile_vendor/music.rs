@@ -57,17 +57,17 @@ pub struct ProfileMusic {
 }
 
 impl ProfileMusic {
-    /// Creates a vendor whose requests `caller` sends; `None` if the profile has no music.
+    /// Creates a vendor whose requests `client` sends; `None` if the profile has no music.
     #[must_use]
     pub fn new(
         profile: Arc<Profile>,
-        caller: VendorClient,
+        client: VendorClient,
         options: ProfileMusicOptions,
         environment: Environment,
     ) -> Option<Self> {
         profile.job("music").zip(profile.file().stream.as_ref())?;
         let mask = CredentialMask::new(options.api_key.as_deref());
-        let connection = VendorConnection { caller, mask, environment };
+        let connection = VendorConnection { client, mask, environment };
         Some(Self { profile, connection, options })
     }
 
@@ -97,7 +97,7 @@ impl ProfileMusic {
         let idle_timeout = self.options.line_timeout;
         let request = self.connection.to_vendor_request(request, RESPONSE_BYTES_MAX);
         let at = self.connection.environment.now();
-        let result = self.connection.caller.open_stream(request, idle_timeout, at).await;
+        let result = self.connection.client.open_stream(request, idle_timeout, at).await;
         let (response, body) = result.map_err(|failure| no_response_error(&failure, "the vendor is unreachable"))?;
         if (200..=299).contains(&response.status) {
             return Ok(MessageReader::new(stream.format, body, self.options.line_bytes));

@@ -84,7 +84,7 @@ pub fn preview_submission(
 fn describe(target: &PreviewTarget<'_>, request: PreparedRequest) -> String {
     let mask = CredentialMask::new(target.api_key);
     let connection =
-        VendorConnection { caller: target.client.clone(), mask: mask.clone(), environment: Environment::system() };
+        VendorConnection { client: target.client.clone(), mask: mask.clone(), environment: Environment::system() };
     let body = request.body.clone();
     let head = target.client.describe(&connection.to_vendor_request(request, RESPONSE_BYTES_MAX));
 
