@@ -373,7 +373,7 @@ impl Poller {
                     self.task_progress.unblock(task);
                     return Reschedule::After(add_jitter(remaining, self.environment.random_f64()));
                 }
-                let reason = "the vendor was searched and does not have the job";
+                let reason = "the vendor has no job with the key of this submission";
                 let command = TaskCommand::RecordUndelivered { reason: Text::from_recorded(reason.to_owned()) };
                 self.record_and_continue(task, entry, command).await
             }

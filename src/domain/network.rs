@@ -18,7 +18,9 @@ impl Network {
     /// If the text is neither, if the address has bits after the prefix, or if it is an IPv4-mapped IPv6 address, which
     /// would match no canonical address.
     pub fn parse(text: &str) -> Result<Self, InvalidValue> {
-        let invalid = || InvalidValue::new("must be a network such as 10.0.0.0/8 or fd00::/8, without host bits");
+        let invalid = || {
+            InvalidValue::new("must be an IP address, or a network such as 10.0.0.0/8 or fd00::/8 without host bits")
+        };
         let Some((address, prefix)) = text.split_once('/') else {
             return text.parse().map(Self::single).map_err(|_| invalid());
         };

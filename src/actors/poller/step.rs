@@ -61,8 +61,8 @@ pub(super) enum RemovedVendorStep {
 const UNKNOWN_AFTER_RESTART: &str =
     "the service stopped during the submission, and the vendor cannot tell whether it arrived";
 const UNKNOWN_WITHOUT_KEY: &str =
-    "whether an earlier submission arrived is unknown, and the vendor does not honour keys that prevent a second job";
-const UNKNOWN_AT_DEADLINE: &str = "whether the vendor accepted the task was not known before the deadline";
+    "it is unknown whether an earlier submission arrived, and the vendor does not support idempotency keys";
+const UNKNOWN_AT_DEADLINE: &str = "it was still unknown at the deadline whether the vendor had accepted the task";
 
 /// Returns the next step of a task.
 pub(super) fn next_step(

@@ -53,7 +53,7 @@ impl SearchQuery {
     /// If the query has more than [`QUERY_MAX`] characters or too many words.
     pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         if text.chars().count() > QUERY_MAX {
-            return Err(InvalidValue::new(format!("must be at most {QUERY_MAX} characters")));
+            return Err(InvalidValue::new(format!("must have at most {QUERY_MAX} characters")));
         }
         let words: Vec<String> = words(text).collect();
         if words.len() > QUERY_WORDS_MAX {

@@ -125,15 +125,11 @@ impl ClusterReadings {
         add_gauge("sequence", "Last group of the engine that this node has applied", self.sequence);
         add_gauge(
             "groups_behind",
-            "Groups that another node has applied and this one has not, by what it told last",
+            "Groups that another node has applied and this one has not, by its last report",
             self.groups_behind,
         );
         add_gauge("nodes", "Nodes heard in the last 3 s, this one included", self.nodes as u64);
-        add_gauge(
-            "nodes_differing",
-            "Nodes whose log has other events than that of this one",
-            self.nodes_differing as u64,
-        );
+        add_gauge("nodes_differing", "Nodes whose log differs from that of this node", self.nodes_differing as u64);
         add_gauge(
             "owner",
             "1 if this node does the work that is not shared: videos, jobs of remote vendors, removal of files",
@@ -147,7 +143,11 @@ impl ClusterReadings {
             registry.register_with_unit(name, help, Unit::Seconds, gauge);
         };
         add_seconds("engine_silence", "Time since the engine responded", self.engine_silence);
-        add_seconds("clock_offset", "Largest difference of the clock of another node", self.clock_offset);
+        add_seconds(
+            "clock_offset",
+            "Largest difference between the clocks of this node and another one",
+            self.clock_offset,
+        );
     }
 
     fn register_counts(&self, registry: &mut Registry) {

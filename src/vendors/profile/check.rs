@@ -123,7 +123,8 @@ impl<'d> Loader<'d> {
         depth: usize,
     ) -> Result<(ProfileFile, String), ProfileError> {
         let error = |line, message| ProfileError { file: self.shown.clone(), line, message };
-        let text = self.source.read(&self.path).map_err(|reason| error(None, format!("cannot read it: {reason}")))?;
+        let text =
+            self.source.read(&self.path).map_err(|reason| error(None, format!("cannot read the file: {reason}")))?;
         hasher.update(text.as_bytes());
 
         let file: ProfileFile = toml::from_str(&text).map_err(|invalid| {
@@ -152,7 +153,7 @@ impl<'d> Loader<'d> {
 
         let line = line_of(&text, "extends");
         if depth == 0 {
-            return Err(error(line, format!("at most {EXTENDS_MAX} profiles may extend each other")));
+            return Err(error(line, format!("at most {EXTENDS_MAX} profiles in a row may extend each other")));
         }
 
         let path = format!("{base}.toml");

@@ -307,7 +307,7 @@ fn check_filters(template: &str) -> Result<(), String> {
         let applied = TEXT.compile_expression(&format!("'' | {name}")).and_then(|filter| filter.eval(()).map(|_| ()));
         if applied.is_err_and(|error| error.kind() == ErrorKind::UnknownFilter) {
             return Err(format!(
-                "there is no filter `{name}`; those of MiniJinja and flatten, base64, data_uri, uploaded"
+                "there is no filter `{name}`; the filters are those of MiniJinja, and base64, data_uri, flatten, uploaded"
             ));
         }
     }

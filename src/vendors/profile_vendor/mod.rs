@@ -192,7 +192,7 @@ impl ProfileVendor {
     fn note_ignored_id(&self, flow: &FlowFile, scope: &TemplateScope, id: &str) {
         let own_id = flow.search.as_ref().and_then(|search| search.by_id.as_ref()?.render(scope).ok());
         if own_id.is_some_and(|own_id| own_id != id) && !self.ignores_ids.swap(true, Ordering::Relaxed) {
-            tracing::error!(vendor = self.options.name, "job ids ignored by the vendor, unknown outcomes stay unknown");
+            tracing::error!(vendor = self.options.name, "vendor ignores given job ids, search by id disabled");
         }
     }
 
@@ -441,7 +441,7 @@ impl ProfileVendor {
             request.path = path.replace("{key}", &encode_segment(key));
         }
 
-        let failed = "the vendor did not report the status of the task";
+        let failed = "the vendor did not answer the search for the task";
         let response = self.connection.read(request, RESPONSE_BYTES_MAX, failed).await?;
         let found = self
             .profile
@@ -502,7 +502,7 @@ impl ProfileVendor {
         };
         let Some(request) = request else { return Ok(()) };
         let request = request.map_err(|error| unbuildable(&error))?;
-        let failed = "the vendor did not report the status of the task";
+        let failed = "the vendor did not answer the health check";
         let response = self.connection.read(request, RESPONSE_BYTES_MAX, failed).await?;
         self.profile
             .parse_health_check(&self.connection.to_answer(&response))
@@ -590,7 +590,7 @@ fn unbuildable_with(access: &PictureAccess, error: &TemplateError) -> VendorErro
 
 /// Returns the error of a request that the profile cannot express; nothing was sent.
 fn unbuildable(error: &TemplateError) -> VendorError {
-    refused(&format!("cannot express the job in the words of the vendor: {error}; nothing was sent"))
+    refused(&format!("the profile of the vendor cannot express the job: {error}; nothing was sent"))
 }
 
 /// Returns the error of a call before the submission: no job was started, even if the outcome of the call is unknown.

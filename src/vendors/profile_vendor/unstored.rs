@@ -40,7 +40,7 @@ impl UnstoredResults {
             let Some(oldest) = self.0.pop_front() else { break };
             total -= oldest.bytes();
             let reference = oldest.reference.as_str();
-            tracing::error!(reference, "result lost: not stored, and too many others wait for that");
+            tracing::error!(reference, "unstored result discarded, too many are kept in memory");
         }
     }
 
