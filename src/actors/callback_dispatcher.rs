@@ -32,9 +32,9 @@ use crate::projections::delivery::{
 use crate::projections::task::{CreationsView, ImageTaskView, VideoTaskState};
 use crate::telemetry::trace::{AttributeValue, Span, Tracer};
 
-/// Number of rejected offers to one receiver after which the next receiver gets its turn. Deliveries in progress, whose
-/// offers are rejected too, are not included.
-const REJECTED_OFFERS_MAX: usize = 16;
+/// Number of due deliveries of one receiver that may exceed a limit before the next receiver gets its turn. Deliveries
+/// in progress are not included.
+const REJECTIONS_MAX: usize = 16;
 /// Pause of a delivery whose attempt could not be started or recorded.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
@@ -54,8 +54,8 @@ pub struct CallbackDispatcher {
     public_url: String,
     account_limit: AccountConcurrencyLimit,
     turns: Arc<Mutex<RoundRobinOrder<DeliveryTurn>>>,
-    /// Rejected offers to one receiver after which the next one gets its turn.
-    rejected_offers_max: usize,
+    /// Number of deliveries of one receiver that may be rejected before the next receiver gets its turn.
+    rejections_max: usize,
     changes: tokio::sync::watch::Receiver<Position>,
 }
 
@@ -102,8 +102,8 @@ impl CallbackDispatcher {
         let turns = Arc::default();
         let CallbackDeps { sender, tracer, store, keyring, public_url } = deps;
 
-        // Offers of work in progress are rejected too.
-        let rejected_offers_max = per_receiver + REJECTED_OFFERS_MAX;
+        // Deliveries in progress are still due, and are rejected too.
+        let rejections_max = per_receiver + REJECTIONS_MAX;
 
         Self {
             dispatch,
@@ -116,7 +116,7 @@ impl CallbackDispatcher {
             public_url,
             account_limit,
             turns,
-            rejected_offers_max,
+            rejections_max,
             changes,
         }
     }
@@ -259,7 +259,7 @@ impl Reactor for CallbackDispatcher {
 
         let now = self.environment.now();
         let mut turns = self.turns.lock();
-        let due = self.models.read().deliveries.due(now, &turns, self.rejected_offers_max, is_own, try_take);
+        let due = self.models.read().deliveries.due(now, &turns, self.rejections_max, is_own, try_take);
         for turn in served {
             turns.record_served(turn);
         }

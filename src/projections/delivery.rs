@@ -1,7 +1,7 @@
 //! Pending webhook deliveries, in one queue per task so that a receiver gets the changes of a task in order. Each node
 //! has a queue for each webhook of its publisher, and so has each test of a webhook.
 //!
-//! A recorded status change implies its delivery. No separate record is written that could be lost between them.
+//! A recorded status change implies its delivery, so no record of the delivery can be lost between the two.
 //!
 //! Contents of task webhooks are kept in memory for a bounded number of deliveries, and only until the first attempt
 //! fails. Other deliveries of tasks have only an id and a time here; [`super::ReadModels::delivery_notification`] reads
@@ -333,8 +333,8 @@ impl Deliveries {
     /// owner and receiver.
     ///
     /// The receiver with the longest wait comes first. Its accounts take turns, and the deliveries of an account are
-    /// ordered by due time. A receiver is skipped after `rejections_max` rejected offers, however many deliveries wait
-    /// for it.
+    /// ordered by due time. The rest of a receiver is skipped once `try_take` has rejected `rejections_max` of its
+    /// deliveries, however many wait.
     pub fn due(
         &self,
         now: Timestamp,

@@ -9,7 +9,7 @@ use crate::domain::ids::TaskId;
 use crate::domain::image::{Picture, PictureSource};
 use crate::domain::value::{CallbackUrl, Digest};
 
-/// Text in a file outside the log, named by its hash. A payload can have four megabytes.
+/// Text in a file named by its hash, outside the log because a payload can have four megabytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AttachedDocument {
     pub digest: Digest,
@@ -42,8 +42,8 @@ impl Footage {
     /// Returns the id by which clients know the video.
     #[must_use]
     pub fn id_for_clients(&self) -> String {
-        let foreign = || self.vendor_id.as_ref().map_or_else(String::new, |id| id.as_str().to_owned());
-        self.creation.map_or_else(foreign, |creation| creation.to_string())
+        let id_at_maker = || self.vendor_id.as_ref().map_or_else(String::new, |id| id.as_str().to_owned());
+        self.creation.map_or_else(id_at_maker, |creation| creation.to_string())
     }
 }
 

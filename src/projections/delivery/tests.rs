@@ -341,7 +341,7 @@ fn the_history_of_a_webhook_is_bounded_and_keeps_what_is_pending() {
 }
 
 #[test]
-fn queues_of_other_nodes_do_not_count_as_rejected_offers() {
+fn queues_of_other_nodes_do_not_count_as_rejections() {
     // Given many tasks with deliveries for one receiver, of which this node has the last one
     let mut deliveries = Deliveries::default();
     for task in 1..=50 {
