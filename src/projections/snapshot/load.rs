@@ -60,7 +60,7 @@ impl OpenedSnapshot {
         let mut header = [0; HEADER_BYTES];
         file.read_exact(&mut header).map_err(|_| SnapshotError::damaged(&path, "it ends within its header"))?;
         let anchor = parse_header(&header, &path)?;
-        Ok(Some(Self { anchor, path, file, header, remaining: length - HEADER_BYTES as u64 }))
+        Ok(Some(Self { anchor, path, file, header, remaining: length.saturating_sub(HEADER_BYTES as u64) }))
     }
 
     /// Returns the path of the file.
