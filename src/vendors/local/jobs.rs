@@ -27,7 +27,7 @@ pub type IsJobWanted = Arc<dyn Fn(&VendorKey) -> bool + Send + Sync>;
 
 /// Pause requested when the engine is full.
 pub(super) const BUSY_PAUSE: Duration = Duration::from_secs(5);
-/// Time after which a job is dropped that is not polled, even if it is still wanted.
+/// Time without a poll after which a job is dropped, even if it is still wanted.
 pub(super) const POLL_TIMEOUT: Duration = Duration::from_mins(1);
 /// Interval at which a waiting job checks whether it is still wanted.
 const WANTED_CHECK_INTERVAL: Duration = Duration::from_secs(2);
@@ -265,7 +265,8 @@ impl<T: Clone> Jobs<T> {
             match attempt() {
                 Err(error) if missing_resource(&error).is_some() && !self.is_abandoned(key) => {
                     if !is_logged {
-                        tracing::warn!(%error, job = key.as_str(), "engine job waits for disk space or file descriptors");
+                        let job = key.as_str();
+                        tracing::warn!(%error, job, "engine job waits for disk space or file descriptors");
                         is_logged = true;
                     }
                     wait();
@@ -286,6 +287,7 @@ impl<T: Clone> Jobs<T> {
         bytes: &[u8],
     ) -> Result<DecodedPicture, PictureDecodeError> {
         loop {
+            // A decoder waits before it reports that it is busy, so this loop does not spin.
             match decoders.decode(bytes) {
                 Err(PictureDecodeError::Busy) if !self.is_abandoned(key) => {}
                 decoded => return decoded,

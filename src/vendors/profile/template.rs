@@ -1,5 +1,5 @@
-//! Templates of profiles: expressions, texts and bodies. They are checked when a profile is read, so that a bad one has
-//! a line, and evaluated with [`minijinja`].
+//! Templates of profiles: expressions, texts and bodies. They are checked when a profile is read, so that an error
+//! names its line, and evaluated with [`minijinja`].
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -182,7 +182,7 @@ impl BodyTemplate {
     }
 }
 
-/// A place in a response: an RFC 6901 pointer, or an expression over `response`.
+/// A location in a response: an RFC 6901 pointer, or an expression over `response`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vendors) enum ResponseSource {
     Pointer(TextTemplate),
@@ -257,7 +257,7 @@ impl ResponseSources {
         })
     }
 
-    /// Returns the pointer if this is one without a template.
+    /// Returns the JSON pointers, without the expressions.
     pub fn pointers(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|source| match source {
             ResponseSource::Pointer(pointer) => Some(pointer.as_str()),
@@ -307,7 +307,7 @@ fn check_filters(template: &str) -> Result<(), String> {
         let applied = TEXT.compile_expression(&format!("'' | {name}")).and_then(|filter| filter.eval(()).map(|_| ()));
         if applied.is_err_and(|error| error.kind() == ErrorKind::UnknownFilter) {
             return Err(format!(
-                "there is no filter `{name}`; the filters are those of MiniJinja, and base64, data_uri, flatten, uploaded"
+                "there is no filter `{name}`; valid are those of MiniJinja, and base64, data_uri, flatten, uploaded"
             ));
         }
     }
