@@ -61,12 +61,12 @@ struct DiskSpaceState {
     measurements: Vec<(DataDirPart, FileSystemSpace)>,
     /// Bytes claimed by incoming files and not yet written, on all file systems together.
     claimed: u64,
-    /// Reason for which the last measurement refuses changes.
+    /// Reason why the last measurement refuses changes.
     disk_full: Option<DiskFull>,
     last_refusal: Option<(Instant, DiskFull)>,
 }
 
-/// Reason for which writes are refused, as a message for clients without paths.
+/// Reason why writes are refused, as a message for clients without paths.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DiskFull(String);

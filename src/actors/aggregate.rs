@@ -23,7 +23,7 @@ use crate::projections::ReadModels;
 
 /// Maximum number of times that a command is decided again because another node appended first.
 const OVERTAKEN_RETRIES: u32 = 8;
-/// Maximum pause before a retry. The pause is random, so that two nodes do not collide again and again.
+/// Maximum pause before a retry. The pause is random, so that two nodes do not collide repeatedly.
 const RETRY_DELAY_MAX: Duration = Duration::from_millis(20);
 
 /// Result of an executed command.

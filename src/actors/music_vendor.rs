@@ -65,7 +65,7 @@ pub struct MusicPool {
 
 /// Admission of one call: the vendor, and the permission to call it.
 pub struct MusicCall {
-    /// Number of the vendor in the pool.
+    /// Index of the vendor in the pool.
     pub vendor_index: usize,
     pub vendor: GuardedMusicVendor,
     pub permit: CallPermit,

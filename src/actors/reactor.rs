@@ -31,7 +31,7 @@ pub enum Reschedule {
     After(Duration),
 }
 
-/// Current division of work between the reactors of this node and those of other nodes. Cheap to clone.
+/// Function that returns the share of the work that this node does at the moment. Cheap to clone.
 #[derive(Clone)]
 pub struct Duty(Arc<dyn Fn() -> WorkShare + Send + Sync>);
 

@@ -1,7 +1,7 @@
 //! Counters of actions that are too frequent for one event each: installs of nodes and uses of tokens.
 //!
 //! Actions are counted in memory and recorded in batches: at most one event per node and second, and per token and
-//! minute. A stop records the rest; a crash may lose the last second.
+//! minute. A clean shutdown records the rest; a crash may lose the last second.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};

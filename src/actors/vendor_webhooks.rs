@@ -13,7 +13,7 @@ use crate::vendors::webhook_ticket::WebhookTicketKey;
 /// Maximum number of waiting webhooks; further ones are dropped, and those tasks are polled on schedule.
 const PENDING_MAX: usize = 65_536;
 
-/// Number of tasks of one message to other nodes.
+/// Maximum number of tasks in one message to other nodes.
 const TAKEN_MAX: usize = 1000;
 
 /// Passes webhooks to the pollers. Cheap to clone.
@@ -21,7 +21,7 @@ const TAKEN_MAX: usize = 1000;
 pub struct VendorWebhooks {
     key: WebhookTicketKey,
     pending: Arc<Mutex<HashSet<TaskId>>>,
-    /// Those that the other nodes have not been told; `None` without other nodes.
+    /// Tasks whose webhooks were not yet forwarded to the other nodes; `None` without other nodes.
     accepted: Option<Arc<Mutex<HashSet<TaskId>>>>,
     arrival: Arc<Notify>,
 }
@@ -33,7 +33,7 @@ impl VendorWebhooks {
         Self { key, pending: Arc::default(), accepted: None, arrival: Arc::default() }
     }
 
-    /// Keeps what it accepts for [`VendorWebhooks::take_accepted`].
+    /// Also keeps accepted webhooks for the other nodes, which [`VendorWebhooks::take_accepted`] returns.
     #[must_use]
     pub fn with_other_nodes(self) -> Self {
         Self { accepted: Some(Arc::default()), ..self }
@@ -50,7 +50,7 @@ impl VendorWebhooks {
         true
     }
 
-    /// Has these tasks polled soon.
+    /// Wakes the pollers of these tasks.
     pub fn wake(&self, tasks: impl IntoIterator<Item = TaskId>) {
         let mut tasks = tasks.into_iter().peekable();
         if tasks.peek().is_none() {

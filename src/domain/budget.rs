@@ -130,6 +130,7 @@ pub struct Budget {
     pub limit: Option<BudgetLimit>,
 }
 
+/// Commands of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BudgetCommand {
     /// Sets or replaces the limit. Idempotent.
@@ -148,7 +149,7 @@ event_enum! {
     }
 }
 
-/// Reason for which a command on a budget was refused.
+/// Reason why a command on a budget was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BudgetRejection {
     /// The subject has no budget.

@@ -112,6 +112,7 @@ pub struct Redelivery {
     pub task_version: u64,
 }
 
+/// Commands of a delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeliveryCommand {
     /// Records one attempt. `jitter` is a random number from 0 to 1 that sets the jitter of the next delay.
@@ -170,7 +171,7 @@ impl DeliveryEvent {
     }
 }
 
-/// Reason for which a command on a delivery was refused.
+/// Reason why a command on a delivery was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeliveryRejection {
     /// The delivery has ended; the recorded attempt was one too many.

@@ -157,7 +157,7 @@ impl MusicFile {
     }
 }
 
-/// An item of a music stream, in this order: length, title, sound.
+/// An item of a music stream. Items usually come in the order of the variants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MusicStreamItem {
     /// The remote vendor accepted the job under this reference.

@@ -65,7 +65,8 @@ field_set! {
 }
 
 impl NodeFields {
-    /// Replaces the URLs of icon and banner by paths if they are media files of this service, whose base is `public_url`.
+    /// Replaces the URLs of icon and banner by paths if they are media files of this service, whose base is
+    /// `public_url`.
     #[must_use]
     pub fn relative_to(self, public_url: &str) -> Self {
         let relative = |link: Option<Link>| link.map(|link| link.relative_to(public_url));
@@ -270,7 +271,7 @@ event_enum! {
     }
 }
 
-/// Reason for which a command on a node was refused.
+/// Reason why a command on a node was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeRejection {
     /// The id is taken, ignoring case: by any publisher, or by a deleted node.

@@ -151,7 +151,7 @@ event_enum! {
     }
 }
 
-/// Reason for which a command on a publisher was refused.
+/// Reason why a command on a publisher was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PublisherRejection {
     /// The id is taken, perhaps by a deleted publisher.

@@ -165,6 +165,7 @@ impl TaskRecord {
     }
 }
 
+/// Commands of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskCommand {
     /// Accepts a job.
@@ -293,7 +294,7 @@ impl TaskEvent {
     }
 }
 
-/// Reason for which a command on a task was refused.
+/// Reason why a command on a task was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskRejection {
     /// The id is taken.

@@ -98,31 +98,32 @@ impl Token {
     }
 }
 
+/// Commands of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenCommand {
     /// Issues a token.
     Issue { grant: TokenGrant, limits: TokenLimits, issued_with: Option<TokenId> },
     /// Revokes the token permanently.
     Revoke,
-    /// Records a use at `at`. Never refused, because the caller could not react to a rejection.
+    /// Records a use at `at`. Never rejected, because the caller could not react to a rejection.
     RecordUse { at: Timestamp },
 }
 
 event_enum! {
     /// Events of a token.
     TokenEvent {
-        /// A token without limits was issued, not with another token.
+        /// A token without limits was issued, by a request that used no other token.
         TokenIssued(TokenGrant),
         /// The token was revoked.
         TokenRevoked,
         /// A request used the token at `at`.
         TokenUsed { at: Timestamp },
-        /// A token with a scope or an expiry was issued, or one with another token.
+        /// A token with limits was issued, or a token by a request that used another one.
         LimitedTokenIssued { grant: TokenGrant, limits: TokenLimits, issued_with: Option<TokenId> },
     }
 }
 
-/// Reason for which a command on a token was refused.
+/// Reason why a command on a token was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenRejection {
     /// The id is taken.
@@ -181,7 +182,8 @@ impl TokenRecord {
         Self { grant, limits, issued_with: None, issued_at, last_used_at: None, revoked_at: None }
     }
 
-    /// Returns `true` if a use at `at` is to be recorded: [`USE_RECORD_INTERVAL`] has passed since the last recorded one.
+    /// Returns `true` if a use at `at` is to be recorded: [`USE_RECORD_INTERVAL`] has passed since the last recorded
+    /// one.
     #[must_use]
     pub fn is_use_due(&self, at: Timestamp) -> bool {
         self.last_used_at.is_none_or(|last| at.since(last) >= USE_RECORD_INTERVAL)

@@ -99,6 +99,7 @@ impl UserProfile {
     }
 }
 
+/// Commands of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserCommand {
     /// Opens an account.

@@ -6,7 +6,7 @@ use std::fmt;
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
-/// Reason for which a value is invalid: a phrase that follows the name of the field and says what is allowed.
+/// Reason why a value is invalid: a phrase that follows the name of the field and says what is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidValue(String);
 
@@ -88,7 +88,7 @@ impl Timestamp {
         Self(day.and_time(NaiveTime::MIN).and_utc().timestamp_micros())
     }
 
-    /// Returns the day in UTC; the first day of 1970 outside of the calendar of `chrono`.
+    /// Returns the day in UTC; 1970-01-01 if `chrono` cannot represent the day.
     #[must_use]
     pub fn utc_date(self) -> NaiveDate {
         DateTime::<Utc>::from_timestamp_micros(self.0).unwrap_or_default().date_naive()
@@ -279,8 +279,8 @@ impl<const ENTRIES: usize, const CHARS: usize> TextList<ENTRIES, CHARS> {
     }
 }
 
-/// An absolute http or https URL without credentials, the path of a media file of this service, or the empty string, which
-/// means none (contract 4).
+/// An absolute http or https URL without credentials, the path of a media file of this service, or the empty string,
+/// which means none (contract 4).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Link(Box<str>);
 

@@ -94,7 +94,7 @@ pub struct WebhookChange {
 }
 
 impl WebhookChange {
-    /// Returns the change without a URL that stays, so that its account stays too.
+    /// Returns the change without its URL and account if the URL stays the same: the account that set it stays too.
     #[must_use]
     pub fn changing(self, current: &Webhook) -> Self {
         if self.url.as_ref() == Some(&current.url) { Self { url: None, account: None, ..self } } else { self }

@@ -1,4 +1,4 @@
-//! Round robin for work that is found in a projection again and again, and so cannot wait in a queue.
+//! Round robin for work that does not wait in a queue, because it is found in a projection each time.
 
 use std::collections::{HashMap, VecDeque};
 use std::vec::IntoIter;

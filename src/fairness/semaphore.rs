@@ -2,7 +2,7 @@
 //! most.
 //!
 //! `tokio::sync::Semaphore` grants in the order of arrival: a thousand waiters of one caller come before the first of
-//! the next. No published crate combines weights with turns by key, so this one does.
+//! the next. No published crate combines weights with turns by key, so this module does.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, mpsc};

@@ -91,7 +91,7 @@ impl Budgets {
         self.by_subject.iter()
     }
 
-    /// Restores a budget from a snapshot.
+    /// Restores budgets from a snapshot.
     pub(super) fn restore(&mut self, budgets: Vec<(BudgetSubject, BudgetAccount)>) {
         self.by_subject.extend(budgets);
     }

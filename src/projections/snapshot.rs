@@ -37,7 +37,7 @@ const CHUNK_BYTES: usize = 512 * 1024;
 /// Kind of the end marker.
 const END_KIND: u8 = 0;
 
-/// Reason for which a snapshot is ignored.
+/// Reason why a snapshot is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
     /// Another release wrote it with other data structures.

@@ -13,7 +13,7 @@ pub enum VendorErrorKind {
     InputUnreadable,
     /// The vendor is overloaded (429, 503); nothing was started.
     Busy,
-    /// The vendor does not serve this service (credentials, credit, address); nothing was started.
+    /// The vendor rejects every call of this service (credentials, credit, address); nothing was started.
     Unserved,
     /// The call was sent, but no usable response came: the vendor may have started.
     Unknown,

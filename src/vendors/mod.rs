@@ -1,4 +1,5 @@
-//! Vendors: generate media. A vendor accepts a job and is polled for its progress; it never calls other modules.
+//! Vendors: generate media. A vendor accepts a job and is polled for its progress; it never calls the modules that
+//! call it.
 
 use std::sync::Arc;
 
@@ -61,7 +62,7 @@ pub trait Vendor: Send + Sync + 'static {
         Box::pin(std::future::ready(Err(VendorError::new(VendorErrorKind::Unserved, message))))
     }
 
-    /// Tells the vendor that the result of a job is not wanted any more. Does nothing if the vendor cannot be told.
+    /// Tells the vendor that the result of a job is no longer wanted. Does nothing if the vendor cannot be told.
     fn cancel(&self, _reference: &VendorReference) -> BoxFuture<'_, Result<(), VendorError>> {
         Box::pin(std::future::ready(Ok(())))
     }
@@ -106,7 +107,7 @@ pub enum SubmissionRecovery {
     Key,
     /// Search for the job by the key of the submission.
     Search,
-    /// None: the task fails with that reason.
+    /// None: the task fails because its outcome is unknown.
     Nothing,
 }
 

@@ -1,5 +1,5 @@
-//! Reasons for which a task is paused, as shown to its owner. The owner sees only the category of a vendor's error: the
-//! exact message is recorded and logged, and may contain details meant for the operator.
+//! Reasons why a task is paused, as shown to its owner. The owner sees only the category of a vendor's error: the exact
+//! message is recorded and logged, and may contain details meant for the operator.
 
 use std::time::Duration;
 

@@ -50,7 +50,7 @@ impl PoolVendor {
 struct TaskRefusal {
     count: u32,
     kind: VendorErrorKind,
-    /// The vendor is not called for this task before that.
+    /// The vendor is not called for this task before this time.
     until: Timestamp,
 }
 
@@ -207,7 +207,7 @@ pub(super) enum VendorChoice {
     Member(usize),
     /// A vendor would take the task, but all its slots, or all its concurrent submissions, are in use.
     AwaitSlot,
-    /// No vendor may be called for the task before that.
+    /// No vendor may be called for the task yet.
     Blocked(VendorObstacle),
     /// No vendor serves the task.
     Unserved,

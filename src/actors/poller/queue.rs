@@ -34,7 +34,7 @@ pub(super) enum DueVendor {
     Removed,
     /// The step needs none.
     NotNeeded,
-    /// No vendor may be called for the task before that.
+    /// No vendor may be called for the task yet.
     Blocked(VendorObstacle),
     /// No vendor serves the task.
     Unserved,

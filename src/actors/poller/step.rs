@@ -95,7 +95,7 @@ pub(super) fn next_step(
     }
 }
 
-/// Returns the reason for which a task past its deadline has an unknown outcome; `None` if no vendor may have taken it.
+/// Returns the reason why a task past its deadline has an unknown outcome; `None` if no vendor may have taken it.
 pub(super) fn unknown_at_deadline(record: &TaskRecord) -> Option<&'static str> {
     let is_unknown = matches!(record.stage, TaskStage::Submitting { .. }) || record.is_in_doubt();
     is_unknown.then_some(UNKNOWN_AT_DEADLINE)

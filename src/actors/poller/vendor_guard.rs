@@ -117,8 +117,8 @@ impl VendorGuard {
     }
 
     /// Records a failed call. A refusal is a response of a working vendor and counts as a success; an input that this
-    /// service cannot read is not the vendor's failure. A busy vendor that
-    /// names a pause is held for that time and has not failed.
+    /// service cannot read is not the vendor's failure. A busy vendor that names a pause is held for that time and has
+    /// not failed.
     pub(in crate::actors) fn record_failure(&self, error: &VendorError) {
         match error.kind {
             VendorErrorKind::Refused => return self.record_success(),

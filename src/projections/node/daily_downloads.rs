@@ -13,8 +13,8 @@ pub const DAYS_MAX: usize = 90;
 pub struct DailyDownloads(Vec<(NaiveDate, u64)>);
 
 impl DailyDownloads {
-    /// Adds downloads at a time. Downloads of an earlier day count for the last day: the times of consecutive events go
-    /// back by moments at most, around midnight.
+    /// Adds downloads. Those of an earlier day count for the last day: the times of consecutive events go back by
+    /// moments at most, so this happens only around midnight.
     pub fn add(&mut self, count: u64, at: Timestamp) {
         let day = at.utc_date();
         match self.0.last_mut() {

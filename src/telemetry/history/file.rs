@@ -15,7 +15,7 @@ use super::{HistoryColumn, HistoryRing, HistorySample, HistoryValue, MetricsHist
 const NAME: &str = "mediary-metrics-history";
 const FORMAT: &str = "1";
 
-/// Reason for which a file is ignored.
+/// Reason why a file is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HistoryFileError {
     /// Another release wrote it.

@@ -86,7 +86,7 @@ impl ClusterMetrics {
         self.sends.inc();
     }
 
-    /// Counts a group of this node that was applied so long after it was first sent.
+    /// Counts a group of this node that was applied; `elapsed` since it was first sent.
     pub fn observe_group(&self, elapsed: Duration) {
         self.group_seconds.observe(elapsed.as_secs_f64());
     }
@@ -105,7 +105,7 @@ pub struct ClusterReadings {
     pub nodes: usize,
     /// Nodes that have another log than this one.
     pub nodes_differing: usize,
-    /// Largest difference of another node's clock to the own one.
+    /// Largest difference between the clocks of this node and another one.
     pub clock_offset: Duration,
     pub is_owner: bool,
     /// `true` if this node applies no more groups.

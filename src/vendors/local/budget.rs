@@ -1,4 +1,5 @@
-//! Budget of a built-in engine: what its running jobs may need together, shared by accounts.
+//! Memory budget of a built-in engine: the maximum that its running jobs need together, shared by accounts. The engine
+//! chooses the unit.
 
 use crate::domain::ids::UserId;
 use crate::fairness::{FairPermit, FairSemaphore};
@@ -33,7 +34,8 @@ impl EngineBudget {
     /// Waits for the turn of an account, and until there is enough for a job of this cost.
     pub async fn acquire(&self, owner: JobOwner, cost: u64) -> EngineShare {
         let share = self.shares.acquire(owner, cost).await;
-        // Last: a heavy job that waits behind the small ones of its account must not keep those of others out.
+        // The turn of the heavy jobs is taken last: a heavy job that waits behind the small ones of its account must
+        // not delay the heavy jobs of others.
         let heavy = if cost > self.shares.share() { Some(self.heavy.acquire(owner, 1).await) } else { None };
         EngineShare { _permit: share, _heavy_permit: heavy }
     }

@@ -37,13 +37,14 @@ pub struct ImageEngineOptions {
 }
 
 impl Default for ImageEngineOptions {
-    /// About 800 MB: enough for any single job, or several small ones. Half of it more beside the largest job.
+    /// About 800 MB: enough for any single job, or several small ones. Beside the largest job, the others may need half
+    /// of it in addition.
     fn default() -> Self {
         Self { kilopixels_max: 2 * kilopixels(OUTPUT_PIXELS_MAX), jobs_max: 10_000, ended_max: 10_000 }
     }
 }
 
-/// Bytes per pixel of the budget.
+/// Bytes that one pixel of the budget stands for.
 const PIXEL_BYTES: u64 = 16;
 /// Minimum cost of a job: even the smallest needs a thread and a core.
 const JOB_KILOPIXELS_MIN: u32 = 2_000;

@@ -26,7 +26,7 @@ impl EngineThreads {
         available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX)
     }
 
-    /// Runs a job on threads of its own, at a low priority. Blocks until it ends; passes on a panic.
+    /// Runs a job on threads of its own, at a low priority. Blocks until it ends; propagates a panic.
     pub fn run<T: Send>(&self, job: impl FnOnce() -> T + Send) -> T {
         let idle = self.idle.lock().pop();
         match idle.map_or_else(start_pool, Ok) {

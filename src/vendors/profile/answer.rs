@@ -365,8 +365,8 @@ impl Profile {
         }
     }
 
-    /// Returns `Ok` if the response to a health check, which is mostly about a job that does not exist, shows a working
-    /// vendor: the job is rejected, or the response is JSON.
+    /// Returns `Ok` if the response to a health check, which is usually about a job that does not exist, shows a
+    /// working vendor: the job is rejected, or the response is JSON.
     pub(in crate::vendors) fn parse_health_check(&self, answer: &VendorAnswer) -> Result<(), VendorError> {
         match answer.status {
             400 | 404 | 410 | 422 => Ok(()),

@@ -190,7 +190,7 @@ pub(in crate::vendors) struct FlowFile {
     pub results: ResultsFile,
     #[serde(default)]
     pub cancel: Vec<CallFile>,
-    /// Condition of the cancellation; a vendor that does not meet it is not told.
+    /// Condition of the cancellation; a vendor that does not meet it gets no cancellation.
     pub cancel_requires: Option<VendorConditionFile>,
     pub search: Option<SearchFile>,
 }
@@ -204,7 +204,7 @@ pub(in crate::vendors) enum StateFile {
     Failed,
 }
 
-/// Request that reads the state of a job.
+/// Request for the state of a job.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::vendors) struct PollFile {

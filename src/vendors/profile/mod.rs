@@ -74,7 +74,7 @@ impl fmt::Display for ProfileError {
 
 impl std::error::Error for ProfileError {}
 
-/// Address and credentials that a profile gives to its vendor.
+/// Location of the API key in the requests of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProfileAuth {
     /// In a header, after the scheme if there is one.
@@ -203,7 +203,7 @@ impl Profile {
         self.jobs().any(|job| check::gateway_of(job) == gateway)
     }
 
-    /// Returns `true` if the profile can express this work: it has the job, and words for all its values.
+    /// Returns `true` if the profile can express this work: it has the job, and its value maps have all its values.
     #[must_use]
     pub fn serves(&self, work: &TaskWork) -> bool {
         let name = work.job_name();
@@ -211,7 +211,7 @@ impl Profile {
             return false;
         }
         let Some(job) = self.file.jobs.get(name) else { return false };
-        // Pictures that have still to be fetched do not matter.
+        // Work with inputs that are not stored yet has no scope, and is assumed to be expressible.
         let access = picture::PictureAccess::trial();
         let Some(scope) = scope::work_scope(work, &access) else { return true };
         let scope = self.submission_scope(job, scope, "key", None);
@@ -287,7 +287,8 @@ impl Profile {
         scope
     }
 
-    /// Builds the poll of a job with this id, of the first job of a gateway that is polled.
+    /// Builds a poll of the job with this id, for a health check. The poll is that of the first job of the gateway that
+    /// has one; `None` if there is none.
     pub(in crate::vendors) fn health_poll(
         &self,
         gateway: Gateway,

@@ -1,4 +1,5 @@
-//! Values that templates of a submission can use: the parameters of the job by their API names, and its surroundings.
+//! Values that templates of a submission can use: the parameters of the job by their API names, its key, and the
+//! values and value maps of the profile.
 
 use std::sync::Arc;
 

@@ -60,7 +60,7 @@ impl VendorConnection {
         to_vendor_request(request, &boundary, response_bytes)
     }
 
-    /// Returns a response without its head.
+    /// Returns the status and the body of a response.
     pub fn to_answer(&self, response: &VendorResponse) -> VendorAnswer {
         VendorAnswer::new(response.status, response.body.clone()).with_mask(&self.mask)
     }

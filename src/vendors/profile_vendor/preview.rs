@@ -38,7 +38,7 @@ pub struct PreviewTarget<'t> {
 /// submission. The API key is masked, and long texts are shortened.
 ///
 /// # Errors
-/// If the profile has no such job, or no words for one of its values.
+/// If the profile has no such job, or cannot express one of its values.
 pub fn preview_submission(
     profile: &Profile,
     target: &PreviewTarget<'_>,
