@@ -190,7 +190,7 @@ fn a_delivery_is_redelivered_at_most_ten_times_a_day() {
     let state = given::<Delivery>(&history).state;
     let redeliver = |now| Delivery::decide(&state, DeliveryCommand::Redeliver(redelivery()), now);
 
-    // Then it is refused until the next day begins
+    // Then a redelivery is rejected until the next day begins
     let Err(DeliveryRejection::TooManyRedeliveries { wait }) = redeliver(NOW) else { panic!("{state:?}") };
     let tomorrow = NOW.saturating_add(wait);
     assert_eq!(tomorrow, Timestamp::midnight(tomorrow.utc_date()));

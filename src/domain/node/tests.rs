@@ -412,7 +412,7 @@ fn publishing_revises_the_node_only_where_it_differs() {
 }
 
 #[test]
-fn publishing_into_another_publishers_node_is_refused() {
+fn publishing_into_another_publishers_node_is_rejected() {
     given::<Node>([created()])
         .when(publish("rival", full(), draft(1, "1.0.0")))
         .then_rejected(NodeRejection::AlreadyExists { id: id("Face-Tools") });

@@ -154,7 +154,7 @@ fn the_next_period_begins_empty_and_late_ends_count_where_the_task_was_submitted
 }
 
 #[test]
-fn a_submission_fits_exactly_or_is_refused_with_what_is_used() {
+fn a_submission_fits_exactly_or_is_rejected_with_what_is_used() {
     let budgets = budgets(100, BudgetPeriod::Day, &[task(0, 30, TaskStatus::Completed, NOON)]);
     let [subject, ..] = subjects();
     let account = budgets.get(&subject).unwrap();

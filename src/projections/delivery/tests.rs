@@ -133,19 +133,19 @@ fn a_receiver_without_free_slots_does_not_delay_others() {
         completed_task(&mut deliveries, task(nth), "dead.example");
     }
     let [expected, _] = completed_task(&mut deliveries, task(1000), "alive.example");
-    let mut offers = 0;
+    let mut attempts = 0;
     let selected = deliveries.due(
         at(9),
         &RoundRobinOrder::default(),
         16,
         |_| true,
         |_, _, receiver| {
-            offers += 1;
+            attempts += 1;
             receiver == "alive.example:80"
         },
     );
     assert_eq!(selected.iter().map(|due| due.id).collect::<Vec<_>>(), [expected]);
-    assert_eq!(offers, 17);
+    assert_eq!(attempts, 17, "16 rejections of one receiver, and the delivery to the other");
     assert!(matches!(selected[0].content, DueContent::Task(_, Some(_))));
 }
 
@@ -293,7 +293,7 @@ fn a_corrected_url_is_tried_at_once_and_a_test_does_not_wait() {
     apply_publisher(&mut deliveries, 5, &PublisherEvent::WebhookTested { webhook: webhook.id });
     assert_eq!(due(&deliveries, 9).len(), 1);
 
-    // When its URL is corrected, then everything is due, and later tests are in the place of the new account
+    // When its URL is corrected, then everything is due, and belongs to the account that corrected it
     let account = Some(UserId(Uuid::from_u128(77)));
     let change = WebhookChange { url: Some(url("b.example")), account, ..WebhookChange::default() };
     apply_publisher(&mut deliveries, 6, &PublisherEvent::WebhookRevised { webhook: webhook.id, change });

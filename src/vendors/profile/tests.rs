@@ -507,7 +507,7 @@ fn no_meaningless_response_repeats_or_fails_a_task() {
                 for poll in &flow.poll {
                     let polled = profile.parse_poll(flow, poll, &answer, ("3f2c", &scope));
                     assert!(!matches!(polled, Ok(JobReport::Done(_) | JobReport::Failed(_))), "{context}: {polled:?}");
-                    let is_refusal = |error: &VendorError| error.kind == crate::vendors::VendorErrorKind::Refused;
+                    let is_refusal = |error: &VendorError| error.kind == VendorErrorKind::Refused;
                     assert!(!polled.as_ref().is_err_and(is_refusal), "{context}");
                 }
             }
@@ -548,7 +548,7 @@ fn sound_without_an_encoding_has_that_of_the_profile() {
 }
 
 #[test]
-fn a_profile_does_not_serve_a_job_for_which_it_has_no_words() {
+fn a_profile_does_not_serve_a_job_that_it_cannot_express() {
     let magnific = Profile::load("magnific", None).unwrap();
     let sharpy = UpscaleJob { engine: UpscaleEngine::Sharpy, ..UpscaleJob::default() };
     let sharpy = image_work(ImageJob::Upscale(sharpy));
@@ -733,7 +733,7 @@ fn a_rejected_workflow_says_what_is_wrong_with_it() {
         (json!({"error": "no prompt", "node_errors": []}), "no prompt"),
     ];
 
-    // Then their reason is passed on
+    // Then the error contains their reason
     let profile = Profile::load("comfyui", None).unwrap();
     for (body, reason) in cases {
         let error = profile.submission_error(&VendorAnswer::new(400, body.to_string().into()));
@@ -788,7 +788,7 @@ fn a_response_of_another_form_does_not_say_that_a_workflow_is_absent() {
 }
 
 #[test]
-fn only_servers_that_take_our_id_are_searched() {
+fn only_servers_that_use_the_submitted_id_are_searched() {
     let profile = Profile::load("comfyui", None).unwrap();
     let (flow, _) = flow_of(&profile, "image-upscaler");
     let condition = flow.search.as_ref().and_then(|search| search.requires.as_ref()).unwrap();
@@ -858,7 +858,7 @@ fn a_submission_is_unknown_after_statuses_that_do_not_say_that_nothing_began() {
         assert_eq!(kind("magnific", "image-upscaler", status), VendorErrorKind::Unknown, "{status}");
     }
 
-    // The API of this service defines what it answers before it takes a job.
+    // The API of this service defines which statuses it responds with before it accepts a job.
     for (status, expected) in
         [(307, VendorErrorKind::Unserved), (408, VendorErrorKind::Busy), (503, VendorErrorKind::Busy)]
     {
@@ -918,8 +918,8 @@ fn the_boundary_of_a_form_is_in_no_text_of_it() {
     assert_eq!(encoded.content_type.as_deref(), Some("multipart/form-data; boundary=mark--"));
 }
 
-/// Returns the names that the parser offers instead of an unknown one.
-fn offered_names(content: &str) -> Vec<String> {
+/// Returns the names that the parser lists for an unknown one.
+fn listed_names(content: &str) -> Vec<String> {
     let error = error_of(content);
     let (_, listed) = error.split_once("expected ").unwrap_or_else(|| panic!("{content}: {error}"));
     let mut names: Vec<_> = listed.split('`').skip(1).step_by(2).map(str::to_owned).collect();
@@ -952,7 +952,7 @@ fn the_json_schema_has_the_keys_and_words_that_the_parser_takes() {
         let properties = schema.pointer(&format!("{pointer}/properties")).and_then(Value::as_object);
         let mut keys: Vec<_> = properties.unwrap_or_else(|| panic!("{pointer}")).keys().cloned().collect();
         keys.sort();
-        assert_eq!(keys, offered_names(content), "{pointer}");
+        assert_eq!(keys, listed_names(content), "{pointer}");
     }
     let defined = schema["$defs"].as_object().unwrap().values().filter(|object| object.get("properties").is_some());
     assert_eq!(defined.count() + 1, objects.len(), "every object is compared");
@@ -970,7 +970,7 @@ fn the_json_schema_has_the_keys_and_words_that_the_parser_takes() {
         let listed = listed.unwrap_or_else(|| panic!("{pointer}")).iter();
         let mut listed: Vec<_> = listed.map(|word| word.as_str().unwrap().to_owned()).collect();
         listed.sort();
-        assert_eq!(listed, offered_names(content), "{pointer}");
+        assert_eq!(listed, listed_names(content), "{pointer}");
     }
     let jobs: Vec<_> = schema["properties"]["jobs"]["propertyNames"]["enum"].as_array().unwrap().iter().collect();
     assert_eq!(jobs, JOB_NAMES, "the jobs");

@@ -240,7 +240,7 @@ fn a_publisher_is_found_by_its_new_name_only() {
 }
 
 #[test]
-fn queries_are_short() {
+fn the_length_of_a_query_is_limited() {
     assert!(SearchQuery::parse(&"ä".repeat(200)).is_ok());
     assert!(SearchQuery::parse(&"a".repeat(201)).is_err());
     assert!(SearchQuery::parse(" -- ").is_ok_and(|query| query.is_wordless() && !query.is_empty()));
