@@ -8,8 +8,8 @@
 //! ("not too dark"), and by "reduction", "removal" or "free" directly after it ("noise-free"). Two negations cancel out
 //! ("no noise reduction").
 //!
-//! Noise and blur are faults. "A noisy photo" describes the picture and has no effect, while "no noise" asks for
-//! smoothing and "fix blurry photo" for sharpness. Grain is both: a request, as on film, and a fault when negated.
+//! Noise and blur are defects. "A noisy photo" describes the picture and has no effect, while "no noise" asks for
+//! smoothing and "fix blurry photo" for sharpness. Grain is both: a request, as on film, and a defect when negated.
 
 use sha2::{Digest, Sha256};
 
@@ -50,8 +50,8 @@ const HINTS: &[(&[&str], Look)] = &[
     (&["portrait", "skin", "face"], Look { skin: 0.4, ..NONE }),
 ];
 
-/// Faults with their remedy. They count only when negated.
-const FAULTS: &[(&[&str], Look)] = &[
+/// Defects with their remedy. They count only when negated.
+const DEFECTS: &[(&[&str], Look)] = &[
     (&["noise", "noisy", "grain", "grainy"], Look { smooth: 0.5, grain: -0.5, ..EVEN }),
     (&["texture", "textured", "rough"], Look { smooth: 0.3, ..EVEN }),
     (&["blur", "blurry", "blurred"], SHARP),
@@ -166,7 +166,7 @@ fn interpret(prompt: &str, has_techniques: bool) -> (Look, Option<Technique>, Pr
 fn meaning(word: &str, negated: bool) -> Option<(&'static Look, f32)> {
     let find_in =
         |table: &'static [(&[&str], Look)]| table.iter().find(|(words, _)| words.contains(&word)).map(|(_, look)| look);
-    let fix = find_in(FAULTS).filter(|_| negated).map(|look| (look, 1.0));
+    let fix = find_in(DEFECTS).filter(|_| negated).map(|look| (look, 1.0));
     fix.or_else(|| find_in(HINTS).map(|look| (look, if negated { -1.0 } else { 1.0 })))
 }
 
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn negated_faults_are_corrected_and_others_are_ignored() {
+    fn negated_defects_are_corrected_and_others_are_ignored() {
         for prompt in [
             "remove noise",
             "reduce the noise",
@@ -237,8 +237,8 @@ mod tests {
             "avoid grain",
             "fewer cats, without grain",
         ] {
-            let wish = parse_look(prompt);
-            assert!(wish.smooth > 0.0 && wish.grain <= 0.0 && wish.texture <= 0.0, "{prompt}: {wish:?}");
+            let look = parse_look(prompt);
+            assert!(look.smooth > 0.0 && look.grain <= 0.0 && look.texture <= 0.0, "{prompt}: {look:?}");
         }
 
         for prompt in ["fix blurry photo", "not blurry", "remove blur", "blur removal"] {
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn each_word_stands_for_one_hint() {
-        for table in [HINTS, FAULTS] {
+        for table in [HINTS, DEFECTS] {
             let mut seen = std::collections::HashSet::new();
             let mut words = table.iter().flat_map(|(words, _)| words.iter());
             assert!(words.all(|word| seen.insert(*word) && !NEGATORS.contains(word) && !FILLERS.contains(word)));

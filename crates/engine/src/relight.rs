@@ -11,7 +11,7 @@
 use self::field::LightField;
 use self::plan::RelightPlan;
 use self::subject::subject;
-use self::words::Wish;
+use self::words::RequestedLight;
 use self::work::{MARGIN, RelightContext};
 use crate::bands::change;
 use crate::grade::Statistics;
@@ -31,11 +31,11 @@ mod work;
 /// Side of the small copy in samples.
 const OVERVIEW_SIDE: usize = 512;
 /// Weight of the prompt beside a reference or a map.
-const BESIDE: f32 = 0.5;
+const SECONDARY_PROMPT_SHARE: f32 = 0.5;
 
 /// Reports which words of a prompt about light have an effect.
 pub fn interpret(prompt: &str) -> PromptReport {
-    Wish::interpret(prompt).1
+    RequestedLight::interpret(prompt).1
 }
 
 /// Relights a picture. `source` is the reference or the map that the job names; without it only the prompt counts.
@@ -71,16 +71,19 @@ fn field(
     subject: &Plane,
     seed: u32,
 ) -> LightField {
-    let wishes = job.prompt.as_ref().map_or(Wish::NONE, |prompt| Wish::from_prompt(prompt.as_str()));
+    let request =
+        job.prompt.as_ref().map_or(RequestedLight::NONE, |prompt| RequestedLight::from_prompt(prompt.as_str()));
 
     let mut field = match (job.source, source) {
-        (LightOrigin::Prompt, _) | (_, None) => return LightField::from_wish(overview, &wishes, subject, Some(seed)),
+        (LightOrigin::Prompt, _) | (_, None) => {
+            return LightField::from_request(overview, &request, subject, Some(seed));
+        }
         (LightOrigin::Reference, Some(reference)) => LightField::from_reference(overview, reference),
         (LightOrigin::Lightmap, Some(map)) => LightField::from_map(overview, map),
     };
 
-    if wishes != Wish::NONE {
-        field.add(&LightField::from_wish(overview, &wishes, subject, None), BESIDE);
+    if request != RequestedLight::NONE {
+        field.add(&LightField::from_request(overview, &request, subject, None), SECONDARY_PROMPT_SHARE);
     }
     field
 }

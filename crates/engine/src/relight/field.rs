@@ -1,7 +1,7 @@
 //! Computation of the new light: exposure and colour for every sample of the overview, from a map, a reference or
 //! words.
 
-use super::words::Wish;
+use super::words::RequestedLight;
 use crate::filters::smooth;
 use crate::guide::{Guide, Overview, stretch};
 use crate::light::{luminance, ramp, stops_of, to_srgb};
@@ -81,21 +81,21 @@ impl LightField {
     /// Returns the light that the words of a prompt describe. `subject` marks the subject, which is shaded like a round
     /// body. If the words give no direction, `seed` chooses one.
     #[must_use]
-    pub fn from_wish(overview: &Overview, wish: &Wish, subject: &Plane, seed: Option<u32>) -> Self {
-        let lit = lit(overview, wish, subject, seed);
-        let contrast = wish.contrast.clamp(-1.5, 1.2).exp2();
+    pub fn from_request(overview: &Overview, request: &RequestedLight, subject: &Plane, seed: Option<u32>) -> Self {
+        let lit = lit(overview, request, subject, seed);
+        let contrast = request.contrast.clamp(-1.5, 1.2).exp2();
 
         let mut field = Self::none(overview);
-        let ambient = wish.front.clamp(0.0, 1.0);
+        let ambient = request.front.clamp(0.0, 1.0);
 
         for (stops, lit) in field.stops.values_mut().iter_mut().zip(lit.values()) {
             let shaped = -2.0 * contrast + (1.2 * contrast.sqrt() + 2.0 * contrast) * lit;
-            *stops = (wish.stops + (1.0 - 0.8 * ambient) * shaped).clamp(-STOPS_MAX, STOPS_MAX);
+            *stops = (request.stops + (1.0 - 0.8 * ambient) * shaped).clamp(-STOPS_MAX, STOPS_MAX);
         }
 
         for (at, tint) in field.tint.iter_mut().enumerate() {
             for (tint, lit) in tint.values_mut().iter_mut().zip(lit.values()) {
-                let mixed = wish.shade[at] + lit * (wish.lit[at] - wish.shade[at]);
+                let mixed = request.shade[at] + lit * (request.lit[at] - request.shade[at]);
                 *tint = mixed.clamp(-TINT_MAX, TINT_MAX);
             }
         }
@@ -200,11 +200,11 @@ fn zones(overview: &Overview, stops: &Plane, scale: &Scale) -> [[f32; 3]; 3] {
 }
 
 /// Returns the amount of light at every sample, 0 to 1.
-fn lit(overview: &Overview, wish: &Wish, subject: &Plane, seed: Option<u32>) -> Plane {
+fn lit(overview: &Overview, request: &RequestedLight, subject: &Plane, seed: Option<u32>) -> Plane {
     let width = overview.width();
     let height = overview.height();
 
-    let from = direction(wish, seed);
+    let from = direction(request, seed);
     let radius = (width.max(height) / 24).max(1);
     let round = smooth(subject, radius);
     let relief = smooth(&overview.map(|light| to_srgb(luminance(light))), radius / 3 + 1);
@@ -232,14 +232,14 @@ fn lit(overview: &Overview, wish: &Wish, subject: &Plane, seed: Option<u32>) -> 
         let side = 0.5 * (across * from[0] + down * from[1]);
         let mut lit = ramp(0.5 + 0.75 * side + 0.6 * facing.clamp(-0.6, 0.6) + 0.35 * bumps, 0.05, 0.95);
 
-        if wish.behind > 0.0 {
+        if request.behind > 0.0 {
             let rim = (2.0 * edge[0].hypot(edge[1])).min(1.0) * subject_share;
-            lit += wish.behind.min(1.0) * ((1.0 - 0.75 * subject_share + 0.6 * rim).min(1.0) - lit);
+            lit += request.behind.min(1.0) * ((1.0 - 0.75 * subject_share + 0.6 * rim).min(1.0) - lit);
         }
 
-        if wish.spot > 0.0 {
+        if request.spot > 0.0 {
             let centre = (across * across + down * down).sqrt();
-            lit += wish.spot.min(1.0) * (1.0 - ramp(centre, 0.2, 0.95) - lit);
+            lit += request.spot.min(1.0) * (1.0 - ramp(centre, 0.2, 0.95) - lit);
         }
 
         lit
@@ -247,8 +247,8 @@ fn lit(overview: &Overview, wish: &Wish, subject: &Plane, seed: Option<u32>) -> 
 }
 
 /// Returns the direction of the light. Without one in the prompt, `seed` chooses light from above and one side.
-fn direction(wish: &Wish, seed: Option<u32>) -> [f32; 2] {
-    let [across, down] = wish.from;
+fn direction(request: &RequestedLight, seed: Option<u32>) -> [f32; 2] {
+    let [across, down] = request.from;
     let strength = across.hypot(down);
     if strength > 0.1 {
         return [across / strength.max(1.0), down / strength.max(1.0)];

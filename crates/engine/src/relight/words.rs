@@ -5,7 +5,7 @@ use crate::prompt_report::PromptReport;
 
 /// Requested light: the sum of the effects of all words.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Wish {
+pub struct RequestedLight {
     /// Direction from which the light comes: right and down.
     pub from: [f32; 2],
     /// Light from behind the subject.
@@ -26,7 +26,7 @@ pub struct Wish {
     pub glow: f32,
 }
 
-impl Wish {
+impl RequestedLight {
     /// No request.
     pub const NONE: Self = Self {
         from: [0.0; 2],
@@ -82,36 +82,39 @@ impl Wish {
     }
 }
 
-const NONE: Wish = Wish::NONE;
+const NONE: RequestedLight = RequestedLight::NONE;
 
 /// Returns coloured light, with a weaker tint in the shade.
-const fn coloured(lit: [f32; 3]) -> Wish {
-    Wish { lit, shade: [0.3 * lit[0], 0.3 * lit[1], 0.3 * lit[2]], ..NONE }
+const fn coloured(lit: [f32; 3]) -> RequestedLight {
+    RequestedLight { lit, shade: [0.3 * lit[0], 0.3 * lit[1], 0.3 * lit[2]], ..NONE }
 }
 
 const WARM: [f32; 3] = [0.35, -0.02, -0.6];
 const COLD: [f32; 3] = [-0.5, -0.05, 0.45];
 
-const HINTS: &[(&[&str], Wish)] = &[
-    (&["left"], Wish { from: [-1.0, 0.0], ..NONE }),
-    (&["right"], Wish { from: [1.0, 0.0], ..NONE }),
-    (&["top", "above", "overhead", "ceiling"], Wish { from: [0.0, -1.0], ..NONE }),
-    (&["below", "underneath", "bottom", "footlights"], Wish { from: [0.0, 1.0], ..NONE }),
-    (&["window"], Wish { from: [-0.8, -0.2], contrast: 0.2, ..NONE }),
-    (&["behind", "backlight", "backlit", "rim", "silhouette"], Wish { behind: 1.0, contrast: 0.3, ..NONE }),
-    (&["front", "frontal", "flash", "ring"], Wish { front: 1.0, stops: 0.3, ..NONE }),
-    (&["spotlight", "spot", "stage", "torch"], Wish { spot: 1.0, contrast: 0.6, ..NONE }),
-    (&["studio", "softbox"], Wish { from: [-0.5, -0.5], stops: 0.2, ..NONE }),
+const HINTS: &[(&[&str], RequestedLight)] = &[
+    (&["left"], RequestedLight { from: [-1.0, 0.0], ..NONE }),
+    (&["right"], RequestedLight { from: [1.0, 0.0], ..NONE }),
+    (&["top", "above", "overhead", "ceiling"], RequestedLight { from: [0.0, -1.0], ..NONE }),
+    (&["below", "underneath", "bottom", "footlights"], RequestedLight { from: [0.0, 1.0], ..NONE }),
+    (&["window"], RequestedLight { from: [-0.8, -0.2], contrast: 0.2, ..NONE }),
+    (&["behind", "backlight", "backlit", "rim", "silhouette"], RequestedLight { behind: 1.0, contrast: 0.3, ..NONE }),
+    (&["front", "frontal", "flash", "ring"], RequestedLight { front: 1.0, stops: 0.3, ..NONE }),
+    (&["spotlight", "spot", "stage", "torch"], RequestedLight { spot: 1.0, contrast: 0.6, ..NONE }),
+    (&["studio", "softbox"], RequestedLight { from: [-0.5, -0.5], stops: 0.2, ..NONE }),
     (&["warm", "cosy", "cozy", "tungsten", "lamp"], coloured(WARM)),
-    (&["golden", "sunset", "sunrise", "dusk"], Wish { from: [0.6, 0.2], glow: 0.4, ..coloured([0.45, 0.02, -0.8]) }),
+    (
+        &["golden", "sunset", "sunrise", "dusk"],
+        RequestedLight { from: [0.6, 0.2], glow: 0.4, ..coloured([0.45, 0.02, -0.8]) },
+    ),
     (
         &["candle", "candlelight", "fire", "firelight"],
-        Wish { stops: -0.6, contrast: 0.4, ..coloured([0.6, -0.1, -1.3]) },
+        RequestedLight { stops: -0.6, contrast: 0.4, ..coloured([0.6, -0.1, -1.3]) },
     ),
     (&["cold", "cool", "icy", "winter", "wintry"], coloured(COLD)),
     (
         &["moon", "moonlight", "moonlit", "night"],
-        Wish { stops: -1.5, contrast: 0.2, shade: [-0.4, -0.1, 0.4], ..coloured([-0.6, -0.05, 0.6]) },
+        RequestedLight { stops: -1.5, contrast: 0.2, shade: [-0.4, -0.1, 0.4], ..coloured([-0.6, -0.05, 0.6]) },
     ),
     (&["red", "crimson"], coloured([1.0, -0.7, -0.7])),
     (&["orange", "amber"], coloured([0.7, -0.1, -1.2])),
@@ -121,21 +124,24 @@ const HINTS: &[(&[&str], Wish)] = &[
     (&["blue", "azure"], coloured([-0.7, -0.15, 0.9])),
     (&["purple", "violet"], coloured([0.3, -0.6, 0.8])),
     (&["pink", "rose", "magenta"], coloured([0.6, -0.4, 0.35])),
-    (&["neon", "cyberpunk"], Wish { lit: [0.7, -0.6, 0.6], shade: [-0.9, 0.1, 0.7], contrast: 0.4, glow: 0.5, ..NONE }),
-    (&["bright", "luminous", "radiant"], Wish { stops: 0.8, ..NONE }),
+    (
+        &["neon", "cyberpunk"],
+        RequestedLight { lit: [0.7, -0.6, 0.6], shade: [-0.9, 0.1, 0.7], contrast: 0.4, glow: 0.5, ..NONE },
+    ),
+    (&["bright", "luminous", "radiant"], RequestedLight { stops: 0.8, ..NONE }),
     (
         &["sunny", "sun", "sunlight", "sunlit"],
-        Wish { stops: 0.5, contrast: 0.3, lit: [0.15, 0.0, -0.3], shade: [-0.1, 0.0, 0.15], ..NONE },
+        RequestedLight { stops: 0.5, contrast: 0.3, lit: [0.15, 0.0, -0.3], shade: [-0.1, 0.0, 0.15], ..NONE },
     ),
-    (&["day", "daylight", "noon", "midday"], Wish { from: [0.0, -0.5], stops: 0.5, ..NONE }),
-    (&["dark", "dim", "gloomy", "moody"], Wish { stops: -1.0, contrast: 0.3, ..NONE }),
-    (&["dramatic", "hard", "harsh", "noir", "contrast"], Wish { contrast: 0.8, ..NONE }),
-    (&["soft", "diffuse", "gentle", "even"], Wish { contrast: -0.7, ..NONE }),
+    (&["day", "daylight", "noon", "midday"], RequestedLight { from: [0.0, -0.5], stops: 0.5, ..NONE }),
+    (&["dark", "dim", "gloomy", "moody"], RequestedLight { stops: -1.0, contrast: 0.3, ..NONE }),
+    (&["dramatic", "hard", "harsh", "noir", "contrast"], RequestedLight { contrast: 0.8, ..NONE }),
+    (&["soft", "diffuse", "gentle", "even"], RequestedLight { contrast: -0.7, ..NONE }),
     (
         &["cloudy", "overcast", "foggy", "fog", "mist", "misty"],
-        Wish { contrast: -1.0, lit: [-0.08, 0.0, 0.1], glow: 0.3, ..NONE },
+        RequestedLight { contrast: -1.0, lit: [-0.08, 0.0, 0.1], glow: 0.3, ..NONE },
     ),
-    (&["glow", "glowing", "dreamy", "ethereal", "magic", "magical"], Wish { glow: 0.8, ..NONE }),
+    (&["glow", "glowing", "dreamy", "ethereal", "magic", "magical"], RequestedLight { glow: 0.8, ..NONE }),
 ];
 
 #[cfg(test)]
@@ -144,10 +150,12 @@ mod tests {
 
     #[test]
     fn light_words_count_once_and_are_negated() {
-        assert!(Wish::from_prompt("Sunset from the left").lit[2] < -0.5);
-        assert_eq!(Wish::from_prompt("warm, cosy lamp"), Wish::from_prompt("warm"));
-        assert!(Wish::from_prompt("not too dark").stops > 0.0 && Wish::from_prompt("dark").stops < 0.0);
-        assert_eq!(Wish::from_prompt("a cat on a mat"), Wish::NONE);
+        assert!(RequestedLight::from_prompt("Sunset from the left").lit[2] < -0.5);
+        assert_eq!(RequestedLight::from_prompt("warm, cosy lamp"), RequestedLight::from_prompt("warm"));
+        assert!(
+            RequestedLight::from_prompt("not too dark").stops > 0.0 && RequestedLight::from_prompt("dark").stops < 0.0
+        );
+        assert_eq!(RequestedLight::from_prompt("a cat on a mat"), RequestedLight::NONE);
     }
 
     #[test]

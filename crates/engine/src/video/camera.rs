@@ -5,7 +5,7 @@
 //! show an area beyond the border, the zoom increases as far as necessary.
 
 use super::raster::Vec2;
-use super::words::{Move, Wishes};
+use super::words::{Move, VideoKeywords};
 use crate::noise::scramble;
 use crate::video::MotionAmount;
 
@@ -122,16 +122,16 @@ enum Pace {
 impl Track {
     /// Creates the motion that a prompt requests, or one chosen by the seed.
     #[must_use]
-    pub fn from_wishes(wishes: &Wishes, amplitude: MotionAmount, seconds: f32, seed: u32) -> Self {
-        let moves = if wishes.still {
+    pub fn from_keywords(keywords: &VideoKeywords, amplitude: MotionAmount, seconds: f32, seed: u32) -> Self {
+        let moves = if keywords.still {
             Vec::new()
-        } else if wishes.moves.is_empty() {
+        } else if keywords.moves.is_empty() {
             chosen(seed)
         } else {
-            wishes.moves.clone()
+            keywords.moves.clone()
         };
 
-        let strength = wishes.speed * strength(amplitude) * (seconds / 4.0).powf(0.6).clamp(0.5, 1.6);
+        let strength = keywords.speed * strength(amplitude) * (seconds / 4.0).powf(0.6).clamp(0.5, 1.6);
         let share = strength / (moves.len().max(1) as f32).sqrt();
 
         let mut from = Pose::OWN;
@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     fn track(prompt: &str, amplitude: MotionAmount) -> Track {
-        Track::from_wishes(&Wishes::from_prompt(prompt), amplitude, 4.0, 7)
+        Track::from_keywords(&VideoKeywords::from_prompt(prompt), amplitude, 4.0, 7)
     }
 
     /// Source position in the middle of the last frame, relative to the first frame.

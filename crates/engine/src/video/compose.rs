@@ -13,7 +13,7 @@ use super::depth::Depth;
 use super::raster::{Raster, Size};
 use super::scene;
 use super::view::View;
-use super::words::Wishes;
+use super::words::VideoKeywords;
 use crate::filters::{box_blur, smooth};
 use crate::guide::Overview;
 use crate::light::ramp;
@@ -53,8 +53,8 @@ pub fn size(pixels: &Pixels, frame: Size) -> Size {
 
 /// Composes a scene from references.
 #[must_use]
-pub fn compose(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size, seed: u32) -> ComposedScene {
-    let mut view = backdrop(references, wishes, prompt, size, seed);
+pub fn compose(references: &[Raster], keywords: &VideoKeywords, prompt: &str, size: Size, seed: u32) -> ComposedScene {
+    let mut view = backdrop(references, keywords, prompt, size, seed);
     let count = references.len().max(1);
 
     // Nearness of the scene, at a quarter of its size.
@@ -103,13 +103,13 @@ pub fn compose(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size,
 }
 
 impl ComposedScene {
-    /// Returns the motion from object to object. With a single object or with camera wishes in the prompt, it is the
+    /// Returns the motion from object to object. With a single object or with camera moves in the prompt, it is the
     /// motion of the prompt.
     #[must_use]
-    pub fn track(&self, wishes: &Wishes, amplitude: MotionAmount, seconds: f32, seed: u32) -> Track {
+    pub fn track(&self, keywords: &VideoKeywords, amplitude: MotionAmount, seconds: f32, seed: u32) -> Track {
         let [Some(first), Some(last)] = [self.anchors.first(), self.anchors.last()] else { return Track::still() };
-        let base_track = Track::from_wishes(wishes, amplitude, seconds, seed);
-        if self.anchors.len() == 1 || !wishes.moves.is_empty() || wishes.still {
+        let base_track = Track::from_keywords(keywords, amplitude, seconds, seed);
+        if self.anchors.len() == 1 || !keywords.moves.is_empty() || keywords.still {
             return base_track;
         }
 
@@ -130,10 +130,10 @@ impl ComposedScene {
     }
 }
 
-fn backdrop(references: &[Raster], wishes: &Wishes, prompt: &str, size: Size, seed: u32) -> View {
-    let first = references.first().filter(|_| wishes.ground.is_none());
+fn backdrop(references: &[Raster], keywords: &VideoKeywords, prompt: &str, size: Size, seed: u32) -> View {
+    let first = references.first().filter(|_| keywords.ground.is_none());
     let Some(first) = first.filter(|first| first.pixels().iter().all(|pixel| pixel[3] > 0.99)) else {
-        return scene::paint(wishes, prompt, size, seed);
+        return scene::paint(keywords, prompt, size, seed);
     };
 
     let small = first.cover(Size { width: (size.width / 8).max(4), height: (size.height / 8).max(4) });
@@ -254,7 +254,7 @@ mod tests {
     fn every_reference_is_shown_before_the_scene() {
         let composed = compose(
             &[disc([0.9, 0.1, 0.1]), disc([0.1, 0.1, 0.9])],
-            &Wishes::from_prompt("a beach"),
+            &VideoKeywords::from_prompt("a beach"),
             "a beach",
             SIZE,
             3,
@@ -274,12 +274,12 @@ mod tests {
     fn the_camera_goes_from_the_first_to_the_last() {
         let composed = compose(
             &[disc([0.9, 0.1, 0.1]), disc([0.1, 0.1, 0.9])],
-            &Wishes::from_prompt("a beach"),
+            &VideoKeywords::from_prompt("a beach"),
             "a beach",
             SIZE,
             3,
         );
-        let track = composed.track(&Wishes::neutral(), MotionAmount::Medium, 4.0, 1);
+        let track = composed.track(&VideoKeywords::neutral(), MotionAmount::Medium, 4.0, 1);
         assert!(track.at(0.0).shift[0] < -0.1 && track.at(1.0).shift[0] > 0.1);
     }
 

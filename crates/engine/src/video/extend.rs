@@ -11,7 +11,7 @@ use super::plan::size_of;
 use super::raster::{Raster, Size};
 use super::shots::{Morph, Shot, Still};
 use super::view::View;
-use super::words::Wishes;
+use super::words::VideoKeywords;
 use crate::picture::Pixels;
 use crate::video::MotionAmount;
 
@@ -202,7 +202,7 @@ pub fn shot(
     head: &Head,
     codec: &dyn Codec,
     size: Size,
-    (wishes, amplitude): (&Wishes, MotionAmount),
+    (keywords, amplitude): (&VideoKeywords, MotionAmount),
     seconds: u32,
     (end, seed): (Option<&Pixels>, u32),
 ) -> Result<Box<dyn Shot>, Fault> {
@@ -215,18 +215,18 @@ pub fn shot(
 
     let view = View::from_picture(picture);
     let length = seconds as f32;
-    let own_track = Track::from_wishes(wishes, amplitude, length, seed);
+    let own_track = Track::from_keywords(keywords, amplitude, length, seed);
 
     if let Some(end) = end {
         return Ok(Box::new(Morph::between(view, View::from_picture(Raster::from_pixels(end, size)), &own_track)));
     }
 
-    let track = match velocity.filter(|_| wishes.moves.is_empty() && !wishes.still) {
+    let track = match velocity.filter(|_| keywords.moves.is_empty() && !keywords.still) {
         Some(velocity) if velocity.moves() => velocity.continued(length),
         _ => own_track,
     };
 
-    Ok(Box::new(Still { view, track, life: wishes.life.clone() }))
+    Ok(Box::new(Still { view, track, life: keywords.life.clone() }))
 }
 
 /// Velocity of a camera per second.

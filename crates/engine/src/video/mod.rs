@@ -48,7 +48,7 @@ pub use sound::{Bed, SoundContent, SoundPlan, Stereo};
 
 /// Reports which words of a prompt have an effect.
 pub(crate) fn interpret(prompt: &str) -> PromptReport {
-    words::Wishes::interpret(prompt).1
+    words::VideoKeywords::interpret(prompt).1
 }
 
 /// Reason for a failed rendering.

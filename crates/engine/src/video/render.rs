@@ -17,7 +17,7 @@ use super::shots::{Morph, Shot, Still};
 use super::sound;
 use super::view::View;
 use super::weather::Sky;
-use super::words::{Mood, Weather, Wishes};
+use super::words::{Mood, VideoKeywords, Weather};
 use super::{Fault, Watch, compose};
 use crate::encode::{ResultFormat, encode};
 use crate::job::{StyleJob, StylePreset};
@@ -45,8 +45,8 @@ pub fn render(plan: VideoPlan<'_>, watch: &dyn Watch) -> Result<RenderedVideo, F
 /// As [`render`], and the errors of `on_frame`.
 pub fn frames(plan: VideoPlan<'_>, mut on_frame: impl FnMut(&Yuv) -> Result<(), Fault>) -> Result<(), Fault> {
     let VideoPlan { size, seed, effort, .. } = plan;
-    let wishes = Wishes::from_prompt(&plan.prompt);
-    let (_, parts) = parts(plan, &wishes, &H264)?;
+    let keywords = VideoKeywords::from_prompt(&plan.prompt);
+    let (_, parts) = parts(plan, &keywords, &H264)?;
     let stage = Stage { codec: &H264, size, effort, seed, parts, mark: None };
     (0..stage.frame_count()).try_for_each(|at| on_frame(&Yuv::from_raster(&stage.frame(at))))
 }
@@ -78,10 +78,10 @@ type Group = Vec<Vec<u8>>;
 pub(super) fn render_with(codec: &dyn Codec, plan: VideoPlan<'_>, watch: &dyn Watch) -> Result<RenderedVideo, Fault> {
     let VideoPlan { size, seed, effort, .. } = plan;
     let mark = plan.stamp.as_ref().map(|stamp| Mark::from_stamp(stamp, size));
-    let wishes = Wishes::from_prompt(&plan.prompt);
-    let wishes = if plan.recommended { wishes.recommended() } else { wishes };
+    let keywords = VideoKeywords::from_prompt(&plan.prompt);
+    let keywords = if plan.recommended { keywords.recommended() } else { keywords };
     let sound_plan = plan.sound.clone();
-    let (head, parts) = parts(plan, &wishes, codec)?;
+    let (head, parts) = parts(plan, &keywords, codec)?;
     let ready = Stage { codec, size, effort, seed, parts, mark };
     let frame_count = ready.frame_count();
     let frames = frame_count + head.as_ref().map_or(0, Head::frames);
@@ -104,7 +104,7 @@ pub(super) fn render_with(codec: &dyn Codec, plan: VideoPlan<'_>, watch: &dyn Wa
     let track = match head {
         Some(head) => head.into_sound(),
         None => sound_plan
-            .map(|plan| sound::track(&plan, &wishes, frame_count, |share| ready.speed(share), seed))
+            .map(|plan| sound::track(&plan, &keywords, frame_count, |share| ready.speed(share), seed))
             .transpose()?,
     };
     let cover = cover.unwrap_or_else(|| ready.frame(0));
@@ -286,60 +286,61 @@ fn check_drawn(frames: usize, size: Size) -> Result<(), Fault> {
 }
 
 /// Prepares the shots of a video, and the video that it extends.
-fn parts(plan: VideoPlan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Option<Head>, Vec<Part>), Fault> {
+fn parts(plan: VideoPlan<'_>, keywords: &VideoKeywords, codec: &dyn Codec) -> Result<(Option<Head>, Vec<Part>), Fault> {
     let VideoPlan { size, amplitude, seed, anime, enhance, .. } = plan;
     let styler = PictureStyler { size, anime, enhance, seed };
-    let track_for =
-        |wishes: &Wishes, seconds: u32, seed: u32| Track::from_wishes(wishes, amplitude, seconds as f32, seed);
+    let track_for = |keywords: &VideoKeywords, seconds: u32, seed: u32| {
+        Track::from_keywords(keywords, amplitude, seconds as f32, seed)
+    };
     let mut parts = Parts { list: Vec::new(), seed, start: 0.0 };
     let mut head = None;
 
     match plan.material {
         Material::Words { seconds } => {
-            let mut view = scene::paint(wishes, &plan.prompt, size, seed);
+            let mut view = scene::paint(keywords, &plan.prompt, size, seed);
             if anime {
                 view.picture = styler.stylize(&view.picture);
             }
-            let mut life = wishes.life.clone();
-            life.extend(scene::default_life(wishes).filter(|life_kind| !wishes.life.contains(life_kind)));
-            let still = Still { view, track: track_for(wishes, seconds, seed), life };
-            parts.add(seconds, wishes, Box::new(still));
+            let mut life = keywords.life.clone();
+            life.extend(scene::default_life(keywords).filter(|life_kind| !keywords.life.contains(life_kind)));
+            let still = Still { view, track: track_for(keywords, seconds, seed), life };
+            parts.add(seconds, keywords, Box::new(still));
         }
         Material::Still { picture, seconds } => {
             let view = View::from_picture(styler.prepare(&picture, size));
-            let still = Still { view, track: track_for(wishes, seconds, seed), life: wishes.life.clone() };
-            parts.add(seconds, wishes, Box::new(still));
+            let still = Still { view, track: track_for(keywords, seconds, seed), life: keywords.life.clone() };
+            parts.add(seconds, keywords, Box::new(still));
         }
         Material::Legs { start, legs } => {
             let mut from = View::from_picture(styler.prepare(&start, size));
             for (index, leg) in (0..).zip(legs) {
-                let wishes = leg_wishes(wishes, &leg);
+                let keywords = leg_keywords(keywords, &leg);
                 let seconds = leg.seconds;
                 let to = View::from_picture(styler.prepare(&leg.picture, size));
-                let track = track_for(&wishes, seconds, seed.wrapping_add(index));
+                let track = track_for(&keywords, seconds, seed.wrapping_add(index));
                 // Between two equal pictures, the camera leaves the picture and returns to it.
                 let shot: Box<dyn Shot> = if from.picture == to.picture {
-                    Box::new(Still { view: from, track: track.returning(), life: wishes.life.clone() })
+                    Box::new(Still { view: from, track: track.returning(), life: keywords.life.clone() })
                 } else {
                     Box::new(Morph::between(from, to.clone(), &track))
                 };
-                parts.add(seconds, &wishes, shot);
+                parts.add(seconds, &keywords, shot);
                 from = to;
             }
         }
         Material::References { pictures, seconds } => {
             let pictures: Vec<Raster> =
                 pictures.iter().map(|pixels| styler.prepare(pixels, compose::size(pixels, styler.size))).collect();
-            let composed = compose::compose(&pictures, wishes, &plan.prompt, size, seed);
-            let track = composed.track(wishes, amplitude, seconds as f32, seed);
+            let composed = compose::compose(&pictures, keywords, &plan.prompt, size, seed);
+            let track = composed.track(keywords, amplitude, seconds as f32, seed);
             let still = Still { view: composed.view, track, life: Vec::new() };
-            parts.add(seconds, wishes, Box::new(still));
+            parts.add(seconds, keywords, Box::new(still));
         }
         Material::Footage { file, seconds, end } => {
             let film = Head::open(file)?;
             check_drawn(film.frames() + (seconds * FPS) as usize, size)?;
-            let shot = extend::shot(&film, codec, size, (wishes, amplitude), seconds, (end.as_ref(), seed))?;
-            parts.add(seconds, wishes, shot);
+            let shot = extend::shot(&film, codec, size, (keywords, amplitude), seconds, (end.as_ref(), seed))?;
+            parts.add(seconds, keywords, shot);
             head = Some(film);
         }
     }
@@ -347,20 +348,20 @@ fn parts(plan: VideoPlan<'_>, wishes: &Wishes, codec: &dyn Codec) -> Result<(Opt
     Ok((head, parts.list))
 }
 
-/// Returns the wishes for one leg: those of its own prompt, completed by those of the whole.
-fn leg_wishes(film_wishes: &Wishes, leg: &Leg) -> Wishes {
-    let mut leg_wishes = Wishes::from_prompt(&leg.prompt);
-    if leg_wishes.moves.is_empty() && !leg_wishes.still {
-        leg_wishes.moves.clone_from(&film_wishes.moves);
-        leg_wishes.still = film_wishes.still;
+/// Returns the keywords for one leg: those of its own prompt, completed by those of the whole.
+fn leg_keywords(video_keywords: &VideoKeywords, leg: &Leg) -> VideoKeywords {
+    let mut leg_keywords = VideoKeywords::from_prompt(&leg.prompt);
+    if leg_keywords.moves.is_empty() && !leg_keywords.still {
+        leg_keywords.moves.clone_from(&video_keywords.moves);
+        leg_keywords.still = video_keywords.still;
     }
-    if leg_wishes.weather.is_empty() {
-        leg_wishes.weather.clone_from(&film_wishes.weather);
+    if leg_keywords.weather.is_empty() {
+        leg_keywords.weather.clone_from(&video_keywords.weather);
     }
-    if leg_wishes.moods.is_empty() {
-        leg_wishes.moods.clone_from(&film_wishes.moods);
+    if leg_keywords.moods.is_empty() {
+        leg_keywords.moods.clone_from(&video_keywords.moods);
     }
-    leg_wishes
+    leg_keywords
 }
 
 /// Consecutive shots.
@@ -371,14 +372,14 @@ struct Parts {
 }
 
 impl Parts {
-    fn add(&mut self, seconds: u32, wishes: &Wishes, shot: Box<dyn Shot>) {
+    fn add(&mut self, seconds: u32, keywords: &VideoKeywords, shot: Box<dyn Shot>) {
         let strength = 0.8 + 0.5 * random(self.seed, 30);
         let sky = |kind: &Weather| Sky::new(*kind, strength, self.seed);
         self.list.push(Part {
             frames: (seconds * FPS) as usize,
             shot,
-            sky: wishes.weather.iter().map(sky).collect(),
-            moods: wishes.moods.clone(),
+            sky: keywords.weather.iter().map(sky).collect(),
+            moods: keywords.moods.clone(),
             start: self.start,
         });
         self.start += seconds as f32;

@@ -187,7 +187,7 @@ mod tests {
     use crate::video::MotionAmount;
     use crate::video::camera::Track;
     use crate::video::raster::Size;
-    use crate::video::words::Wishes;
+    use crate::video::words::VideoKeywords;
 
     const SIZE: Size = Size { width: 64, height: 36 };
 
@@ -210,7 +210,7 @@ mod tests {
     fn a_morph_begins_and_ends_at_its_pictures() {
         for to in [picture(24, [0.9, 0.8, 0.1]), picture(40, [0.1, 0.2, 0.9])] {
             let from = picture(20, [0.9, 0.8, 0.1]);
-            let track = Track::from_wishes(&Wishes::from_prompt("orbit"), MotionAmount::Large, 2.0, 3);
+            let track = Track::from_keywords(&VideoKeywords::from_prompt("orbit"), MotionAmount::Large, 2.0, 3);
             let first = from.picture.clone();
             let last = to.picture.clone();
             let morph = Morph::between(from, to, &track);

@@ -129,7 +129,7 @@ mod tests {
     use crate::plane::Plane;
     use crate::video::MotionAmount;
     use crate::video::camera::Track;
-    use crate::video::words::Wishes;
+    use crate::video::words::VideoKeywords;
 
     const SIZE: Size = Size { width: 96, height: 64 };
 
@@ -192,8 +192,8 @@ mod tests {
             _ => [0.75, 0.72, 0.66, 1.0],
         });
         let view = View::from_picture(picture);
-        let wishes = Wishes::from_prompt("fast orbit right");
-        let pose = Track::from_wishes(&wishes, MotionAmount::Large, 8.0, 7).at(1.0);
+        let keywords = VideoKeywords::from_prompt("fast orbit right");
+        let pose = Track::from_keywords(&keywords, MotionAmount::Large, 8.0, 7).at(1.0);
 
         // When the camera has moved as far as it can
         let mut frame = Raster::new(size);

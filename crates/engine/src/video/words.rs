@@ -78,9 +78,9 @@ pub enum Life {
     Leaves,
 }
 
-/// Interpreted prompt.
+/// Keywords of a prompt: what they ask of the camera, the weather, the light and the scene.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wishes {
+pub struct VideoKeywords {
     pub moves: Vec<Move>,
     pub weather: Vec<Weather>,
     pub moods: Vec<Mood>,
@@ -236,8 +236,8 @@ fn push_new<T: PartialEq>(list: &mut Vec<T>, found: Option<T>) -> bool {
     true
 }
 
-impl Wishes {
-    /// Returns an empty interpretation.
+impl VideoKeywords {
+    /// Returns the keywords of an empty prompt.
     #[must_use]
     pub fn neutral() -> Self {
         Self {
@@ -260,7 +260,7 @@ impl Wishes {
 
     /// Interprets a prompt; also reports which words have an effect.
     pub fn interpret(prompt: &str) -> (Self, PromptReport) {
-        let mut wishes = Self::neutral();
+        let mut keywords = Self::neutral();
         let mut report = PromptReport::default();
         let mut verb: Option<Verb> = None;
         let mut negator: Option<String> = None;
@@ -280,24 +280,24 @@ impl Wishes {
             }
 
             let is_understood = if let Some(next) = meaning(VERBS, &word) {
-                wishes.end(verb.replace(next), None);
+                keywords.end(verb.replace(next), None);
                 true
             } else if let (Some(verb_done), Some(direction)) = (verb, meaning(WAYS, &word)) {
-                wishes.end(Some(verb_done), Some(direction));
+                keywords.end(Some(verb_done), Some(direction));
                 verb = None;
                 true
             } else {
-                wishes.apply_word(&word);
+                keywords.apply_word(&word);
                 knows(&word) || STILL.contains(&word.as_str())
             };
             report.add(word, is_understood);
         }
 
-        wishes.end(verb, None);
+        keywords.end(verb, None);
         if let Some(unused) = negator {
             report.add(unused, false);
         }
-        (wishes, report)
+        (keywords, report)
     }
 
     fn end(&mut self, verb: Option<Verb>, direction: Option<CameraWay>) {
@@ -366,17 +366,17 @@ mod tests {
             ("a cat on a mat", vec![]),
             ("do not zoom, tilt down", vec![Move::TiltDown]),
         ] {
-            assert_eq!(Wishes::from_prompt(prompt).moves, moves, "{prompt}");
+            assert_eq!(VideoKeywords::from_prompt(prompt).moves, moves, "{prompt}");
         }
     }
 
     #[test]
     fn weather_light_and_places_are_parsed() {
-        let wishes = Wishes::from_prompt("A stormy sea at night, heavy rain, no snow, fast");
-        assert_eq!((&wishes.weather[..], &wishes.moods[..]), (&[Weather::Rain][..], &[Mood::Storm][..]));
-        assert_eq!((wishes.ground, wishes.hour), (Some(Ground::Sea), Some(Hour::Night)));
-        assert!(wishes.speed > 1.0 && wishes.life == [Life::Water]);
-        assert!(Wishes::from_prompt("static shot").still);
+        let keywords = VideoKeywords::from_prompt("A stormy sea at night, heavy rain, no snow, fast");
+        assert_eq!((&keywords.weather[..], &keywords.moods[..]), (&[Weather::Rain][..], &[Mood::Storm][..]));
+        assert_eq!((keywords.ground, keywords.hour), (Some(Ground::Sea), Some(Hour::Night)));
+        assert!(keywords.speed > 1.0 && keywords.life == [Life::Water]);
+        assert!(VideoKeywords::from_prompt("static shot").still);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::camera::random;
 use super::depth::Depth;
 use super::raster::{Raster, Size};
 use super::view::View;
-use super::words::{Ground, Hour, Life, Wishes};
+use super::words::{Ground, Hour, Life, VideoKeywords};
 use crate::light::ramp;
 use crate::noise::scramble;
 use crate::plane::Plane;
@@ -22,9 +22,9 @@ const DEPTH_SIDE: usize = 320;
 
 /// Paints the place that a prompt names, or hills by default.
 #[must_use]
-pub fn paint(wishes: &Wishes, prompt: &str, size: Size, seed: u32) -> View {
+pub fn paint(keywords: &VideoKeywords, prompt: &str, size: Size, seed: u32) -> View {
     let seed = scramble(prompt::prompt_seed(prompt).unwrap_or(0), 3, seed);
-    let painter = Painter::from_wishes(wishes, seed);
+    let painter = Painter::from_keywords(keywords, seed);
     let half = size.height as f32 * 0.5;
 
     let picture = Raster::from_fn(size, |x, y| {
@@ -53,8 +53,8 @@ pub fn paint(wishes: &Wishes, prompt: &str, size: Size, seed: u32) -> View {
 }
 
 /// Returns the moving elements of a painted place.
-pub fn default_life(wishes: &Wishes) -> impl Iterator<Item = Life> {
-    let ground_life = match wishes.ground {
+pub fn default_life(keywords: &VideoKeywords) -> impl Iterator<Item = Life> {
+    let ground_life = match keywords.ground {
         Some(Ground::Sea) => Some(Life::Water),
         Some(Ground::Forest) => Some(Life::Leaves),
         Some(Ground::Hills | Ground::Desert) | None => Some(Life::Clouds),
@@ -107,8 +107,8 @@ struct Painter {
 }
 
 impl Painter {
-    fn from_wishes(wishes: &Wishes, seed: u32) -> Self {
-        let ground = wishes.ground.unwrap_or(Ground::Hills);
+    fn from_keywords(keywords: &VideoKeywords, seed: u32) -> Self {
+        let ground = keywords.ground.unwrap_or(Ground::Hills);
 
         let default_hour = match ground {
             Ground::City | Ground::Space => Hour::Night,
@@ -122,7 +122,7 @@ impl Painter {
             _ => 0.2,
         };
 
-        let hour = wishes.hour.unwrap_or(default_hour);
+        let hour = keywords.hour.unwrap_or(default_hour);
         let high = if matches!(hour, Hour::Day | Hour::Night) { 0.62 } else { 0.16 };
         let sun = [1.4 * random(seed, 22) - 0.7, horizon - high - 0.1 * random(seed, 23)];
 
@@ -211,7 +211,7 @@ mod tests {
     const SIZE: Size = Size { width: 64, height: 36 };
 
     fn painted(prompt: &str) -> View {
-        paint(&Wishes::from_prompt(prompt), prompt, SIZE, 5)
+        paint(&VideoKeywords::from_prompt(prompt), prompt, SIZE, 5)
     }
 
     fn brightness(view: &View) -> f32 {

@@ -5,7 +5,7 @@ use std::f32::consts::TAU;
 use super::{Band, Noise, RATE, Stereo};
 use crate::noise::scramble;
 use crate::video::camera::random;
-use crate::video::words::{Ground, Hour, Life, Mood, Weather, Wishes};
+use crate::video::words::{Ground, Hour, Life, Mood, VideoKeywords, Weather};
 
 /// Band of noise with slow swells.
 struct Layer {
@@ -44,8 +44,8 @@ const FIRE: Layer = Layer { band: 320.0, wander: 0.3, damp: 1.2, gain: 0.16, fre
 const DEEP: Layer = Layer { band: 70.0, wander: 0.2, damp: 0.25, gain: 0.16, frequency: 0.07, depth: 0.6 };
 
 /// Adds the sound of a place, and wind noise of a fast camera.
-pub(super) fn add(mix: &mut [Stereo], wishes: &Wishes, speed: impl Fn(f32) -> f32, seed: u32) {
-    let (layers, short_sounds) = sounds_for(wishes);
+pub(super) fn add(mix: &mut [Stereo], keywords: &VideoKeywords, speed: impl Fn(f32) -> f32, seed: u32) {
+    let (layers, short_sounds) = sounds_for(keywords);
     for (index, layer) in (0..).zip(&layers) {
         layer.add(mix, seed.wrapping_add(index * 101));
     }
@@ -58,13 +58,13 @@ pub(super) fn add(mix: &mut [Stereo], wishes: &Wishes, speed: impl Fn(f32) -> f3
 }
 
 /// Returns the layers and the kinds of short sounds for a place, its weather and its mood.
-fn sounds_for(wishes: &Wishes) -> (Vec<Layer>, Vec<ShortSound>) {
+fn sounds_for(keywords: &VideoKeywords) -> (Vec<Layer>, Vec<ShortSound>) {
     let mut layers = vec![ROOM];
     let mut short_sounds = Vec::new();
 
-    let night = wishes.hour == Some(Hour::Night);
+    let night = keywords.hour == Some(Hour::Night);
 
-    match wishes.ground {
+    match keywords.ground {
         Some(Ground::Sea) => layers.extend([SURF, SPRAY]),
         Some(Ground::City) => layers.extend([CITY, TRAFFIC]),
         Some(Ground::Forest) => layers.push(LEAVES),
@@ -76,38 +76,38 @@ fn sounds_for(wishes: &Wishes) -> (Vec<Layer>, Vec<ShortSound>) {
         None => {}
     }
 
-    if wishes.ground != Some(Ground::Sea) && wishes.life.contains(&Life::Water) {
+    if keywords.ground != Some(Ground::Sea) && keywords.life.contains(&Life::Water) {
         layers.push(SURF);
     }
 
-    if wishes.life.contains(&Life::Leaves) || wishes.weather.contains(&Weather::Petals) {
+    if keywords.life.contains(&Life::Leaves) || keywords.weather.contains(&Weather::Petals) {
         layers.push(LEAVES);
     }
 
-    if wishes.weather.contains(&Weather::Snow) || wishes.life.contains(&Life::Clouds) {
+    if keywords.weather.contains(&Weather::Snow) || keywords.life.contains(&Life::Clouds) {
         layers.push(WIND);
     }
 
-    if wishes.weather.contains(&Weather::Rain) {
+    if keywords.weather.contains(&Weather::Rain) {
         layers.extend([RAIN, RAIN_LOW]);
         short_sounds.push(ShortSound::Drops);
     }
 
-    if wishes.weather.contains(&Weather::Fireflies) && !short_sounds.contains(&ShortSound::Chimes) {
+    if keywords.weather.contains(&Weather::Fireflies) && !short_sounds.contains(&ShortSound::Chimes) {
         short_sounds.push(ShortSound::Chimes);
     }
 
-    if wishes.moods.contains(&Mood::Flicker) {
+    if keywords.moods.contains(&Mood::Flicker) {
         layers.push(FIRE);
         short_sounds.push(ShortSound::Crackle);
     }
 
-    if wishes.moods.contains(&Mood::Storm) {
+    if keywords.moods.contains(&Mood::Storm) {
         layers.push(WIND);
         short_sounds.push(ShortSound::Thunder);
     }
 
-    if matches!(wishes.ground, Some(Ground::Forest | Ground::Hills)) && wishes.weather.is_empty() {
+    if matches!(keywords.ground, Some(Ground::Forest | Ground::Hills)) && keywords.weather.is_empty() {
         short_sounds.push(if night { ShortSound::Crickets } else { ShortSound::Birds });
     }
 
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn each_short_sound_of_a_scene_is_added_once() {
-        let (_, short_sounds) = sounds_for(&Wishes::from_prompt("rain and fireflies in a galaxy"));
+        let (_, short_sounds) = sounds_for(&VideoKeywords::from_prompt("rain and fireflies in a galaxy"));
         assert_eq!(short_sounds, [ShortSound::Chimes, ShortSound::Drops]);
     }
 }

@@ -9,7 +9,7 @@ mod voice;
 use super::Fault;
 use super::codec::FPS;
 use super::mp4::Sound;
-use super::words::Wishes;
+use super::words::VideoKeywords;
 
 /// Samples per second.
 pub const RATE: usize = 48_000;
@@ -61,20 +61,26 @@ const CEILING: f32 = 0.89;
 /// Returns an error if the codec fails.
 pub fn track(
     plan: &SoundPlan<'_>,
-    wishes: &Wishes,
+    keywords: &VideoKeywords,
     frames: usize,
     speed: impl Fn(f32) -> f32,
     seed: u32,
 ) -> Result<Sound, Fault> {
-    let samples = mixed(plan, wishes, frames * RATE / FPS as usize, speed, seed);
+    let samples = mixed(plan, keywords, frames * RATE / FPS as usize, speed, seed);
     opus::encode(&samples)
 }
 
-fn mixed(plan: &SoundPlan<'_>, wishes: &Wishes, length: usize, speed: impl Fn(f32) -> f32, seed: u32) -> Vec<Stereo> {
+fn mixed(
+    plan: &SoundPlan<'_>,
+    keywords: &VideoKeywords,
+    length: usize,
+    speed: impl Fn(f32) -> f32,
+    seed: u32,
+) -> Vec<Stereo> {
     let mut mix = vec![[0.0; 2]; length];
 
     if matches!(plan.audio, Some(SoundContent::All | SoundContent::SoundEffectOnly)) {
-        ambience::add(&mut mix, wishes, speed, seed);
+        ambience::add(&mut mix, keywords, speed, seed);
     }
 
     if matches!(plan.audio, Some(SoundContent::All | SoundContent::SpeechOnly)) {
@@ -156,7 +162,7 @@ mod tests {
     }
 
     fn mix_of(plan: &SoundPlan<'_>, prompt: &str) -> Vec<Stereo> {
-        mixed(plan, &Wishes::from_prompt(prompt), RATE, |_| 0.1, 7)
+        mixed(plan, &VideoKeywords::from_prompt(prompt), RATE, |_| 0.1, 7)
     }
 
     fn loudness(samples: &[Stereo]) -> f32 {
