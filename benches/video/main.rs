@@ -13,8 +13,8 @@ use std::time::Instant;
 
 use mediary::media::decoders::PictureDecoders;
 use mediary_engine::video::{
-    Codec as _, Effort, FPS, Fault, H264, Material, MotionAmount, Size, Strip, VideoPlan, Yuv, frames, render, size_of,
-    write_mp4,
+    Codec as _, Effort, FPS, H264, Material, MotionAmount, Size, Strip, VideoError, VideoPlan, Yuv, frames, render,
+    size_of, write_mp4,
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -73,13 +73,13 @@ fn measure(lines: u32, seconds: u32, work_dir: &Path) -> Result<(), Failure> {
     let started = Instant::now();
     let mut writing = 0.0;
     single_thread.install(|| {
-        let plan = plan(lines, seconds).map_err(|failure| Fault::Defect(failure.to_string()))?;
+        let plan = plan(lines, seconds).map_err(|failure| VideoError::Internal(failure.to_string()))?;
         frames(plan, |frame| {
             let write_started = Instant::now();
             let parts = [&b"FRAME\n"[..], &frame.luma, &frame.blue, &frame.red];
             let written = parts.iter().try_for_each(|part| file.write_all(part));
             writing += write_started.elapsed().as_secs_f64();
-            written.map_err(|error| Fault::Defect(error.to_string()))
+            written.map_err(|error| VideoError::Internal(error.to_string()))
         })
     })?;
     let drawing_seconds = started.elapsed().as_secs_f64() - writing;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use mediary_engine::video::{Bed, Fault, RenderedVideo, Stereo, Watch, footage_bytes, render};
+use mediary_engine::video::{Bed, RenderObserver, RenderedVideo, Stereo, VideoError, footage_bytes, render};
 use tokio::sync::Notify;
 
 use super::budget::{EngineBudget, EngineShare};
@@ -213,9 +213,11 @@ impl VideoEngine {
 
         match render(plan, &running_job) {
             Ok(rendered) => running_job.store(&rendered, has_watermark).map(Some),
-            Err(Fault::Cancelled) => Ok(None),
-            Err(Fault::Input { code, reason }) => Err(TaskFailure::new(code, &reason)),
-            Err(Fault::Defect(cause)) => Err(defect("engine_failed", "the video engine failed on this job", &cause)),
+            Err(VideoError::Cancelled) => Ok(None),
+            Err(VideoError::Input { code, reason }) => Err(TaskFailure::new(code, &reason)),
+            Err(VideoError::Internal(cause)) => {
+                Err(defect("engine_failed", "the video engine failed on this job", &cause))
+            }
         }
     }
 }
@@ -272,7 +274,7 @@ impl Inputs for RunningJob<'_> {
     }
 }
 
-impl Watch for RunningJob<'_> {
+impl RenderObserver for RunningJob<'_> {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts to integers saturate")]
     fn report_progress(&self, fraction: f32) {
         self.engine.jobs.advance(self.key, (fraction.min(1.0) * 1000.0) as u16);

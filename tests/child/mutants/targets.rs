@@ -15,7 +15,7 @@ use mediary::media::archive::check::{ArchiveError, check};
 use mediary::media::decoders::{PictureDecoders, read_picture_info};
 use mediary::media::picture_input::PictureInput;
 use mediary_engine::video::{
-    Effort, Fault, Material, MotionAmount, Size, SoundContent, SoundPlan, VideoPlan, Watch, render,
+    Effort, Material, MotionAmount, RenderObserver, Size, SoundContent, SoundPlan, VideoError, VideoPlan, render,
 };
 
 /// Pixels of a picture: checked at the submission, decoded by the worker.
@@ -38,10 +38,10 @@ pub fn bytes_for_picture(bytes: &[u8]) -> u64 {
 /// Film to extend, read a frame or two beyond its end.
 pub fn film(bytes: &[u8]) -> bool {
     let footage = Material::Footage { file: bytes.to_vec(), seconds: 1, end: None };
-    match render(plan(footage, None), &ImpatientWatch::default()) {
-        Ok(_) | Err(Fault::Cancelled) => true,
-        Err(Fault::Input { .. }) => false,
-        Err(Fault::Defect(reason)) => panic!("{reason}"),
+    match render(plan(footage, None), &ImpatientObserver::default()) {
+        Ok(_) | Err(VideoError::Cancelled) => true,
+        Err(VideoError::Input { .. }) => false,
+        Err(VideoError::Internal(reason)) => panic!("{reason}"),
     }
 }
 
@@ -71,11 +71,11 @@ fn plan(material: Material, sound: Option<SoundPlan<'static>>) -> VideoPlan<'sta
 
 /// Yields the frames of a small film, and hardly any more.
 #[derive(Default)]
-struct ImpatientWatch {
+struct ImpatientObserver {
     calls: AtomicUsize,
 }
 
-impl Watch for ImpatientWatch {
+impl RenderObserver for ImpatientObserver {
     fn report_progress(&self, share: f32) {
         assert!((0.0..=1.0).contains(&share));
     }

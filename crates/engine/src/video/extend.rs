@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::Fault;
+use super::VideoError;
 use super::camera::{Pose, Track};
 use super::codec::{Codec, FPS, Yuv};
 use super::mp4::{Reel, Sound};
@@ -30,8 +30,8 @@ impl Head {
     /// Parses a file.
     ///
     /// # Errors
-    /// Returns [`Fault::Input`] if the file cannot be read.
-    pub fn open(file: Vec<u8>) -> Result<Self, Fault> {
+    /// Returns [`VideoError::Input`] if the file cannot be read.
+    pub fn open(file: Vec<u8>) -> Result<Self, VideoError> {
         let reel = catch_unwind(AssertUnwindSafe(|| Reel::parse(&file))).unwrap_or_else(|_| Err(damaged()))?;
         Ok(Self { file, reel })
     }
@@ -46,13 +46,13 @@ impl Head {
     /// Plays the video at a size and at [`FPS`].
     ///
     /// # Errors
-    /// Returns [`Fault::Input`] if a picture cannot be decoded, and any error of `on_frame`.
+    /// Returns [`VideoError::Input`] if a picture cannot be decoded, and any error of `on_frame`.
     pub fn play(
         &self,
         codec: &dyn Codec,
         size: Size,
-        mut on_frame: impl FnMut(Yuv) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        mut on_frame: impl FnMut(Yuv) -> Result<(), VideoError>,
+    ) -> Result<(), VideoError> {
         let start = self.reel.start();
         let timescale = u64::from(self.reel.timescale.get());
         let frames = self.frames();
@@ -84,7 +84,7 @@ impl Head {
     }
 
     /// Returns the most recent pictures in display order.
-    fn last_frames(&self, codec: &dyn Codec, size: Size) -> Result<Vec<Yuv>, Fault> {
+    fn last_frames(&self, codec: &dyn Codec, size: Size) -> Result<Vec<Yuv>, VideoError> {
         let units = &self.reel.units;
         let first_unit = units.len().saturating_sub(APART + 1);
         let from = (0..=first_unit).rev().find(|at| units[*at].key).unwrap_or(0);
@@ -112,8 +112,8 @@ impl Head {
         &self,
         codec: &dyn Codec,
         from: usize,
-        mut on_frame: impl FnMut(u64, Yuv) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        mut on_frame: impl FnMut(u64, Yuv) -> Result<(), VideoError>,
+    ) -> Result<(), VideoError> {
         let mut decoder = codec.decoder();
         // Pictures are returned in the order of their display times, which the file lists.
         let mut reordered: Vec<(u64, Yuv)> = Vec::new();
@@ -125,7 +125,7 @@ impl Head {
         for unit in units {
             let bytes = self.reel.access_unit(&self.file, unit)?;
             let decoded = catch_unwind(AssertUnwindSafe(|| decoder.decode(&bytes)));
-            let decoded = decoded.map_err(|_| damaged())?.map_err(|error| Fault::Input {
+            let decoded = decoded.map_err(|_| damaged())?.map_err(|error| VideoError::Input {
                 code: "video_undecodable",
                 reason: format!("the video cannot be decoded: {error}"),
             })?;
@@ -167,8 +167,8 @@ fn earliest(reordered: &[(u64, Yuv)]) -> usize {
     (0..reordered.len()).min_by_key(|at| reordered[*at].0).unwrap_or(0)
 }
 
-fn damaged() -> Fault {
-    Fault::Input { code: "video_undecodable", reason: "the video is damaged".to_owned() }
+fn damaged() -> VideoError {
+    VideoError::Input { code: "video_undecodable", reason: "the video is damaged".to_owned() }
 }
 
 /// Returns the size of the extended video with its own aspect ratio and `lines` pixels on the shorter side, or `None`
@@ -205,7 +205,7 @@ pub fn shot(
     (keywords, amplitude): (&VideoKeywords, MotionAmount),
     seconds: u32,
     (end, seed): (Option<&Pixels>, u32),
-) -> Result<Box<dyn Shot>, Fault> {
+) -> Result<Box<dyn Shot>, VideoError> {
     let recent = head.last_frames(codec, size)?;
     let [Some(before), Some(last)] = [recent.first(), recent.last()] else { return Err(damaged()) };
 

@@ -53,7 +53,7 @@ pub(crate) fn interpret(prompt: &str) -> PromptReport {
 
 /// Reason for a failed rendering.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum VideoError {
     /// Unusable input.
     #[error("{reason}")]
     Input {
@@ -65,19 +65,19 @@ pub enum Fault {
     /// The task was cancelled.
     #[error("the video was cancelled")]
     Cancelled,
-    /// Defect of the engine.
+    /// Error of the engine or a codec, independent of the input.
     #[error("{0}")]
-    Defect(String),
+    Internal(String),
 }
 
-impl From<codec::CodecError> for Fault {
+impl From<codec::CodecError> for VideoError {
     fn from(error: codec::CodecError) -> Self {
-        Self::Defect(error.to_string())
+        Self::Internal(error.to_string())
     }
 }
 
 /// Observer of a rendering.
-pub trait Watch: Sync {
+pub trait RenderObserver: Sync {
     /// Receives the progress, 0 to 1, occasionally and from any thread.
     fn report_progress(&self, share: f32);
 
@@ -86,7 +86,7 @@ pub trait Watch: Sync {
 }
 
 /// Observer that never cancels.
-impl Watch for () {
+impl RenderObserver for () {
     fn report_progress(&self, _share: f32) {}
 
     fn is_cancelled(&self) -> bool {

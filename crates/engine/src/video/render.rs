@@ -18,7 +18,7 @@ use super::sound;
 use super::view::View;
 use super::weather::Sky;
 use super::words::{Mood, VideoKeywords, Weather};
-use super::{Fault, Watch, compose};
+use super::{RenderObserver, VideoError, compose};
 use crate::encode::{ResultFormat, encode};
 use crate::job::{StyleJob, StylePreset};
 use crate::picture::{DecodedPicture, Pixels};
@@ -34,16 +34,17 @@ const HEAD_GROUPS: usize = 4;
 /// Renders a video.
 ///
 /// # Errors
-/// Returns [`Fault::Input`] if an input video cannot be read, [`Fault::Cancelled`] if the job is no longer wanted.
-pub fn render(plan: VideoPlan<'_>, watch: &dyn Watch) -> Result<RenderedVideo, Fault> {
-    render_with(&H264, plan, watch)
+/// Returns [`VideoError::Input`] if an input video cannot be read, and [`VideoError::Cancelled`] if the observer cancels
+/// the rendering.
+pub fn render(plan: VideoPlan<'_>, observer: &dyn RenderObserver) -> Result<RenderedVideo, VideoError> {
+    render_with(&H264, plan, observer)
 }
 
 /// Draws the frames of a video one by one, without the video that it extends.
 ///
 /// # Errors
 /// As [`render`], and the errors of `on_frame`.
-pub fn frames(plan: VideoPlan<'_>, mut on_frame: impl FnMut(&Yuv) -> Result<(), Fault>) -> Result<(), Fault> {
+pub fn frames(plan: VideoPlan<'_>, mut on_frame: impl FnMut(&Yuv) -> Result<(), VideoError>) -> Result<(), VideoError> {
     let VideoPlan { size, seed, effort, .. } = plan;
     let keywords = VideoKeywords::from_prompt(&plan.prompt);
     let (_, parts) = parts(plan, &keywords, &H264)?;
@@ -75,7 +76,11 @@ struct Stage<'a> {
 type Group = Vec<Vec<u8>>;
 
 /// Renders with another codec; see [`render`].
-pub(super) fn render_with(codec: &dyn Codec, plan: VideoPlan<'_>, watch: &dyn Watch) -> Result<RenderedVideo, Fault> {
+pub(super) fn render_with(
+    codec: &dyn Codec,
+    plan: VideoPlan<'_>,
+    observer: &dyn RenderObserver,
+) -> Result<RenderedVideo, VideoError> {
     let VideoPlan { size, seed, effort, .. } = plan;
     let mark = plan.stamp.as_ref().map(|stamp| Mark::from_stamp(stamp, size));
     let keywords = VideoKeywords::from_prompt(&plan.prompt);
@@ -85,7 +90,7 @@ pub(super) fn render_with(codec: &dyn Codec, plan: VideoPlan<'_>, watch: &dyn Wa
     let ready = Stage { codec, size, effort, seed, parts, mark };
     let frame_count = ready.frame_count();
     let frames = frame_count + head.as_ref().map_or(0, Head::frames);
-    let progress = Progress { watch, frames, frames_drawn: AtomicUsize::new(0) };
+    let progress = Progress { observer, frames, frames_drawn: AtomicUsize::new(0) };
 
     let mut strip = Strip::default();
     let mut cover = None;
@@ -94,7 +99,7 @@ pub(super) fn render_with(codec: &dyn Codec, plan: VideoPlan<'_>, watch: &dyn Wa
     }
     let length = if frame_count <= 2 * GROUP { GROUP / 2 } else { GROUP };
     let group_starts: Vec<usize> = (0..frame_count).step_by(length).collect();
-    let groups: Vec<Result<Group, Fault>> = group_starts
+    let groups: Vec<Result<Group, VideoError>> = group_starts
         .into_par_iter()
         .map(|group_start| ready.group(group_start, (group_start + length).min(frame_count), &progress))
         .collect();
@@ -113,19 +118,19 @@ pub(super) fn render_with(codec: &dyn Codec, plan: VideoPlan<'_>, watch: &dyn Wa
 
 /// Progress of a rendering.
 struct Progress<'a> {
-    watch: &'a dyn Watch,
+    observer: &'a dyn RenderObserver,
     frames: usize,
     frames_drawn: AtomicUsize,
 }
 
 impl Progress<'_> {
-    fn step(&self) -> Result<(), Fault> {
-        if self.watch.is_cancelled() {
-            return Err(Fault::Cancelled);
+    fn step(&self) -> Result<(), VideoError> {
+        if self.observer.is_cancelled() {
+            return Err(VideoError::Cancelled);
         }
         let frames_drawn = self.frames_drawn.fetch_add(1, Ordering::Relaxed) + 1;
         if frames_drawn.is_multiple_of(4) {
-            self.watch.report_progress(frames_drawn as f32 / (self.frames + 1) as f32);
+            self.observer.report_progress(frames_drawn as f32 / (self.frames + 1) as f32);
         }
         Ok(())
     }
@@ -139,12 +144,12 @@ impl Stage<'_> {
         progress: &Progress<'_>,
         cover: &mut Option<Raster>,
         strip: &mut Strip,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), VideoError> {
         let mut pending: Vec<Vec<Yuv>> = vec![Vec::new()];
-        let mut encode = |pending: &mut Vec<Vec<Yuv>>| -> Result<(), Fault> {
+        let mut encode = |pending: &mut Vec<Vec<Yuv>>| -> Result<(), VideoError> {
             let full = std::mem::replace(pending, vec![Vec::new()]);
             let full = full.into_par_iter().filter(|frames| !frames.is_empty());
-            let groups: Vec<Result<Group, Fault>> = full.map(|frames| self.encoded(frames)).collect();
+            let groups: Vec<Result<Group, VideoError>> = full.map(|frames| self.encoded(frames)).collect();
             groups.into_iter().try_for_each(|group| group.map(|group| strip.groups.push(group)))
         };
 
@@ -167,7 +172,7 @@ impl Stage<'_> {
         encode(&mut pending)
     }
 
-    fn encoded(&self, frames: Vec<Yuv>) -> Result<Group, Fault> {
+    fn encoded(&self, frames: Vec<Yuv>) -> Result<Group, VideoError> {
         let mut encoder = self.codec.encoder(self.size, self.effort)?;
         let units = frames.into_iter().map(|mut frame| {
             if let Some(mark) = &self.mark {
@@ -175,13 +180,13 @@ impl Stage<'_> {
                 mark.draw(&mut marked);
                 frame = Yuv::from_raster(&marked);
             }
-            encoder.encode(&frame).map_err(Fault::from)
+            encoder.encode(&frame).map_err(VideoError::from)
         });
         units.collect()
     }
 
     /// Draws and encodes one group of frames.
-    fn group(&self, start: usize, end: usize, progress: &Progress<'_>) -> Result<Group, Fault> {
+    fn group(&self, start: usize, end: usize, progress: &Progress<'_>) -> Result<Group, VideoError> {
         let mut encoder = self.codec.encoder(self.size, self.effort)?;
         let units = (start..end).map(|at| {
             progress.step()?;
@@ -242,9 +247,9 @@ impl Stage<'_> {
         track: Option<&Sound>,
         cover: &Raster,
         frames: usize,
-    ) -> Result<RenderedVideo, Fault> {
+    ) -> Result<RenderedVideo, VideoError> {
         let cover = DecodedPicture { pixels: Pixels::Opaque(cover.to_image()), profile: None };
-        let (cover, _) = encode(&cover, ResultFormat::Jpeg).map_err(|error| Fault::Defect(error.to_string()))?;
+        let (cover, _) = encode(&cover, ResultFormat::Jpeg).map_err(|error| VideoError::Internal(error.to_string()))?;
         Ok(RenderedVideo { bytes: mp4::write(strip, track)?, cover, size: self.size, frames })
     }
 }
@@ -276,17 +281,24 @@ impl PictureStyler {
 }
 
 /// Checks the number of drawn pixels, which depends on the length of the input video and not on its frame or file size.
-fn check_drawn(frames: usize, size: Size) -> Result<(), Fault> {
+fn check_drawn(frames: usize, size: Size) -> Result<(), VideoError> {
     let pixels = (frames as u64).saturating_mul(size.area() as u64);
     if pixels <= DRAWN_PIXELS_MAX {
         return Ok(());
     }
     let description = format!("the video would have {frames} frames of {size}");
-    Err(Fault::Input { code: "video_too_large", reason: mp4::too_many_pixels(&description, pixels, DRAWN_PIXELS_MAX) })
+    Err(VideoError::Input {
+        code: "video_too_large",
+        reason: mp4::too_many_pixels(&description, pixels, DRAWN_PIXELS_MAX),
+    })
 }
 
 /// Prepares the shots of a video, and the video that it extends.
-fn parts(plan: VideoPlan<'_>, keywords: &VideoKeywords, codec: &dyn Codec) -> Result<(Option<Head>, Vec<Part>), Fault> {
+fn parts(
+    plan: VideoPlan<'_>,
+    keywords: &VideoKeywords,
+    codec: &dyn Codec,
+) -> Result<(Option<Head>, Vec<Part>), VideoError> {
     let VideoPlan { size, amplitude, seed, anime, enhance, .. } = plan;
     let styler = PictureStyler { size, anime, enhance, seed };
     let track_for = |keywords: &VideoKeywords, seconds: u32, seed: u32| {

@@ -147,7 +147,7 @@ impl Impatient {
     }
 }
 
-impl Watch for Impatient {
+impl RenderObserver for Impatient {
     fn report_progress(&self, share: f32) {
         assert!((0.0..=1.0).contains(&share));
     }
@@ -159,13 +159,13 @@ impl Watch for Impatient {
 
 #[test]
 fn a_cancelled_video_is_not_rendered() {
-    assert_eq!(render(still_plan(""), &Impatient::after(5)), Err(Fault::Cancelled));
+    assert_eq!(render(still_plan(""), &Impatient::after(5)), Err(VideoError::Cancelled));
 }
 
 fn code_of(file: Vec<u8>) -> &'static str {
     match render(plan(Material::Footage { file, seconds: 1, end: None }, ""), &()) {
-        Err(Fault::Input { code, .. }) => code,
-        Err(fault) => panic!("{fault}"),
+        Err(VideoError::Input { code, .. }) => code,
+        Err(error) => panic!("{error}"),
         Ok(_) => "made",
     }
 }
@@ -206,5 +206,5 @@ fn the_total_pixels_of_a_long_video_are_limited() {
     // Then nothing is drawn, and the error contains the numbers
     let reason =
         "the video would have 7224 frames of 1080x1080, 8427 million pixels in all; at most 5000 million are allowed";
-    assert_eq!(result.unwrap_err(), Fault::Input { code: "video_too_large", reason: reason.to_owned() });
+    assert_eq!(result.unwrap_err(), VideoError::Input { code: "video_too_large", reason: reason.to_owned() });
 }

@@ -4,7 +4,7 @@
 use shiguredo_mp4::demux::{Fmp4FileDemuxer, Sample};
 
 use super::read::{SAMPLES_MAX, part, too_long, unreadable};
-use crate::video::Fault;
+use crate::video::VideoError;
 
 /// Maximum number of boxes: a fragment takes four steps and contains at least one picture or packet of sound.
 const STEPS_MAX: usize = 8 * SAMPLES_MAX;
@@ -15,8 +15,8 @@ const STEPS_MAX: usize = 8 * SAMPLES_MAX;
 /// If the fragments cannot be read or announce too much, and the errors of `on_sample`.
 pub(super) fn for_each_sample(
     file: &[u8],
-    mut on_sample: impl FnMut(&Sample<'_>) -> Result<(), Fault>,
-) -> Result<(), Fault> {
+    mut on_sample: impl FnMut(&Sample<'_>) -> Result<(), VideoError>,
+) -> Result<(), VideoError> {
     let mut demuxer = Fmp4FileDemuxer::new();
 
     for _ in 0..STEPS_MAX {
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_fragment_that_announces_millions_of_samples_is_rejected_early() {
         let code = |film: &[u8]| match Reel::parse(film) {
-            Err(Fault::Input { code, .. }) => code,
+            Err(VideoError::Input { code, .. }) => code,
             other => panic!("{other:?}"),
         };
         assert_eq!(code(&with_number_of_samples(16_000_000)), "video_too_long");

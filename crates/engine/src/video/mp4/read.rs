@@ -9,7 +9,7 @@ use shiguredo_mp4::demux::{Input, Mp4FileDemuxer, Mp4FileKind, Mp4FileKindDetect
 
 use super::work::{DECODED_PIXELS_MAX, Slices, too_many_pixels};
 use super::{Packet, Sound, fragments, sps};
-use crate::video::Fault;
+use crate::video::VideoError;
 use crate::video::raster::Size;
 
 /// Maximum size of a file in bytes.
@@ -60,16 +60,16 @@ pub struct Unit {
     bytes: usize,
 }
 
-fn rejected(code: &'static str, reason: impl Into<String>) -> Fault {
-    Fault::Input { code, reason: reason.into() }
+fn rejected(code: &'static str, reason: impl Into<String>) -> VideoError {
+    VideoError::Input { code, reason: reason.into() }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "as `map_err` gives it")]
-pub(super) fn unreadable(error: impl ToString) -> Fault {
+pub(super) fn unreadable(error: impl ToString) -> VideoError {
     rejected("video_unreadable", format!("cannot read the video: {}", error.to_string()))
 }
 
-pub(super) fn unsupported(feature: &str) -> Fault {
+pub(super) fn unsupported(feature: &str) -> VideoError {
     rejected(
         "video_unsupported",
         format!("the video is {feature}; H.264 with 8 bits, 4:2:0, progressive, in MP4 is read"),
@@ -80,8 +80,8 @@ impl Reel {
     /// Reads the structure of a file.
     ///
     /// # Errors
-    /// Returns [`Fault::Input`] if the file is not a supported video or exceeds a limit.
-    pub fn parse(file: &[u8]) -> Result<Self, Fault> {
+    /// Returns [`VideoError::Input`] if the file is not a supported video or exceeds a limit.
+    pub fn parse(file: &[u8]) -> Result<Self, VideoError> {
         if file.len() > BYTES_MAX {
             return Err(rejected("video_too_large", format!("the video has more than {} MiB", BYTES_MAX >> 20)));
         }
@@ -106,7 +106,7 @@ impl Reel {
     ///
     /// # Errors
     /// If its parts are malformed, or it contains parameters that differ from the announced ones.
-    pub fn access_unit(&self, file: &[u8], unit: &Unit) -> Result<Vec<u8>, Fault> {
+    pub fn access_unit(&self, file: &[u8], unit: &Unit) -> Result<Vec<u8>, VideoError> {
         let mut remaining =
             file.get(unit.offset..unit.offset + unit.bytes).ok_or_else(|| unreadable("it is cut off"))?;
         let mut slices = Slices::default();
@@ -152,7 +152,7 @@ impl Reel {
     }
 }
 
-pub(super) fn too_long() -> Fault {
+pub(super) fn too_long() -> VideoError {
     rejected(
         "video_too_long",
         format!("the video is longer than {SECONDS_MAX} seconds or has more than {SAMPLES_MAX} pictures"),
@@ -170,7 +170,7 @@ pub(super) fn part(file: &[u8], required: RequiredInput) -> Input<'_> {
 const STEPS_MAX: usize = 1024;
 
 /// Returns whether the file is fragmented.
-fn kind(file: &[u8]) -> Result<Mp4FileKind, Fault> {
+fn kind(file: &[u8]) -> Result<Mp4FileKind, VideoError> {
     let mut detector = Mp4FileKindDetector::new();
     for _ in 0..STEPS_MAX {
         let Some(required) = detector.required_input() else { break };
@@ -180,7 +180,7 @@ fn kind(file: &[u8]) -> Result<Mp4FileKind, Fault> {
 }
 
 /// Returns a demuxer that has read the index.
-fn opened(file: &[u8]) -> Result<Mp4FileDemuxer, Fault> {
+fn opened(file: &[u8]) -> Result<Mp4FileDemuxer, VideoError> {
     let mut demuxer = Mp4FileDemuxer::new();
     for _ in 0..STEPS_MAX {
         let Some(required) = demuxer.required_input() else { break };
@@ -202,7 +202,7 @@ struct DemuxedVideo {
 
 impl DemuxedVideo {
     /// Takes all samples of the index.
-    fn take_whole(&mut self, file: &[u8]) -> Result<(), Fault> {
+    fn take_whole(&mut self, file: &[u8]) -> Result<(), VideoError> {
         let mut demuxer = opened(file)?;
         while let Some(sample) = demuxer.next_sample().map_err(unreadable)? {
             self.add_sample(file, &sample)?;
@@ -210,7 +210,7 @@ impl DemuxedVideo {
         Ok(())
     }
 
-    fn add_sample(&mut self, file: &[u8], sample: &Sample<'_>) -> Result<(), Fault> {
+    fn add_sample(&mut self, file: &[u8], sample: &Sample<'_>) -> Result<(), VideoError> {
         self.samples += 1;
         if self.samples > 2 * SAMPLES_MAX {
             return Err(too_long());
@@ -279,7 +279,7 @@ impl Pictures {
         track: u32,
         timescale: NonZeroU32,
         entry: Option<&SampleEntry>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), VideoError> {
         let (first, _) = *self.track.get_or_insert((track, timescale));
         if first != track {
             return Ok(());
@@ -305,7 +305,7 @@ impl Pictures {
         Ok(())
     }
 
-    fn reel(self) -> Result<Reel, Fault> {
+    fn reel(self) -> Result<Reel, VideoError> {
         let no_pictures = || rejected("video_unreadable", "the video has no pictures");
         let (_, timescale) = self.track.ok_or_else(no_pictures)?;
         let Description { announced: promised, head, length_bytes } = self.description.ok_or_else(no_pictures)?;
@@ -343,7 +343,7 @@ struct Description {
     length_bytes: usize,
 }
 
-fn described(entry: &SampleEntry) -> Result<Description, Fault> {
+fn described(entry: &SampleEntry) -> Result<Description, VideoError> {
     let avc1 = match entry {
         SampleEntry::Avc1(avc1) => avc1,
         SampleEntry::Hev1(_) | SampleEntry::Hvc1(_) => return Err(unsupported("HEVC")),
@@ -376,7 +376,7 @@ fn described(entry: &SampleEntry) -> Result<Description, Fault> {
 }
 
 /// Returns the sizes announced by a parameter set, if its pictures may be decoded.
-fn checked(sps: &[u8]) -> Result<AnnouncedSizes, Fault> {
+fn checked(sps: &[u8]) -> Result<AnnouncedSizes, VideoError> {
     let coding = parse_sps(sps).map_err(unreadable)?;
     if coding.bit_depth_luma_minus8 != 0 || coding.bit_depth_chroma_minus8 != 0 {
         return Err(unsupported("coded with more than 8 bits"));

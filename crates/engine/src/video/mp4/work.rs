@@ -1,7 +1,7 @@
 //! Limits of the work that a video causes, which its file size does not show.
 
 use super::read::unsupported;
-use crate::video::Fault;
+use crate::video::VideoError;
 
 /// Maximum number of decoded pixels of a video: coded pixels of a picture times pictures. A repeated picture takes a
 /// few bytes, so the file size is no limit.
@@ -31,7 +31,7 @@ impl Slices {
     ///
     /// # Errors
     /// If the sample contains several pictures or too many slices.
-    pub fn count(&mut self, nal: &[u8]) -> Result<(), Fault> {
+    pub fn count(&mut self, nal: &[u8]) -> Result<(), VideoError> {
         let [header, start, ..] = nal else { return Ok(()) };
         if matches!(header & 0x1f, 1 | 2 | 5) {
             self.total += 1;

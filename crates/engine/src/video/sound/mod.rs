@@ -6,7 +6,7 @@ mod ambience;
 mod opus;
 mod voice;
 
-use super::Fault;
+use super::VideoError;
 use super::codec::FPS;
 use super::mp4::Sound;
 use super::words::VideoKeywords;
@@ -65,7 +65,7 @@ pub fn track(
     frames: usize,
     speed: impl Fn(f32) -> f32,
     seed: u32,
-) -> Result<Sound, Fault> {
+) -> Result<Sound, VideoError> {
     let samples = mixed(plan, keywords, frames * RATE / FPS as usize, speed, seed);
     opus::encode(&samples)
 }

@@ -7,7 +7,7 @@ use shiguredo_mp4::FixedPointNumber;
 use shiguredo_mp4::boxes::{AudioSampleEntryFields, DopsBox, OpusBox, SampleEntry};
 
 use super::{RATE, Stereo};
-use crate::video::Fault;
+use crate::video::VideoError;
 use crate::video::mp4::{Packet, Sound};
 
 /// Samples per channel in a packet: 20 ms.
@@ -19,9 +19,9 @@ const BITRATE: i32 = 96_000;
 ///
 /// # Errors
 /// Returns an error if the codec fails.
-pub(super) fn encode(samples: &[Stereo]) -> Result<Sound, Fault> {
-    let defect = |error: opus_pure::Error| Fault::Defect(error.to_string());
-    let mut encoder = OpusEncoder::new(RATE as i32, 2, Application::Audio).map_err(defect)?;
+pub(super) fn encode(samples: &[Stereo]) -> Result<Sound, VideoError> {
+    let internal = |error: opus_pure::Error| VideoError::Internal(error.to_string());
+    let mut encoder = OpusEncoder::new(RATE as i32, 2, Application::Audio).map_err(internal)?;
     encoder.bitrate_bps = BITRATE;
 
     let mut packets = Vec::with_capacity(samples.len().div_ceil(PACKET_SAMPLES));
@@ -34,7 +34,7 @@ pub(super) fn encode(samples: &[Stereo]) -> Result<Sound, Fault> {
             *target = *sample;
         }
 
-        let length = encoder.encode(&frame, PACKET_SAMPLES, &mut bytes).map_err(defect)?;
+        let length = encoder.encode(&frame, PACKET_SAMPLES, &mut bytes).map_err(internal)?;
         packets.push(Packet { bytes: bytes[..length].to_vec(), ticks: block.len() as u32 });
     }
 

@@ -60,7 +60,7 @@ fn too_many_samples_are_rejected_before_they_are_copied() {
         }
     }
 
-    let Err(Fault::Input { reason, .. }) = Reel::parse(&film) else { panic!("it was read") };
+    let Err(VideoError::Input { reason, .. }) = Reel::parse(&film) else { panic!("it was read") };
     assert_eq!(reason, "cannot read the video: the same bytes are several samples");
 }
 
@@ -83,7 +83,7 @@ fn total_pixels_are_limited_regardless_of_file_size() {
     let film = long_film(2560, 1440, 4000);
     assert!(film.len() < 1 << 20, "{} bytes", film.len());
 
-    let Err(Fault::Input { code, reason }) = Reel::parse(&film) else { panic!("it was read") };
+    let Err(VideoError::Input { code, reason }) = Reel::parse(&film) else { panic!("it was read") };
 
     assert_eq!(code, "video_too_large");
     let message =
