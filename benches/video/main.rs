@@ -13,8 +13,8 @@ use std::time::Instant;
 
 use mediary::media::decoders::PictureDecoders;
 use mediary_engine::video::{
-    Codec as _, Effort, FPS, H264, Material, MotionAmount, Size, Strip, VideoError, VideoPlan, Yuv, frames, render,
-    size_of, write_mp4,
+    Codec as _, Effort, EncodedVideo, FPS, H264, Material, MotionAmount, Size, VideoError, VideoPlan, Yuv, frames,
+    render, size_of, write_mp4,
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -127,7 +127,7 @@ fn encode(raw: &Path, size: Size) -> Result<Vec<u8>, Failure> {
     while byte != *b"\n" {
         file.read_exact(&mut byte)?;
     }
-    let mut strip = Strip::default();
+    let mut video = EncodedVideo::default();
     let (mut group, mut encoder) = (Vec::new(), None);
     let mut header = [0; 6];
     while file.read_exact(&mut header).is_ok() {
@@ -138,16 +138,16 @@ fn encode(raw: &Path, size: Size) -> Result<Vec<u8>, Failure> {
         };
         let (luma, blue, red) = (part(size.area())?, part(size.area() / 4)?, part(size.area() / 4)?);
         if encoder.is_none() || group.len() == GROUP {
-            strip.groups.push(std::mem::take(&mut group));
+            video.groups.push(std::mem::take(&mut group));
             encoder = Some(H264.encoder(size, Effort::Fine)?);
         }
         if let Some(encoder) = &mut encoder {
             group.push(encoder.encode(&Yuv { size, luma, blue, red })?);
         }
     }
-    strip.groups.push(group);
-    strip.groups.retain(|group| !group.is_empty());
-    Ok(write_mp4(&strip, None)?)
+    video.groups.push(group);
+    video.groups.retain(|group| !group.is_empty());
+    Ok(write_mp4(&video, None)?)
 }
 
 fn text(path: &Path) -> &str {

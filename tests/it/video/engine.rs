@@ -1,7 +1,7 @@
 //! Videos by the built-in engine, from the request to the file.
 
 use mediary::environment::Environment;
-use mediary_engine::video::Reel;
+use mediary_engine::video::ParsedVideo;
 use serde_json::{Value, json};
 
 use super::{EXTEND, START_END, wait_for_task_end};
@@ -45,9 +45,9 @@ async fn a_video_has_the_requested_format_and_can_be_extended() {
     let creation = &task_body["creations"][0];
     assert_eq!(creation["url"], creation["watermarked_url"]);
     let (kind, film) = fetched(&app, &creation["url"]).await;
-    let reel = Reel::parse(&film).expect("a film");
-    assert_eq!((kind.as_str(), reel.size.width, reel.size.height, reel.units.len()), ("video/mp4", 360, 360, 24));
-    assert_eq!(reel.sound.expect("sound").packets.len(), 50);
+    let video = ParsedVideo::parse(&film).expect("a film");
+    assert_eq!((kind.as_str(), video.size.width, video.size.height, video.units.len()), ("video/mp4", 360, 360, 24));
+    assert_eq!(video.sound.expect("sound").packets.len(), 50);
     let (kind, cover) = fetched(&app, &creation["cover_url"]).await;
     assert_eq!((kind.as_str(), image::load_from_memory(&cover).expect("a picture").width()), ("image/jpeg", 360));
 
@@ -72,7 +72,7 @@ async fn background_music_is_added_if_the_model_supports_it() {
         let task_body = complete_video(&app, &alice, START_END, body).await;
         fetched(&app, &task_body["creations"][0]["url"]).await.1
     };
-    let packets = |film: &[u8]| Reel::parse(film).expect("a film").sound.map(|sound| sound.packets);
+    let packets = |film: &[u8]| ParsedVideo::parse(film).expect("a film").sound.map(|sound| sound.packets);
 
     // Given films without other sound: with music they have a sound track of the film's length that is not silent
     let [quiet, piano] =

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::VideoError;
 use super::camera::{Pose, Track};
 use super::codec::{Codec, FPS, Yuv};
-use super::mp4::{Reel, Sound};
+use super::mp4::{ParsedVideo, Sound};
 use super::optical::OpticalFlow;
 use super::plan::size_of;
 use super::raster::{Raster, Size};
@@ -15,10 +15,10 @@ use super::words::VideoKeywords;
 use crate::picture::Pixels;
 use crate::video::MotionAmount;
 
-/// Parsed video.
-pub struct Head {
+/// Video to extend.
+pub struct SourceVideo {
     file: Vec<u8>,
-    reel: Reel,
+    video: ParsedVideo,
 }
 
 /// Maximum number of pictures that wait for an earlier one, as many as a stream may hold back.
@@ -26,21 +26,21 @@ const HELD_MAX: usize = 17;
 /// Distance in frames of the pictures that are compared to estimate the motion.
 const APART: usize = 6;
 
-impl Head {
+impl SourceVideo {
     /// Parses a file.
     ///
     /// # Errors
     /// Returns [`VideoError::Input`] if the file cannot be read.
     pub fn open(file: Vec<u8>) -> Result<Self, VideoError> {
-        let reel = catch_unwind(AssertUnwindSafe(|| Reel::parse(&file))).unwrap_or_else(|_| Err(damaged()))?;
-        Ok(Self { file, reel })
+        let video = catch_unwind(AssertUnwindSafe(|| ParsedVideo::parse(&file))).unwrap_or_else(|_| Err(damaged()))?;
+        Ok(Self { file, video })
     }
 
     /// Returns the number of frames at [`FPS`].
     #[must_use]
     pub fn frames(&self) -> usize {
-        let ticks = u64::from(self.reel.timescale.get());
-        ((self.reel.ticks() * u64::from(FPS) + ticks / 2) / ticks).max(1) as usize
+        let ticks = u64::from(self.video.timescale.get());
+        ((self.video.ticks() * u64::from(FPS) + ticks / 2) / ticks).max(1) as usize
     }
 
     /// Plays the video at a size and at [`FPS`].
@@ -53,8 +53,8 @@ impl Head {
         size: Size,
         mut on_frame: impl FnMut(Yuv) -> Result<(), VideoError>,
     ) -> Result<(), VideoError> {
-        let start = self.reel.start();
-        let timescale = u64::from(self.reel.timescale.get());
+        let start = self.video.start();
+        let timescale = u64::from(self.video.timescale.get());
         let frames = self.frames();
         let mut frame_count = 0;
 
@@ -85,7 +85,7 @@ impl Head {
 
     /// Returns the most recent pictures in display order.
     fn last_frames(&self, codec: &dyn Codec, size: Size) -> Result<Vec<Yuv>, VideoError> {
-        let units = &self.reel.units;
+        let units = &self.video.units;
         let first_unit = units.len().saturating_sub(APART + 1);
         let from = (0..=first_unit).rev().find(|at| units[*at].key).unwrap_or(0);
 
@@ -103,8 +103,8 @@ impl Head {
 
     /// Returns the number of pictures per second.
     fn rate(&self) -> f32 {
-        let seconds = self.reel.ticks() as f32 / self.reel.timescale.get() as f32;
-        self.reel.units.len() as f32 / seconds.max(1e-3)
+        let seconds = self.video.ticks() as f32 / self.video.timescale.get() as f32;
+        self.video.units.len() as f32 / seconds.max(1e-3)
     }
 
     /// Decodes the pictures from a key frame on, in display order. A panic of the codec counts as a damaged file.
@@ -117,13 +117,13 @@ impl Head {
         let mut decoder = codec.decoder();
         // Pictures are returned in the order of their display times, which the file lists.
         let mut reordered: Vec<(u64, Yuv)> = Vec::new();
-        let units = &self.reel.units[from..];
+        let units = &self.video.units[from..];
         let mut pending: Vec<u64> = units.iter().map(|unit| unit.shown_at).collect();
         pending.sort_unstable();
         let mut due = pending.into_iter().peekable();
 
         for unit in units {
-            let bytes = self.reel.access_unit(&self.file, unit)?;
+            let bytes = self.video.access_unit(&self.file, unit)?;
             let decoded = catch_unwind(AssertUnwindSafe(|| decoder.decode(&bytes)));
             let decoded = decoded.map_err(|_| damaged())?.map_err(|error| VideoError::Input {
                 code: "video_undecodable",
@@ -131,7 +131,7 @@ impl Head {
             })?;
 
             let Some((_, picture)) = decoded else { continue };
-            if picture.size != self.reel.size {
+            if picture.size != self.video.size {
                 return Err(damaged());
             }
 
@@ -159,7 +159,7 @@ impl Head {
     /// Returns the unchanged sound track.
     #[must_use]
     pub fn into_sound(self) -> Option<Sound> {
-        self.reel.sound
+        self.video.sound
     }
 }
 
@@ -175,18 +175,18 @@ fn damaged() -> VideoError {
 /// if the file cannot be read.
 #[must_use]
 pub fn footage_size(file: &[u8], lines: u32) -> Option<Size> {
-    let reel = catch_unwind(AssertUnwindSafe(|| Reel::parse(file))).ok()?.ok()?;
-    Some(size_of(lines, None, Some((reel.size.width as u32, reel.size.height as u32))))
+    let video = catch_unwind(AssertUnwindSafe(|| ParsedVideo::parse(file))).ok()?.ok()?;
+    Some(size_of(lines, None, Some((video.size.width as u32, video.size.height as u32))))
 }
 
 /// Returns the memory in bytes for pictures while a video is decoded: those of the decoder and those that wait. Returns
 /// `None` if the file cannot be read.
 #[must_use]
 pub fn footage_bytes(file: &[u8]) -> Option<u64> {
-    let reel = catch_unwind(AssertUnwindSafe(|| Reel::parse(file))).ok()?.ok()?;
-    let buffered_bytes = (HELD_MAX + 1 + APART + 1) as u64 * reel.size.area() as u64;
+    let video = catch_unwind(AssertUnwindSafe(|| ParsedVideo::parse(file))).ok()?.ok()?;
+    let buffered_bytes = (HELD_MAX + 1 + APART + 1) as u64 * video.size.area() as u64;
     // One byte of luma per pixel, and two of chroma per four pixels.
-    Some((reel.kept_pixels + buffered_bytes) * 3 / 2)
+    Some((video.kept_pixels + buffered_bytes) * 3 / 2)
 }
 
 /// Resizes a decoded picture if necessary.
@@ -197,20 +197,20 @@ fn fitted(picture: Yuv, size: Size) -> Yuv {
 /// Returns the shot after a video: from its last picture with the camera's motion to the end frame, if there is one.
 ///
 /// # Errors
-/// Returns the same errors as [`Head::play`].
+/// Returns the same errors as [`SourceVideo::play`].
 pub fn shot(
-    head: &Head,
+    source: &SourceVideo,
     codec: &dyn Codec,
     size: Size,
     (keywords, amplitude): (&VideoKeywords, MotionAmount),
     seconds: u32,
     (end, seed): (Option<&Pixels>, u32),
 ) -> Result<Box<dyn Shot>, VideoError> {
-    let recent = head.last_frames(codec, size)?;
+    let recent = source.last_frames(codec, size)?;
     let [Some(before), Some(last)] = [recent.first(), recent.last()] else { return Err(damaged()) };
 
     let picture = last.to_raster();
-    let rate = head.rate() / (recent.len() - 1).max(1) as f32;
+    let rate = source.rate() / (recent.len() - 1).max(1) as f32;
     let velocity = (recent.len() > 1).then(|| Velocity::between(&before.to_raster(), &picture, rate));
 
     let view = View::from_picture(picture);

@@ -40,7 +40,7 @@ use crate::prompt_report::PromptReport;
 
 pub use codec::{Codec, CodecError, Decoder, Effort, Encoder, FPS, H264, Yuv};
 pub use extend::{footage_bytes, footage_size};
-pub use mp4::{Packet, Reel, Sound, Strip, Unit, write as write_mp4};
+pub use mp4::{AccessUnit, EncodedVideo, Packet, ParsedVideo, Sound, write as write_mp4};
 pub use plan::{Leg, MarkCorner, Material, MotionAmount, RenderedVideo, Stamp, VideoPlan, size_of};
 pub use raster::Size;
 pub use render::{frames, render};

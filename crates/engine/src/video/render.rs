@@ -6,10 +6,10 @@ use rayon::prelude::*;
 
 use super::camera::{Track, random};
 use super::codec::{Codec, Effort, FPS, H264, Yuv};
-use super::extend::{self, Head};
+use super::extend::{self, SourceVideo};
 use super::mark::Mark;
 use super::mood::Light;
-use super::mp4::{self, Sound, Strip};
+use super::mp4::{self, EncodedVideo, Sound};
 use super::plan::{Leg, Material, RenderedVideo, VideoPlan};
 use super::raster::{Raster, Size};
 use super::scene;
@@ -29,7 +29,7 @@ const GROUP: usize = 24;
 /// Maximum number of pixels drawn and encoded for one video: 100 seconds of 1080p.
 pub const DRAWN_PIXELS_MAX: u64 = 5_000_000_000;
 /// Groups of a decoded video that are encoded at once; their frames are held in memory.
-const HEAD_GROUPS: usize = 4;
+const SOURCE_GROUPS: usize = 4;
 
 /// Renders a video.
 ///
@@ -86,16 +86,16 @@ pub(super) fn render_with(
     let keywords = VideoKeywords::from_prompt(&plan.prompt);
     let keywords = if plan.recommended { keywords.recommended() } else { keywords };
     let sound_plan = plan.sound.clone();
-    let (head, parts) = parts(plan, &keywords, codec)?;
+    let (source, parts) = parts(plan, &keywords, codec)?;
     let ready = Stage { codec, size, effort, seed, parts, mark };
     let frame_count = ready.frame_count();
-    let frames = frame_count + head.as_ref().map_or(0, Head::frames);
+    let frames = frame_count + source.as_ref().map_or(0, SourceVideo::frames);
     let progress = Progress { observer, frames, frames_drawn: AtomicUsize::new(0) };
 
-    let mut strip = Strip::default();
+    let mut encoded = EncodedVideo::default();
     let mut cover = None;
-    if let Some(head) = &head {
-        ready.head(head, &progress, &mut cover, &mut strip)?;
+    if let Some(source) = &source {
+        ready.encode_source(source, &progress, &mut cover, &mut encoded)?;
     }
     let length = if frame_count <= 2 * GROUP { GROUP / 2 } else { GROUP };
     let group_starts: Vec<usize> = (0..frame_count).step_by(length).collect();
@@ -104,16 +104,16 @@ pub(super) fn render_with(
         .map(|group_start| ready.group(group_start, (group_start + length).min(frame_count), &progress))
         .collect();
     for group in groups {
-        strip.groups.push(group?);
+        encoded.groups.push(group?);
     }
-    let track = match head {
-        Some(head) => head.into_sound(),
+    let track = match source {
+        Some(source) => source.into_sound(),
         None => sound_plan
             .map(|plan| sound::track(&plan, &keywords, frame_count, |share| ready.speed(share), seed))
             .transpose()?,
     };
     let cover = cover.unwrap_or_else(|| ready.frame(0));
-    ready.film(&strip, track.as_ref(), &cover, frames)
+    ready.film(&encoded, track.as_ref(), &cover, frames)
 }
 
 /// Progress of a rendering.
@@ -138,22 +138,22 @@ impl Progress<'_> {
 
 impl Stage<'_> {
     /// Encodes the video being extended, at the size of the new one.
-    fn head(
+    fn encode_source(
         &self,
-        head: &Head,
+        source: &SourceVideo,
         progress: &Progress<'_>,
         cover: &mut Option<Raster>,
-        strip: &mut Strip,
+        encoded: &mut EncodedVideo,
     ) -> Result<(), VideoError> {
         let mut pending: Vec<Vec<Yuv>> = vec![Vec::new()];
         let mut encode = |pending: &mut Vec<Vec<Yuv>>| -> Result<(), VideoError> {
             let full = std::mem::replace(pending, vec![Vec::new()]);
             let full = full.into_par_iter().filter(|frames| !frames.is_empty());
             let groups: Vec<Result<Group, VideoError>> = full.map(|frames| self.encoded(frames)).collect();
-            groups.into_iter().try_for_each(|group| group.map(|group| strip.groups.push(group)))
+            groups.into_iter().try_for_each(|group| group.map(|group| encoded.groups.push(group)))
         };
 
-        head.play(self.codec, self.size, |frame| {
+        source.play(self.codec, self.size, |frame| {
             progress.step()?;
             if cover.is_none() {
                 *cover = Some(frame.to_raster());
@@ -161,7 +161,7 @@ impl Stage<'_> {
             let last = pending.len() - 1;
             pending[last].push(frame);
             if pending[last].len() == GROUP {
-                if pending.len() == HEAD_GROUPS {
+                if pending.len() == SOURCE_GROUPS {
                     return encode(&mut pending);
                 }
                 pending.push(Vec::new());
@@ -243,14 +243,14 @@ impl Stage<'_> {
 
     fn film(
         &self,
-        strip: &Strip,
+        encoded: &EncodedVideo,
         track: Option<&Sound>,
         cover: &Raster,
         frames: usize,
     ) -> Result<RenderedVideo, VideoError> {
         let cover = DecodedPicture { pixels: Pixels::Opaque(cover.to_image()), profile: None };
         let (cover, _) = encode(&cover, ResultFormat::Jpeg).map_err(|error| VideoError::Internal(error.to_string()))?;
-        Ok(RenderedVideo { bytes: mp4::write(strip, track)?, cover, size: self.size, frames })
+        Ok(RenderedVideo { bytes: mp4::write(encoded, track)?, cover, size: self.size, frames })
     }
 }
 
@@ -298,14 +298,14 @@ fn parts(
     plan: VideoPlan<'_>,
     keywords: &VideoKeywords,
     codec: &dyn Codec,
-) -> Result<(Option<Head>, Vec<Part>), VideoError> {
+) -> Result<(Option<SourceVideo>, Vec<Part>), VideoError> {
     let VideoPlan { size, amplitude, seed, anime, enhance, .. } = plan;
     let styler = PictureStyler { size, anime, enhance, seed };
     let track_for = |keywords: &VideoKeywords, seconds: u32, seed: u32| {
         Track::from_keywords(keywords, amplitude, seconds as f32, seed)
     };
     let mut parts = Parts { list: Vec::new(), seed, start: 0.0 };
-    let mut head = None;
+    let mut source = None;
 
     match plan.material {
         Material::Words { seconds } => {
@@ -349,15 +349,15 @@ fn parts(
             parts.add(seconds, keywords, Box::new(still));
         }
         Material::Footage { file, seconds, end } => {
-            let film = Head::open(file)?;
+            let film = SourceVideo::open(file)?;
             check_drawn(film.frames() + (seconds * FPS) as usize, size)?;
             let shot = extend::shot(&film, codec, size, (keywords, amplitude), seconds, (end.as_ref(), seed))?;
             parts.add(seconds, keywords, shot);
-            head = Some(film);
+            source = Some(film);
         }
     }
 
-    Ok((head, parts.list))
+    Ok((source, parts.list))
 }
 
 /// Returns the keywords for one leg: those of its own prompt, completed by those of the whole.

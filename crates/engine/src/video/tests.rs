@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use image::{Rgb, RgbImage};
 
 use super::codec::{Codec as _, Effort, FPS, H264, Yuv};
-use super::mp4::{Reel, Strip};
+use super::mp4::{EncodedVideo, ParsedVideo};
 use super::raster::{Raster, Size};
 use super::sound::SoundPlan;
 use super::*;
@@ -49,13 +49,13 @@ fn render_plan(plan: VideoPlan<'_>) -> RenderedVideo {
 fn a_video_has_its_size_length_and_colours_and_starts_before_it_is_loaded() {
     let film = render_plan(still_plan("pan right"));
     assert_eq!((film.size, film.frames), (SIZE, 24));
-    let reel = Reel::parse(&film.bytes).unwrap();
-    assert_eq!((reel.size, reel.units.len()), (SIZE, 24));
-    assert_eq!(reel.ticks() * u64::from(FPS), 24 * u64::from(reel.timescale.get()));
+    let video = ParsedVideo::parse(&film.bytes).unwrap();
+    assert_eq!((video.size, video.units.len()), (SIZE, 24));
+    assert_eq!(video.ticks() * u64::from(FPS), 24 * u64::from(video.timescale.get()));
     let at = |name: &[u8]| film.bytes.windows(name.len()).position(|bytes| bytes == name).unwrap();
     assert!(at(b"moov") < at(b"mdat"), "the index comes first");
     assert_eq!(film.bytes[at(b"nclx") + 4..][..7], [0, 1, 0, 1, 0, 1, 0], "BT.709, 16 to 235");
-    assert!(reel.units[0].key && !reel.units[1].key && reel.units[12].key);
+    assert!(video.units[0].key && !video.units[1].key && video.units[12].key);
     assert_eq!(image::load_from_memory(&film.cover).unwrap().width(), 96);
 }
 
@@ -104,10 +104,10 @@ fn the_watermark_is_in_the_video_and_not_on_the_cover() {
 fn sound_is_as_long_as_the_video() {
     let sound = SoundPlan { audio: Some(SoundContent::All), voice_id: None, bed: None };
     let film = render_plan(VideoPlan { sound: Some(sound), ..still_plan("a storm") });
-    let sound = Reel::parse(&film.bytes).unwrap().sound.unwrap();
+    let sound = ParsedVideo::parse(&film.bytes).unwrap().sound.unwrap();
     assert_eq!((sound.timescale.get(), sound.packets.len()), (48_000, 50));
     assert!(sound.packets.iter().all(|packet| packet.ticks == 960));
-    assert!(Reel::parse(&render_plan(still_plan("a storm")).bytes).unwrap().sound.is_none());
+    assert!(ParsedVideo::parse(&render_plan(still_plan("a storm")).bytes).unwrap().sound.is_none());
 }
 
 #[test]
@@ -126,13 +126,13 @@ fn an_extended_video_continues_sound_and_motion() {
     let first = render_plan(VideoPlan { sound: Some(sound), ..still_plan("fast pan right") });
     let extended_to = |end| plan(Material::Footage { file: first.bytes.clone(), seconds: 1, end }, "");
     let longer = render_plan(extended_to(None));
-    let before = Reel::parse(&first.bytes).unwrap();
-    let after = Reel::parse(&longer.bytes).unwrap();
+    let before = ParsedVideo::parse(&first.bytes).unwrap();
+    let after = ParsedVideo::parse(&longer.bytes).unwrap();
     assert_eq!((longer.frames, after.units.len()), (48, 48));
     assert_eq!(before.sound, after.sound);
     assert_ne!(longer.bytes, render_plan(extended_to(Some(picture(2)))).bytes);
     let other = VideoPlan { size: Size { width: 64, height: 48 }, ..extended_to(None) };
-    assert_eq!(Reel::parse(&render_plan(other).bytes).unwrap().size, Size { width: 64, height: 48 });
+    assert_eq!(ParsedVideo::parse(&render_plan(other).bytes).unwrap().size, Size { width: 64, height: 48 });
 }
 
 /// Cancels after a number of frames.
@@ -196,7 +196,7 @@ fn the_total_pixels_of_a_long_video_are_limited() {
     let next = encoder.encode(&picture).unwrap();
     let frames = 300 * FPS as usize;
     let units = std::iter::once(key).chain(std::iter::repeat_n(next, frames - 1)).collect();
-    let file = mp4::write(&Strip { groups: vec![units] }, None).unwrap();
+    let file = mp4::write(&EncodedVideo { groups: vec![units] }, None).unwrap();
     assert!(file.len() < 1 << 20, "{} bytes", file.len());
 
     // When it is extended at another size

@@ -62,20 +62,20 @@ fn announced_samples(fragment: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::video::mp4::Reel;
+    use crate::video::mp4::ParsedVideo;
 
     const FRAGMENTS: &[u8] = include_bytes!("../../../../../fuzz/seeds/film/fragments_aac.mp4");
     const REORDERED: &[u8] = include_bytes!("../../../../../fuzz/seeds/film/fragments_reordered.mp4");
 
     #[test]
     fn fragmented_videos_are_read_with_their_sound() {
-        let reel = Reel::parse(FRAGMENTS).unwrap();
-        assert_eq!((reel.size.width, reel.size.height, reel.units.len()), (64, 48, 12));
+        let video = ParsedVideo::parse(FRAGMENTS).unwrap();
+        assert_eq!((video.size.width, video.size.height, video.units.len()), (64, 48, 12));
         // The encoder does not know the duration of the last picture of a fragment.
-        assert_eq!(reel.ticks() * 24 / u64::from(reel.timescale.get()), 12);
-        assert_eq!(reel.units.iter().filter(|unit| unit.key).count(), 2);
-        assert!(reel.sound.is_some_and(|sound| sound.packets.len() > 20));
-        let reordered = Reel::parse(REORDERED).unwrap();
+        assert_eq!(video.ticks() * 24 / u64::from(video.timescale.get()), 12);
+        assert_eq!(video.units.iter().filter(|unit| unit.key).count(), 2);
+        assert!(video.sound.is_some_and(|sound| sound.packets.len() > 20));
+        let reordered = ParsedVideo::parse(REORDERED).unwrap();
         assert_eq!((reordered.units.len(), reordered.sound), (12, None));
         assert!(!reordered.units.is_sorted_by_key(|unit| unit.shown_at), "some pictures are shown after later ones");
     }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_fragment_that_announces_millions_of_samples_is_rejected_early() {
-        let code = |film: &[u8]| match Reel::parse(film) {
+        let code = |film: &[u8]| match ParsedVideo::parse(film) {
             Err(VideoError::Input { code, .. }) => code,
             other => panic!("{other:?}"),
         };

@@ -6,9 +6,9 @@ mod sps;
 mod work;
 mod write;
 
-pub use read::{Reel, Unit};
+pub use read::{AccessUnit, ParsedVideo};
 pub(super) use work::too_many_pixels;
-pub use write::{Strip, write};
+pub use write::{EncodedVideo, write};
 
 use std::num::NonZeroU32;
 

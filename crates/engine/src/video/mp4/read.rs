@@ -27,19 +27,19 @@ const REFERENCES_MAX: u32 = 16;
 /// Maximum size of an encoded picture in bytes.
 const SAMPLE_BYTES_MAX: usize = 32 << 20;
 
-/// An opened video: the places of its pictures in the file, and its sound.
+/// Structure of a video file: the positions of its pictures, and its sound.
 #[derive(Debug)]
-pub struct Reel {
+pub struct ParsedVideo {
     /// Size of the pictures.
     pub size: Size,
     /// Pictures in decoding order.
-    pub units: Vec<Unit>,
+    pub units: Vec<AccessUnit>,
     /// Sound track, if there is one.
     pub sound: Option<Sound>,
     /// Ticks per second of the pictures.
     pub timescale: NonZeroU32,
     /// Parameter sets with start codes.
-    pub head: Vec<u8>,
+    pub parameter_sets: Vec<u8>,
     /// Pixels that a decoder holds at once: one coded picture and the reference pictures.
     pub kept_pixels: u64,
     /// Coded pixels of a picture.
@@ -47,9 +47,9 @@ pub struct Reel {
     length_bytes: usize,
 }
 
-/// A picture in the file, in decoding order.
+/// Position and times of a coded picture in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unit {
+pub struct AccessUnit {
     /// `true` for a key frame.
     pub key: bool,
     /// Presentation time in ticks.
@@ -76,7 +76,7 @@ pub(super) fn unsupported(feature: &str) -> VideoError {
     )
 }
 
-impl Reel {
+impl ParsedVideo {
     /// Reads the structure of a file.
     ///
     /// # Errors
@@ -97,20 +97,20 @@ impl Reel {
             }
         }
 
-        let mut reel = film.pictures.reel()?;
-        reel.sound = film.sound.map(|(_, sound)| sound).filter(|sound| sound.packets.len() <= SAMPLES_MAX);
-        Ok(reel)
+        let mut video = film.pictures.into_video()?;
+        video.sound = film.sound.map(|(_, sound)| sound).filter(|sound| sound.packets.len() <= SAMPLES_MAX);
+        Ok(video)
     }
 
     /// Returns a picture as an access unit with start codes.
     ///
     /// # Errors
     /// If its parts are malformed, or it contains parameters that differ from the announced ones.
-    pub fn access_unit(&self, file: &[u8], unit: &Unit) -> Result<Vec<u8>, VideoError> {
+    pub fn access_unit(&self, file: &[u8], unit: &AccessUnit) -> Result<Vec<u8>, VideoError> {
         let mut remaining =
             file.get(unit.offset..unit.offset + unit.bytes).ok_or_else(|| unreadable("it is cut off"))?;
         let mut slices = Slices::default();
-        let mut unit_bytes = if unit.key { self.head.clone() } else { Vec::new() };
+        let mut unit_bytes = if unit.key { self.parameter_sets.clone() } else { Vec::new() };
         unit_bytes.reserve(unit.bytes + 16);
 
         while !remaining.is_empty() {
@@ -169,7 +169,7 @@ pub(super) fn part(file: &[u8], required: RequiredInput) -> Input<'_> {
 /// Each step requests the next box; an index needs fewer steps than this.
 const STEPS_MAX: usize = 1024;
 
-/// Returns whether the file is fragmented.
+/// Returns the kind of the file: fragmented or not.
 fn kind(file: &[u8]) -> Result<Mp4FileKind, VideoError> {
     let mut detector = Mp4FileKindDetector::new();
     for _ in 0..STEPS_MAX {
@@ -229,8 +229,13 @@ impl DemuxedVideo {
         match sample.track.kind {
             TrackKind::Video => {
                 let shown_at = sample.timestamp.saturating_add_signed(sample.composition_time_offset.unwrap_or(0));
-                let unit =
-                    Unit { key: sample.keyframe, shown_at, ticks: sample.duration, offset: start, bytes: bytes.len() };
+                let unit = AccessUnit {
+                    key: sample.keyframe,
+                    shown_at,
+                    ticks: sample.duration,
+                    offset: start,
+                    bytes: bytes.len(),
+                };
                 self.pictures.add_sample(unit, sample.track.track_id, sample.track.timescale, sample.sample_entry)?;
             }
             TrackKind::Audio => add_sound(&mut self.sound, bytes, sample),
@@ -268,14 +273,14 @@ fn add_sound(sound: &mut Option<(u32, Sound)>, bytes: &[u8], sample: &Sample<'_>
 struct Pictures {
     track: Option<(u32, NonZeroU32)>,
     description: Option<Description>,
-    units: Vec<Unit>,
+    units: Vec<AccessUnit>,
 }
 
 impl Pictures {
     /// Keeps a picture of the first track.
     fn add_sample(
         &mut self,
-        unit: Unit,
+        unit: AccessUnit,
         track: u32,
         timescale: NonZeroU32,
         entry: Option<&SampleEntry>,
@@ -305,11 +310,11 @@ impl Pictures {
         Ok(())
     }
 
-    fn reel(self) -> Result<Reel, VideoError> {
+    fn into_video(self) -> Result<ParsedVideo, VideoError> {
         let no_pictures = || rejected("video_unreadable", "the video has no pictures");
         let (_, timescale) = self.track.ok_or_else(no_pictures)?;
-        let Description { announced: promised, head, length_bytes } = self.description.ok_or_else(no_pictures)?;
-        let AnnouncedSizes { size, coded_pixels, kept_pixels } = promised;
+        let Description { announced, parameter_sets, length_bytes } = self.description.ok_or_else(no_pictures)?;
+        let AnnouncedSizes { size, coded_pixels, kept_pixels } = announced;
         let pixels = coded_pixels.saturating_mul(self.units.len() as u64);
 
         if pixels > DECODED_PIXELS_MAX {
@@ -317,13 +322,21 @@ impl Pictures {
             return Err(rejected("video_too_large", too_many_pixels(&description, pixels, DECODED_PIXELS_MAX)));
         }
 
-        let reel =
-            Reel { size, units: self.units, sound: None, timescale, head, kept_pixels, coded_pixels, length_bytes };
-        if reel.ticks() == 0 || !reel.units.first().is_some_and(|unit| unit.key) {
+        let video = ParsedVideo {
+            size,
+            units: self.units,
+            sound: None,
+            timescale,
+            parameter_sets,
+            kept_pixels,
+            coded_pixels,
+            length_bytes,
+        };
+        if video.ticks() == 0 || !video.units.first().is_some_and(|unit| unit.key) {
             return Err(rejected("video_unreadable", "the video does not begin with a whole picture"));
         }
 
-        Ok(reel)
+        Ok(video)
     }
 }
 
@@ -339,7 +352,7 @@ struct AnnouncedSizes {
 #[derive(PartialEq, Eq)]
 struct Description {
     announced: AnnouncedSizes,
-    head: Vec<u8>,
+    parameter_sets: Vec<u8>,
     length_bytes: usize,
 }
 
@@ -363,16 +376,16 @@ fn described(entry: &SampleEntry) -> Result<Description, VideoError> {
         announced = Some(AnnouncedSizes { coded_pixels, kept_pixels, ..next });
     }
 
-    let mut head = Vec::new();
+    let mut parameter_sets = Vec::new();
 
     for set in avcc_box.sps_list.iter().chain(&avcc_box.pps_list) {
-        head.extend([0, 0, 0, 1]);
-        head.extend(set);
+        parameter_sets.extend([0, 0, 0, 1]);
+        parameter_sets.extend(set);
     }
 
-    parse_annexb_nal_units(&head).map_err(unreadable)?;
-    let announced = announced.ok_or_else(|| unreadable("it does not say how its pictures are coded"))?;
-    Ok(Description { announced, head, length_bytes: usize::from(avcc_box.length_size_minus_one.get()) + 1 })
+    parse_annexb_nal_units(&parameter_sets).map_err(unreadable)?;
+    let announced = announced.ok_or_else(|| unreadable("it has no description of its pictures"))?;
+    Ok(Description { announced, parameter_sets, length_bytes: usize::from(avcc_box.length_size_minus_one.get()) + 1 })
 }
 
 /// Returns the sizes announced by a parameter set, if its pictures may be decoded.
@@ -386,7 +399,7 @@ fn checked(sps: &[u8]) -> Result<AnnouncedSizes, VideoError> {
     }
 
     let size = Size { width: coding.width.into(), height: coding.height.into() };
-    let coded = sps::coded(sps).ok_or_else(|| unreadable("it does not say how its pictures are coded"))?;
+    let coded = sps::coded(sps).ok_or_else(|| unreadable("it has no description of its pictures"))?;
     if coded.interlaced {
         return Err(unsupported("interlaced"));
     }

@@ -12,9 +12,9 @@ use shiguredo_mp4::{BoxSize, BoxType, TrackKind};
 use super::{Packet, Sound};
 use crate::video::codec::{CodecError, FPS};
 
-/// Pictures of a video: groups that each begin with a key frame, as access units with start codes.
+/// Encoded pictures of a video, in groups that each begin with a key frame. Access units have start codes.
 #[derive(Debug, Default)]
-pub struct Strip {
+pub struct EncodedVideo {
     /// Access units of each group.
     pub groups: Vec<Vec<Vec<u8>>>,
 }
@@ -23,11 +23,11 @@ pub struct Strip {
 ///
 /// # Errors
 /// If the pictures are not an H.264 stream.
-pub fn write(strip: &Strip, sound: Option<&Sound>) -> Result<Vec<u8>, CodecError> {
-    let frames: usize = strip.groups.iter().map(Vec::len).sum();
+pub fn write(video: &EncodedVideo, sound: Option<&Sound>) -> Result<Vec<u8>, CodecError> {
+    let frames: usize = video.groups.iter().map(Vec::len).sum();
     let packets = sound.map_or(0, |sound| sound.packets.len());
     let first =
-        strip.groups.first().and_then(|group| group.first()).ok_or_else(|| muxer_error("the video has no pictures"))?;
+        video.groups.first().and_then(|group| group.first()).ok_or_else(|| muxer_error("the video has no pictures"))?;
     let options = Mp4FileMuxerOptions {
         reserved_moov_box_size: estimate_maximum_moov_box_size(&[frames, packets]),
         ..Mp4FileMuxerOptions::default()
@@ -36,10 +36,10 @@ pub fn write(strip: &Strip, sound: Option<&Sound>) -> Result<Vec<u8>, CodecError
     let muxer = Mp4FileMuxer::with_options(options).map_err(muxer_error)?;
     let mut film = MuxedVideo { bytes: muxer.initial_boxes_bytes().to_vec(), muxer };
     let mut entry = Some(SampleEntry::Avc1(described(first)?));
-    let mut pending_packets = Waiting::new(sound);
+    let mut pending_packets = PendingSound::new(sound);
     let mut shown_at = 0;
 
-    for group in &strip.groups {
+    for group in &video.groups {
         for (at, unit) in group.iter().enumerate() {
             film.picture(unit, at == 0, entry.take())?;
         }
@@ -68,8 +68,8 @@ fn described(unit: &[u8]) -> Result<Avc1Box, CodecError> {
     Ok(description)
 }
 
-/// Sound that is not written yet.
-struct Waiting<'a> {
+/// Packets of sound that are not written yet.
+struct PendingSound<'a> {
     packets: std::iter::Peekable<std::slice::Iter<'a, Packet>>,
     entry: Option<SampleEntry>,
     timescale: NonZeroU32,
@@ -77,7 +77,7 @@ struct Waiting<'a> {
     at: u64,
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> PendingSound<'a> {
     fn new(sound: Option<&'a Sound>) -> Self {
         let packets: &[Packet] = sound.map_or(&[], |sound| &sound.packets);
         Self {

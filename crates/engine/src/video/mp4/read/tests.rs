@@ -5,21 +5,21 @@ use shiguredo_mp4::demux::TrackInfo;
 use super::*;
 use crate::video::codec::{Codec as _, Effort, H264, Yuv};
 use crate::video::mp4::work::SLICES_MAX;
-use crate::video::mp4::{Strip, write};
+use crate::video::mp4::{EncodedVideo, write};
 use crate::video::raster::Raster;
 
 const FILM: &[u8] = include_bytes!("../../../../../../fuzz/seeds/film/reordered_aac.mp4");
 
 #[test]
 fn a_foreign_video_is_read_in_decoding_order() {
-    let reel = Reel::parse(FILM).unwrap();
-    assert_eq!((reel.size.width, reel.size.height, reel.units.len()), (64, 48, 12));
-    assert!(!reel.units.is_sorted_by_key(|unit| unit.shown_at) && reel.sound.is_some());
+    let video = ParsedVideo::parse(FILM).unwrap();
+    assert_eq!((video.size.width, video.size.height, video.units.len()), (64, 48, 12));
+    assert!(!video.units.is_sorted_by_key(|unit| unit.shown_at) && video.sound.is_some());
 }
 
 #[test]
 fn only_the_first_of_two_sound_tracks_is_kept() {
-    let entry = Reel::parse(FILM).unwrap().sound.unwrap().entry;
+    let entry = ParsedVideo::parse(FILM).unwrap().sound.unwrap().entry;
     let track = |track_id| TrackInfo { track_id, kind: TrackKind::Audio, duration: 0, timescale: NonZeroU32::MIN };
     let mut sound = None;
 
@@ -60,7 +60,7 @@ fn too_many_samples_are_rejected_before_they_are_copied() {
         }
     }
 
-    let Err(VideoError::Input { reason, .. }) = Reel::parse(&film) else { panic!("it was read") };
+    let Err(VideoError::Input { reason, .. }) = ParsedVideo::parse(&film) else { panic!("it was read") };
     assert_eq!(reason, "cannot read the video: the same bytes are several samples");
 }
 
@@ -72,18 +72,18 @@ fn long_film(width: usize, height: usize, pictures: usize) -> Vec<u8> {
     let key = encoder.encode(&picture).unwrap();
     let next = encoder.encode(&picture).unwrap();
     let units = std::iter::once(key).chain(std::iter::repeat_n(next, pictures - 1)).collect();
-    write(&Strip { groups: vec![units] }, None).unwrap()
+    write(&EncodedVideo { groups: vec![units] }, None).unwrap()
 }
 
 #[test]
 fn total_pixels_are_limited_regardless_of_file_size() {
     // Given a picture of 1280 by 720 pixels: 10,850 of them are ten billion pixels
     let allowed = long_film(1280, 720, 5000);
-    assert!(Reel::parse(&allowed).is_ok());
+    assert!(ParsedVideo::parse(&allowed).is_ok());
     let film = long_film(2560, 1440, 4000);
     assert!(film.len() < 1 << 20, "{} bytes", film.len());
 
-    let Err(VideoError::Input { code, reason }) = Reel::parse(&film) else { panic!("it was read") };
+    let Err(VideoError::Input { code, reason }) = ParsedVideo::parse(&film) else { panic!("it was read") };
 
     assert_eq!(code, "video_too_large");
     let message =
