@@ -60,7 +60,7 @@ pub use process::StopSignals;
 pub use recovery::{OpenedLog, SnapshotPolicy, log_options, open_models};
 pub use startup::open_data_dir;
 pub use upload_key::MissingUploadKey;
-pub use vendor_tools::{MadeFile, VendorTool, VendorToolOverrides, video_tariff};
+pub use vendor_tools::{VendorResultFile, VendorTool, VendorToolOverrides, video_tariff};
 
 use address_file::{remove_address_file, write_address_file};
 use bootstrap::create_bootstrap_admin;

@@ -56,7 +56,7 @@ pub(super) struct ClusterNode {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What applying a commit updates beside the log.
+/// The parts besides the log that an applied commit updates.
 pub(super) struct CommitReceivers {
     pub projector: Projector,
     pub keyring: Keyring,
@@ -73,7 +73,8 @@ impl CommitReceivers {
         erased.filter_map(|recorded| UserId::parse(recorded.stream.key()).ok()).for_each(|user| self.forget(user));
     }
 
-    /// Removes what this node keeps of an erased user. The node that erases destroys the key, which all share.
+    /// Removes what this node stores about an erased user. The node that erases the user destroys the key, which all nodes
+    /// share.
     fn forget(&self, user: UserId) {
         self.keyring.mark_erased(user);
         if let Err(error) = self.keys.purge_responses().and_then(|()| snapshot::remove_all(&self.snapshots)) {
@@ -93,7 +94,7 @@ pub(super) fn prepare_data_dir(data: &DataDir, settings: &ClusterSettings) -> Re
     Ok(membership)
 }
 
-/// Who does what in a cluster.
+/// Which background work this node does.
 #[derive(Clone)]
 pub(super) struct Duties {
     /// Work that one node does as a whole.
@@ -108,18 +109,18 @@ impl Duties {
     }
 }
 
-/// What membership in a cluster changes for the other parts of the service.
+/// The objects through which the rest of the service uses a cluster, or does without one.
 pub(super) struct ClusterRole {
     /// The log that appends go to.
     pub events: Arc<dyn EventLog>,
     /// The same, if it is shared.
     pub shared: Option<Arc<SharedLog>>,
     pub duties: Duties,
-    /// Age from which an unfinished music stream is one that a crash interrupted. Until its deadline, another node may be
-    /// sending it.
+    /// Age from which an unfinished music stream counts as interrupted by a crash. Until its deadline, another node may
+    /// be sending it.
     pub stream_age_min: Duration,
     pub viewer: Option<ClusterViewer>,
-    /// What requests pass.
+    /// Checks of requests in a cluster: their freshness, and what they wait for.
     pub gate: Option<ClusterGate>,
 }
 
@@ -159,7 +160,7 @@ impl ClusterNode {
         let log = SharedLog::open(Arc::clone(local), Arc::clone(engine), options, on_commits);
         let log = Arc::new(log.map_err(|failure| StartError::Log(failure.to_string()))?);
         wait_for_engine(&log)?;
-        // An erasure may have been applied just before a crash, and be unknown to what this node keeps beside the log.
+        // A crash may have followed an erasure before the stored answers were removed.
         keys.purge_responses().map_err(|error| StartError::part("the stored answers", &error))?;
 
         let presence = Presence::new(session);
@@ -173,7 +174,7 @@ impl ClusterNode {
             url: url.to_owned(),
             environment: environment.clone(),
             hints: Arc::clone(&hints),
-            told_until: 0,
+            reported_until: 0,
         };
         let listener = BeatListener {
             engine: Arc::clone(engine),
@@ -247,7 +248,7 @@ impl ClusterNode {
         })
     }
 
-    /// Stops to append if the engine does not respond: whoever waits for it would delay the stop of the service.
+    /// Closes the log if the engine does not respond: requests that wait for it would delay the stop of the service.
     pub(super) fn stop_if_cut_off(&self) {
         if self.log.engine_silence() >= PRESENT_FOR {
             self.log.close();
@@ -320,8 +321,8 @@ pub(super) fn check_membership(membership: &Membership, data_dir: &Path, local: 
         .map_err(|error| StartError::part("the cluster", &error.root_cause()))
 }
 
-/// Notes that nothing of the engine was applied unless the data directory says how much was. The first start and a
-/// restored backup read the engine from its beginning, and compare it with the journal.
+/// Writes an empty checkpoint unless there is one. Without one, at the first start and after a restored backup, the node
+/// reads the engine from its beginning and compares it with the journal.
 fn ensure_checkpoint(membership: &Membership, data_dir: &Path, log_id: Uuid) -> anyhow::Result<()> {
     let directory = data_dir.join("log");
     if EngineCheckpoint::read(&directory, log_id).map_err(anyhow::Error::msg)?.is_none() {

@@ -35,7 +35,7 @@ pub(super) fn build_audit(log: &Arc<SledLog>, links: Links, keyring: &Keyring) -
     Audit::new(Arc::new(LiveEventSource(log.clone())), links, Arc::new(render), Arc::new(is_erased))
 }
 
-/// Returns a function that returns the current state of the log.
+/// Creates the function that reads the current state of the log.
 pub(super) fn build_prober(
     log: &Arc<SledLog>,
     cluster: Option<ClusterViewer>,
@@ -74,7 +74,7 @@ fn verification(status: ScrubStatus) -> VerificationView {
     VerificationView { state, position: position.0, until: until.0, since: since.to_string(), reason }
 }
 
-/// Returns a function that signs the current state of the log.
+/// Creates the function that signs the current state of the log.
 pub(super) fn build_checkpointer(log: &Arc<SledLog>) -> Checkpointer {
     let log = Arc::clone(log);
     Arc::new(move |at| log.checkpoint(at).to_json())

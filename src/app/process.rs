@@ -41,7 +41,6 @@ pub(super) fn raise_file_limit(connections: usize, workers: usize) -> Result<(),
     }
 
     let needed = connections as u64 + RESERVED_FILES;
-
     if let Some(allowed) = allowed.filter(|allowed| *allowed < needed) {
         tracing::warn!(
             allowed,

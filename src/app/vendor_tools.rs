@@ -46,7 +46,7 @@ pub struct VendorToolOverrides {
 }
 
 /// A file that a vendor made.
-pub struct MadeFile {
+pub struct VendorResultFile {
     /// Name extension of its format.
     pub extension: String,
     pub bytes: Vec<u8>,
@@ -95,7 +95,7 @@ impl VendorTool {
             Gateway::Music => (&settings.music_vendors[0].selection, &settings.music_vendors[0].key_header),
         };
         let profile = selection.profile.load();
-        let profile = profile.ok_or("the built-in engine gets no requests; name a remote vendor or a profile")?;
+        let profile = profile.ok_or("the built-in engine receives no requests; name a remote vendor or a profile")?;
         let key_header = unless_shipped(selection, key_header);
         let selection = selection.clone();
 
@@ -130,7 +130,7 @@ impl VendorTool {
     /// is called with each step.
     ///
     /// # Errors
-    /// If the vendor does not make it; the message says whether it may have been charged.
+    /// If the vendor returns no result; the message says whether it may have charged for the job.
     pub async fn run(
         &self,
         work: TaskWork,
@@ -138,7 +138,7 @@ impl VendorTool {
         store: &MediaStore,
         limit: Duration,
         report: impl FnMut(&str),
-    ) -> Result<Vec<MadeFile>, String> {
+    ) -> Result<Vec<VendorResultFile>, String> {
         match work {
             TaskWork::Music(_) => self.run_stream(work, task, report).await,
             _ => self.run_job(work, task, store, limit, report).await,
@@ -152,7 +152,7 @@ impl VendorTool {
         store: &MediaStore,
         limit: Duration,
         mut report: impl FnMut(&str),
-    ) -> Result<Vec<MadeFile>, String> {
+    ) -> Result<Vec<VendorResultFile>, String> {
         let vendor = self.vendor(store)?;
         let key: VendorKey = Text::from_recorded(task.to_string());
         let submitted = vendor.submit(VendorJob { task, account: None, key, work }).await;
@@ -187,7 +187,7 @@ impl VendorTool {
             }
             tokio::time::sleep(pause).await;
         }
-        Err(format!("not finished within {} s; it goes on at the vendor as {}", limit.as_secs(), reference.as_str()))
+        Err(format!("not finished within {} s; the vendor continues it as {}", limit.as_secs(), reference.as_str()))
     }
 
     fn vendor(&self, store: &MediaStore) -> Result<ProfileVendor, String> {
@@ -215,8 +215,8 @@ impl VendorTool {
         work: TaskWork,
         task: TaskId,
         mut report: impl FnMut(&str),
-    ) -> Result<Vec<MadeFile>, String> {
-        let TaskWork::Music(work) = work else { return Err("no music".to_owned()) };
+    ) -> Result<Vec<VendorResultFile>, String> {
+        let TaskWork::Music(work) = work else { return Err("the job is not one of music".to_owned()) };
         let settings = &self.settings.music_vendors[0];
         let options = ProfileMusicOptions {
             name: self.selection.name.clone(),
@@ -230,7 +230,7 @@ impl VendorTool {
         let vendor = vendor.ok_or_else(|| format!("the profile {} has no music", self.profile.name()))?;
 
         let mut stream = vendor.play(MusicJob { task, account: None, work });
-        let mut files: Vec<MadeFile> = Vec::new();
+        let mut files: Vec<VendorResultFile> = Vec::new();
         while let Some(item) = stream.next().await {
             match item.map_err(|error| describe_stream_error(&error))? {
                 MusicStreamItem::Accepted { .. } => report("accepted"),
@@ -238,7 +238,10 @@ impl VendorTool {
                 MusicStreamItem::Sound { index, format, data } => {
                     let index = usize::from(index.stream);
                     while files.len() <= index {
-                        files.push(MadeFile { extension: format.encoding.as_str().to_owned(), bytes: Vec::new() });
+                        files.push(VendorResultFile {
+                            extension: format.encoding.as_str().to_owned(),
+                            bytes: Vec::new(),
+                        });
                     }
                     files[index].bytes.extend(data);
                 }
@@ -251,11 +254,11 @@ impl VendorTool {
 
 /// Keeps only the vendor of this name. If no vendor has it, keeps all and returns `false`.
 fn keep_named<V>(vendors: &mut Vec<V>, name: &str, name_of: fn(&V) -> &String) -> bool {
-    let is_there = vendors.iter().any(|vendor| name_of(vendor) == name);
-    if is_there {
+    let is_found = vendors.iter().any(|vendor| name_of(vendor) == name);
+    if is_found {
         vendors.retain(|vendor| name_of(vendor) == name);
     }
-    is_there
+    is_found
 }
 
 /// Replaces all vendors by one with this profile and the defaults of the settings.
@@ -302,19 +305,19 @@ fn vendor_settings(settings: &Settings, gateway: Gateway) -> &VendorSettings {
     if gateway == Gateway::Video { &settings.video_vendors[0] } else { &settings.image_vendors[0] }
 }
 
-fn read_results(store: &MediaStore, results: &TaskResults) -> Result<Vec<MadeFile>, String> {
+fn read_results(store: &MediaStore, results: &TaskResults) -> Result<Vec<VendorResultFile>, String> {
     let unreadable = |error: std::io::Error| format!("a result cannot be read: {error}");
     match results {
         TaskResults::Pictures(pictures) => {
             let file = |picture: &crate::domain::image::Picture| {
                 let bytes = store.read(MediaArea::Result, picture).map_err(unreadable)?;
-                Ok(MadeFile { extension: picture.format.as_str().to_owned(), bytes })
+                Ok(VendorResultFile { extension: picture.format.as_str().to_owned(), bytes })
             };
             pictures.iter().map(file).collect()
         }
         TaskResults::Video(creation) => {
             let bytes = store.read_clip(MediaArea::Result, &creation.video).map_err(unreadable)?;
-            Ok(vec![MadeFile { extension: creation.video.format.as_str().to_owned(), bytes }])
+            Ok(vec![VendorResultFile { extension: creation.video.format.as_str().to_owned(), bytes }])
         }
         TaskResults::Music(_) => Ok(Vec::new()),
     }

@@ -73,11 +73,13 @@ pub(super) fn backup(arguments: BackupArguments, outer: SettingFlags) -> Result<
         let consequence = "this backup cannot be restored; the next backup to this directory repairs it";
         return verification_outcome(&report, consequence).report(false);
     }
+
     let root = directory.settings(outer)?.data_dir;
     let progress = ProgressLine::new("copying", ProgressUnit::Bytes);
     let mut on_progress = |done, total| progress.update(done, Some(total));
     let result = create::create(&root, &backup, &Environment::system(), &mut on_progress);
     let seconds = progress.finish().as_secs_f64();
+
     let BackupReport { position, files, bytes, copied_files, copied_bytes, removed, findings, notes } =
         result.map_err(anyhow::Error::from)?;
     let summary = format!(
@@ -96,6 +98,7 @@ pub(super) fn restore(arguments: RestoreArguments, outer: SettingFlags) -> Resul
     let progress = ProgressLine::new("restoring", ProgressUnit::Bytes);
     let restored = restore::restore(&backup, &to, &mut |done, total| progress.update(done, Some(total)));
     progress.finish();
+
     let report = restored.map_err(anyhow::Error::from)?;
     if !report.findings.is_empty() {
         return verification_outcome(&report, "nothing was restored").report(false);

@@ -17,8 +17,8 @@ Examples:
   mediary completions fish > ~/.config/fish/completions/mediary.fish
   mediary completions powershell >> $PROFILE
 
-Create missing directories first. New shells use the completions. They call this program for the
-words, also for ids of nodes, publishers, jobs and tasks, which they ask of the service of
+Create missing directories first. New shells use the completions. The script calls this program,
+which completes commands and flags, and ids of nodes, publishers, jobs and tasks of the service of
 `mediary login` or MEDIARY_URL. Write the script again after an upgrade.";
 
 /// Variable with which the script of a shell calls the program.

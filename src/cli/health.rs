@@ -25,8 +25,8 @@ only a service that runs on the data directory is checked.";
 
 #[derive(Debug, Args)]
 pub(super) struct HealthArguments {
-    /// URL of the service [default: `MEDIARY_URL` unless --data-dir is given, otherwise the address recorded by the service that runs on the data directory, otherwise the
-    /// listen address of the settings]
+    /// URL of the service [default: `MEDIARY_URL` unless --data-dir is given, otherwise the address recorded by the service
+    /// that runs on the data directory, otherwise the listen address of the settings]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     #[command(flatten)]
@@ -38,6 +38,7 @@ pub(super) fn run(arguments: HealthArguments, outer: SettingFlags) -> Result<(),
     let service = NamedService::new(url, None, directory.names_data_dir(&outer));
     let settings = directory.settings(outer)?;
     let base = service.url.map_or_else(|| service_address(&settings), Ok)?;
+
     let reply = app::block_on(probe(&base, "/ready")).map_err(anyhow::Error::from)?;
     let reply = reply.map_err(|failure| anyhow!("no service answers at {base}: {failure}"))?;
     if reply.status != 200 {
@@ -49,8 +50,8 @@ pub(super) fn run(arguments: HealthArguments, outer: SettingFlags) -> Result<(),
     Ok(())
 }
 
-/// Returns the address of the service that runs on the data directory. Without a running service this is an error: the recorded or
-/// configured address may belong to another service by now.
+/// Returns the address of the service that runs on the data directory. Without a running service this is an error: the
+/// recorded or configured address may belong to another service by now.
 fn service_address(settings: &Settings) -> anyhow::Result<String> {
     let root = &settings.data_dir;
     if !DataDir::is_in_use(root)

@@ -2,7 +2,8 @@
 //!
 //! Exit codes: 0 success or stopped on request; 1 failure (port taken, data directory in use, damaged log); 2 wrong
 //! usage or configuration. Commands of `client` exit with 1 if the service refused or the task failed, with 2 if they
-//! could not run, and with 130 if the user interrupted them. Verification commands exit with 1 for damage and 2 if the verification is incomplete.
+//! could not run, and with 130 if the user interrupted them. Verification commands exit with 1 for damage and 2 if the
+//! verification is incomplete.
 
 mod atomic_file;
 mod audit;

@@ -60,7 +60,7 @@ impl TextTable {
         Self { table, colors: Vec::new() }
     }
 
-    /// Aligns columns of numbers at the right.
+    /// Right-aligns columns of numbers.
     pub(super) fn right_align(mut self, columns: &[usize]) -> Self {
         for column in columns {
             if let Some(column) = self.table.column_mut(*column) {

@@ -94,8 +94,8 @@ fn withheld_token_reason(data_dir: &Path, service_address: &anyhow::Result<Optio
     }
 }
 
-/// Returns the recorded address of the service that runs on the data directory, if any. Checks the lock first, because a stopped
-/// service may have left its address behind.
+/// Returns the recorded address of the service that runs on the data directory, if any. Checks the lock first, because
+/// a stopped service may have left its address behind.
 fn running_address(data_dir: &Path) -> anyhow::Result<Option<String>> {
     if DataDir::is_in_use(data_dir)? { read_address_file(data_dir) } else { Ok(None) }
 }

@@ -57,9 +57,9 @@ Examples:
   mediary vendors show sonilo music --set prompt=piano --set duration=30";
 
 const TRY_HELP: &str = "\
-Really sends one job, which the vendor may charge, waits for its end and writes the results. NAME is
-a vendor of the settings, or a profile; VENDOR_API_KEY is then the API key. The job is in no log of
-the service.
+Sends one job to the vendor, which may charge for it, waits for its end and writes the results. NAME
+is a vendor of the settings, or a profile; VENDOR_API_KEY overrides the API key. The service does not
+record the job.
 
 Examples:
   mediary vendors try studio image-upscaler --image photo.png
@@ -147,16 +147,16 @@ fn list(settings: &Settings) -> Result<(), CliError> {
     let shipped = SHIPPED_PROFILES.iter().map(|name| (*name).to_owned()).filter(|name| !own.contains(name));
 
     for name in shipped.chain(own.clone()) {
-        let place = if own.contains(&name) { ", of this directory" } else { "" };
+        let origin = if own.contains(&name) { " (from vendors.profiles)" } else { "" };
         // Writing to a string cannot fail.
         let _ = match Profile::load(&name, directory) {
             Ok(profile) => {
                 let (_, checked) = profile.source();
                 let jobs = profile.jobs().collect::<Vec<_>>().join(", ");
                 let url = profile.url().unwrap_or("needs a URL");
-                writeln!(text, "  {name}{place}: {}\n    {url}; {jobs}; checked {checked}", profile.description())
+                writeln!(text, "  {name}{origin}: {}\n    {url}; {jobs}; checked {checked}", profile.description())
             }
-            Err(error) => writeln!(text, "  {name}{place}: invalid, {error}"),
+            Err(error) => writeln!(text, "  {name}{origin}: invalid, {error}"),
         };
     }
 
@@ -184,7 +184,7 @@ fn check(file: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A job whose body was read, with its vendor. Its pictures are in a directory of their own until it is dropped.
+/// A job whose body was read, with its vendor. Its pictures are in a temporary directory, which is removed on drop.
 struct PreparedJob {
     tool: VendorTool,
     work: TaskWork,
@@ -261,7 +261,7 @@ fn job_body(job: &str, images: &[PathBuf], set: &[String], file: Option<&Path>) 
     });
     let pictures = pictures.collect::<anyhow::Result<Vec<_>>>()?;
     let names = field_names(job);
-    // A vendor extends a video of its own, so the pictures are not one.
+    // `--image` gives pictures, and never the video that a job extends.
     let has = |name: &str| name != "video_url" && names.iter().any(|known| *known == name);
     for (field, value) in place_files(has, pictures).map_err(|reason| CliError::Usage(format!("--image: {reason}")))? {
         body[field] = value;
@@ -284,7 +284,7 @@ fn try_job(job: &PreparedJob, output: &Path, limit: Duration) -> anyhow::Result<
     };
     let made = app::block_on(job.tool.run(job.work.clone(), job.task, &job.store, limit, report));
     let files = made.map_err(|reason| anyhow!(reason))?;
-    ensure!(!files.is_empty(), "the vendor made nothing");
+    ensure!(!files.is_empty(), "the vendor returned no results");
 
     let mut text = String::new();
     for (number, file) in files.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! The beats of the nodes: each tells the others twice a second that it is there, and what only it knows of running tasks.
+//! The beats of the nodes: each sends the others twice a second its state, and news of running tasks that are not in the
+//! log.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +32,7 @@ struct NodeMessage {
     hints: NodeHints,
 }
 
-/// What a node knows of running tasks. Nothing depends on its arrival.
+/// News of running tasks that are not in the log. Nothing depends on their arrival.
 #[derive(Default, Serialize, Deserialize)]
 struct NodeHints {
     /// New reports of tasks that the node works on.
@@ -48,9 +49,9 @@ pub struct HintExchange {
 }
 
 impl HintExchange {
-    fn gather(&self, told_until: &mut u64) -> NodeHints {
-        let (progress, until) = self.progress.reports_after(*told_until, REPORTS_MAX);
-        *told_until = until;
+    fn gather(&self, reported_until: &mut u64) -> NodeHints {
+        let (progress, until) = self.progress.reports_after(*reported_until, REPORTS_MAX);
+        *reported_until = until;
         NodeHints { progress, woken: self.webhooks.take_accepted() }
     }
 
@@ -60,7 +61,7 @@ impl HintExchange {
     }
 }
 
-/// Tells the other nodes of this one.
+/// Sends the beats of this node.
 pub(super) struct BeatSource {
     pub engine: Arc<dyn Engine>,
     pub log: Arc<SharedLog>,
@@ -70,7 +71,7 @@ pub(super) struct BeatSource {
     pub environment: Environment,
     pub hints: Arc<OnceLock<HintExchange>>,
     /// Number of the last report of a task that was sent to the other nodes.
-    pub told_until: u64,
+    pub reported_until: u64,
 }
 
 impl BeatSource {
@@ -100,7 +101,7 @@ impl BeatSource {
             chain: hex::encode(&head.chain.0),
             hears_itself: self.presence.hears_itself(),
         };
-        let hints = self.hints.get().map(|hints| hints.gather(&mut self.told_until)).unwrap_or_default();
+        let hints = self.hints.get().map(|hints| hints.gather(&mut self.reported_until)).unwrap_or_default();
         match serde_json::to_vec(&NodeMessage { beat, hints }) {
             Ok(message) => self.engine.announce(&message),
             Err(error) => tracing::error!(%error, "beat not sent"),
@@ -152,8 +153,8 @@ impl BeatListener {
 
     fn hear(&mut self, beat: Beat) {
         let now_micros = self.environment.now().micros();
-        // A beat that was delayed, as by a pause of this node, seems to be of a clock that is behind. The node whose clock is
-        // behind sees the other one ahead.
+        // Only a clock that is ahead counts: a delayed beat looks like one of a clock that is behind. Of two nodes whose
+        // clocks differ, the one that is behind warns.
         let ahead = Duration::from_micros(beat.now_micros.saturating_sub(now_micros).try_into().unwrap_or(0));
         if ahead > CLOCK_OFFSET_MAX && !self.clock_warned {
             self.clock_warned = true;

@@ -9,7 +9,7 @@ use crate::config::Settings;
 use crate::events::shared::checkpoint::EngineCheckpoint;
 use crate::events::shared::engine_check::{CheckStatus, EngineCheck};
 
-/// What was found about an engine.
+/// Result of a check of the engine.
 pub struct EngineReport {
     /// Log of the data directory; `None` if it is no node, so that only the servers were checked.
     pub log_id: Option<Uuid>,
@@ -24,7 +24,7 @@ impl EngineReport {
     }
 }
 
-/// Checks the servers of the engine and, if the data directory is a node, the stored log. A node may run on the directory.
+/// Checks the servers of the engine and, if the data directory is a node, the stored log. The node may be running.
 ///
 /// # Errors
 /// If the servers do not respond, or the data directory cannot be read.
@@ -44,7 +44,9 @@ pub fn check_cluster(settings: &Settings) -> anyhow::Result<EngineReport> {
 fn check_not_shorter(settings: &Settings, log_id: Uuid) -> anyhow::Result<EngineCheck> {
     let checkpoint = EngineCheckpoint::read(&settings.data_dir.join("log"), log_id).map_err(anyhow::Error::msg)?;
     let applied = checkpoint.map_or(0, |checkpoint| checkpoint.sequence);
-    let last = connect_engine(&settings.cluster, log_id)?.last().context("the engine cannot be asked for its end")?;
+    let last = connect_engine(&settings.cluster, log_id)?
+        .last()
+        .context("the last group of the engine cannot be determined")?;
 
     let found = format!("the engine ends at group {last}, and this node has applied group {applied}");
     let subject = format!("log {log_id}");

@@ -12,17 +12,17 @@ use crate::events::shared::format::Group;
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Number of groups whose chain hashes are kept for comparison.
 const CHAINS_MAX: usize = 100_000;
-/// Number of findings that are told.
+/// Number of findings that are reported.
 const FINDINGS_MAX: usize = 20;
 
-/// What the engine has.
+/// Result of reading the whole engine.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct EngineContents {
     pub groups: u64,
     /// Changes that nodes have proposed.
     pub proposals: u64,
     pub bytes: u64,
-    /// What is wrong, the first ones.
+    /// Descriptions of the first damages.
     pub findings: Vec<String>,
 }
 
@@ -48,8 +48,8 @@ pub fn verify_engine(engine: &dyn Engine) -> anyhow::Result<EngineContents> {
     });
     let groups = reading.contents.groups;
     match followed {
-        Err(fault) => reading.find(fault.to_string()),
-        Ok(()) => anyhow::ensure!(groups == last, "the engine stopped to respond after group {groups} of {last}"),
+        Err(error) => reading.find(error.to_string()),
+        Ok(()) => anyhow::ensure!(groups == last, "the engine stopped responding after group {groups} of {last}"),
     }
     Ok(reading.contents)
 }
@@ -57,7 +57,7 @@ pub fn verify_engine(engine: &dyn Engine) -> anyhow::Result<EngineContents> {
 #[derive(Default)]
 struct EngineReading {
     contents: EngineContents,
-    /// Chain hashes that nodes had after one of the last groups, and the group that told of each first.
+    /// Chain hashes of nodes after each of the last groups, and the first group that contained each.
     chains: BTreeMap<u64, (ChainHash, u64)>,
 }
 

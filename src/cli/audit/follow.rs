@@ -87,7 +87,8 @@ async fn reconnect(service: &ServiceClient, path: &str, last_id: &str) -> Result
             return Ok(feed);
         }
     }
-    let message = format!("the service at {} is gone; continue after position {last_id} when it is back", service.base);
+    let next = last_id.parse::<u64>().map_or(1, |last| last + 1);
+    let message = format!("the service at {} no longer responds; later, continue with --from {next}", service.base);
     Err(anyhow::Error::msg(message).into())
 }
 

@@ -28,7 +28,7 @@ const WINDOW: u64 = 1000;
 /// Positions that the largest step of such a search covers.
 const WINDOW_MAX: u64 = SCANNED_MAX;
 
-/// Events whose names are looked up together. A data directory is read once for each time.
+/// Events whose names are looked up together. A data directory is read once for each such batch.
 const NAMED_TOGETHER: usize = 10_000;
 
 #[derive(Debug, Args)]

@@ -33,7 +33,7 @@ impl ResourceNames {
         (!name.trim().is_empty() && !name.eq_ignore_ascii_case(id)).then_some(name)
     }
 
-    /// Looks up the names in these events. What cannot be looked up has none.
+    /// Looks up the names in these events. A failed look-up leaves a resource without a name.
     pub(super) fn look_up(&mut self, target: &AuditTarget, events: &[Value]) {
         match target {
             AuditTarget::Stopped { audit, .. } => {

@@ -57,6 +57,7 @@ impl Printer {
         if self.events == 1 {
             self.columns(["TIME", "POSITION", "ACTOR", "TYPE", "STREAM", "DATA"].map(str::to_owned))?;
         }
+
         let text = |name: &str| printable(event[name].as_str().unwrap_or_default());
         let time = text("at").replace('T', " ");
         let time = if self.wide { time } else { cut_time(&time) };
@@ -86,6 +87,7 @@ impl Printer {
         if self.json {
             return self.json_line(entry);
         }
+
         let event = &entry["event"];
         let text = |name: &str| printable(event[name].as_str().unwrap_or_default());
         let request = event["request"].as_str().map(|id| format!(", request {}", printable(id))).unwrap_or_default();
@@ -96,6 +98,7 @@ impl Printer {
             text("type"),
             text("actor"),
         ))?;
+
         let changes = entry["changes"].as_array().map_or(&[][..], Vec::as_slice);
         if changes.is_empty() {
             let summary = self.summary(&event["data"]);
@@ -111,6 +114,7 @@ impl Printer {
             self.json_line(response)?;
             return self.flush();
         }
+
         let at = response["at"].as_str().map(|at| format!(" ({at})")).unwrap_or_default();
         let subject = printable(response["thing"].as_str().unwrap_or_default());
         let position = &response["position"];

@@ -43,6 +43,7 @@ pub(super) fn history(
                 get_subject(service, subject, &format!("/admin/history/{}?{query}", path(subject)))?
             }
         };
+
         let next = page["next"].as_u64();
         let Value::Object(mut page) = page else { return Ok(()) };
         if let Some(Value::Array(entries)) = page.remove("entries") {
@@ -115,6 +116,7 @@ pub(super) fn diff(
                 service.get(&format!("/admin/diff?{}", query_string(&pairs)))?
             }
         };
+
         let from = page["from"].as_u64().unwrap_or(0);
         let to = page["to"].as_u64().unwrap_or(0);
         let next = page["next"].as_str().map(str::to_owned);

@@ -59,6 +59,7 @@ impl AuditTarget {
         if let Some(base) = url {
             return Ok(Self::Running(ServiceClient::new(&base, token, &configuration)?));
         }
+
         let root = existing_data_dir(&configuration.settings)?;
         match DataDir::open_shared(root) {
             Ok(data) => Ok(Self::stopped(data, &configuration.settings)?),
@@ -80,8 +81,10 @@ impl AuditTarget {
         let log = data.path("log");
         let exists = is_directory(&log.join("journal")).map_err(|error| read_error(&log, &error))?;
         anyhow::ensure!(exists, "there is no event log in {}", data.root().display());
+
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{}", settings.listen));
         let keyring = Keyring::open(data.root());
+
         let source: Arc<dyn EventSource> = Arc::new(StoppedEventSource::open(&log)?);
         let scan = Arc::new(ErasedUserScan::new(Arc::clone(&source)));
         let user_scan = Arc::clone(&scan);
@@ -92,6 +95,7 @@ impl AuditTarget {
             }
             Ok(render_state(state, subject, &keyring))
         };
+
         let is_erased = move |user: UserId| Ok(scan.users()?.contains(&user));
         let audit = Audit::new(source, Links { public_url }, Arc::new(render), Arc::new(is_erased));
         Ok(Self::Stopped { audit, data })

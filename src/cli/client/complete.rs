@@ -1,5 +1,5 @@
-//! Completion of ids that the service knows. A shell asks for them while the user types, so they are few, and no answer
-//! is better than a late one.
+//! Completion of ids that the service knows. The user waits for them while typing, so their number and the time to find
+//! them are limited.
 
 use std::ffi::OsStr;
 use std::time::Duration;

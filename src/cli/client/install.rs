@@ -87,10 +87,12 @@ pub(super) fn install(arguments: &InstallArguments) -> Result<(), CliError> {
     let draft = tempfile::tempdir_in(beside).and_then(|draft| Ok((tempfile::tempfile_in(beside)?, draft)));
     let draft = draft.with_context(|| format!("cannot write to {}", beside.display()));
     let (mut archive, draft) = draft.map_err(CliError::CannotRun)?;
+
     let downloaded = app::block_on(service.download(url, ARCHIVE_BYTES_MAX, &mut archive));
     let bytes = downloaded.map_err(|failure| {
         failure.context(format!("cannot download {} {number} from {}", reference.node, printable(url)))
     })?;
+
     archive.rewind().context("cannot read the archive").map_err(CliError::CannotRun)?;
     let count = unpack(BufReader::new(&archive), draft.path()).map_err(|error| match error {
         ArchiveError::Rejected(flaws) => {
@@ -99,6 +101,7 @@ pub(super) fn install(arguments: &InstallArguments) -> Result<(), CliError> {
         }
         ArchiveError::Io(error) => CliError::CannotRun(anyhow!("cannot unpack the archive: {error}")),
     })?;
+
     create_directory(&target)?;
     merge(draft.path(), &target).map_err(CliError::CannotRun)?;
     app::block_on(count_install(&service, reference, &version));

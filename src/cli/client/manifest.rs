@@ -163,14 +163,14 @@ impl NewManifest {
     pub(super) fn render(&self) -> Result<String, CliError> {
         let Self { publisher, id, version, name, description, repository, license } = self;
         let quote = |text: &str| toml::Value::from(text).to_string();
-        // What is not known yet is a comment that the author can complete.
+        // A field without a value becomes a comment with an example, which the author can fill in.
         let optional = |field: &str, value: &str, example: &str| {
             let (mark, value) = if value.is_empty() { ("# ", example) } else { ("", value) };
             format!("{mark}{field} = {}", quote(value))
         };
         let text = format!(
             "\
-# Manifest of a node: `mediary pack` makes an archive by it, `mediary publish` publishes the archive.
+# Manifest of a node: `mediary pack` makes the archive that it describes, `mediary publish` publishes the archive.
 
 # Publisher that owns the node. Publishing needs a token of a member, or of the publisher.
 publisher = {}

@@ -19,9 +19,9 @@ use crate::media::archive::pack::{PackedFile, pack};
 
 /// Name of the ignore files, in the syntax of `.gitignore`; a directory can have one of its own.
 pub(super) const IGNORE_FILE: &str = ".mediaryignore";
-/// Never packed, and not worth a remark.
+/// Never packed, and not reported.
 const CLUTTER: [&str; 5] = [".git", ".hg", ".svn", ".DS_Store", IGNORE_FILE];
-/// Never packed, because such files hold secrets.
+/// Never packed but reported, because such files hold secrets.
 const SECRETS: [&str; 15] = [
     ".env",
     ".env.*",
@@ -98,6 +98,7 @@ impl PackageFiles {
                 None => problems.push(format!("{} is not UTF-8", entry.path().display())),
             }
         }
+
         if !problems.is_empty() {
             let problems = indented_lines(&problems);
             return Err(CliError::Usage(format!(
@@ -107,6 +108,7 @@ impl PackageFiles {
         if files.is_empty() {
             return Err(CliError::Usage(format!("there is nothing to pack in {}", directory.display())));
         }
+
         let mut secrets = std::mem::take(&mut *found_secrets.lock().unwrap_or_else(PoisonError::into_inner));
         secrets.sort();
         Ok(Self { files, secrets })

@@ -45,6 +45,7 @@ impl SampleLoader<'_> {
             Ok(is_new) => self.progress.update(|counts| counts.publishers.add(is_new)),
             Err(error) => return Ok(vec![error.to_string()]),
         }
+
         for node in &sample.nodes {
             match self.load_node(sample.id(), node).await {
                 Ok(()) => {}
@@ -52,6 +53,7 @@ impl SampleLoader<'_> {
                 Err(error) => refusals.push(error.to_string()),
             }
         }
+
         if refusals.is_empty() {
             let versions = sample.nodes.iter().map(|node| node.versions.len()).sum();
             self.progress.publisher_done(sample.id(), sample.nodes.len(), versions);
@@ -73,6 +75,7 @@ impl SampleLoader<'_> {
             false
         };
         self.progress.update(|counts| counts.nodes.add(is_new));
+
         let path = format!("/publishers/{publisher}/nodes/{}/versions", node.id);
         for version in &node.versions {
             self.load_version(&path, node, version, existing_versions.get(&version.version)).await?;
@@ -108,6 +111,7 @@ impl SampleLoader<'_> {
             }
             self.progress.update(|counts| counts.archives.add(!is_uploaded));
         }
+
         let has_date = |stored: &Value| {
             stored["createdAt"].as_str().is_some_and(|created_at| is_same_second(created_at, &version.created_at))
         };
@@ -140,6 +144,7 @@ impl SampleLoader<'_> {
         {
             return Ok(());
         }
+
         let reply = self.api.post_empty(&format!("{path}/{}/upload", version.version)).await?;
         if reply.status == 409 {
             return Ok(());

@@ -73,6 +73,7 @@ pub(super) async fn run_all_jobs(
         let job = job.with_context(|| format!("the {name} could not be generated"))?;
         results.files.push((name, job.task.clone(), job.into_first()?));
     }
+
     let form = [("prompt", "calm solo piano, a waltz in A minor"), ("duration", "20")];
     let music = with_progress_bar("twenty seconds of music", async |on_progress| {
         match api.post_form_streaming(MUSIC, &form).await? {

@@ -42,12 +42,12 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(super) struct DemoArguments {
-    /// URL of the service [default: `MEDIARY_URL` unless --data-dir is given, otherwise the service that runs on the data directory, otherwise the listen address of the
-    /// settings]
+    /// URL of the service [default: `MEDIARY_URL` unless --data-dir is given, otherwise the service that runs on the data
+    /// directory, otherwise the listen address of the settings]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Administrator token [default: `MEDIARY_TOKEN`, otherwise `MEDIARY_ADMIN_TOKEN`; for the service of the data directory also the settings
-    /// file or the file admin-token in that directory]
+    /// Administrator token [default: `MEDIARY_TOKEN`, otherwise `MEDIARY_ADMIN_TOKEN`; for the service of the data
+    /// directory also the settings file or the file admin-token in that directory]
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
     /// Load only this sample publisher (repeatable)
@@ -67,6 +67,7 @@ pub(super) fn run(arguments: DemoArguments, outer: SettingFlags) -> Result<(), C
     let settings = &configuration.settings;
     let samples = load_samples(&only)?;
     let base = service.url.map_or_else(|| service_address(&settings.data_dir, settings.listen), Ok)?;
+
     // Check the service before the token: with the wrong URL, the message about the service helps more.
     app::block_on(ensure_reachable(&base))?;
     let token = token_for(&base, service.token, &configuration)?;
@@ -93,6 +94,7 @@ fn service_address(data_dir: &Path, listen: SocketAddr) -> anyhow::Result<String
 async fn demo(api: &ApiClient, base: &str, samples: &[SamplePublisher], music: &Path) -> anyhow::Result<()> {
     // Check the output file before doing any work.
     let music_file = media::create_music_file(music)?;
+
     let progress = DemoProgress::new(sample_totals(samples));
     let loader = SampleLoader { api, progress: &progress };
     let refusals: Result<Vec<_>, CallFailure> =

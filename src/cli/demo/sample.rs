@@ -115,7 +115,7 @@ mod tests {
     }
 
     fn text<'v>(fields: &'v Map<String, Value>, name: &str) -> Option<&'v str> {
-        fields.get(name).map(|value| value.as_str().unwrap_or_else(|| panic!("{name} is no text")))
+        fields.get(name).map(|value| value.as_str().unwrap_or_else(|| panic!("{name} is not a string")))
     }
 
     #[test]

@@ -42,7 +42,9 @@ fn directory_with(profile: &str) -> tempfile::TempDir {
 fn profiles_and_vendors_are_listed() {
     let directory = directory_with("extends = \"comfyui\"\ndescription = \"Our studio\"\n");
     let listed = stdout(&vendors(directory.path(), &["list"]));
-    for expected in ["  magnific: ", "  stability: ", "  studio, of this directory: Our studio", "local-image: image"] {
+    for expected in
+        ["  magnific: ", "  stability: ", "  studio (from vendors.profiles): Our studio", "local-image: image"]
+    {
         assert!(listed.contains(expected), "{expected} is not in\n{listed}");
     }
 }
