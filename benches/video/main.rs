@@ -13,8 +13,8 @@ use std::time::Instant;
 
 use mediary::media::decoders::PictureDecoders;
 use mediary_engine::video::{
-    Codec as _, Effort, EncodedVideo, FPS, H264, Material, MotionAmount, Size, VideoError, VideoPlan, Yuv, frames,
-    render, size_of, write_mp4,
+    Codec as _, EncodedVideo, EncodingQuality, FPS, H264, Material, MotionAmount, Size, VideoError, VideoPlan, Yuv,
+    frames, render, size_of, write_mp4,
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -56,8 +56,8 @@ fn plan(lines: u32, seconds: u32) -> Result<VideoPlan<'static>, Failure> {
         anime: false,
         enhance: false,
         recommended: false,
-        effort: Effort::Fine,
-        stamp: None,
+        quality: EncodingQuality::High,
+        watermark: None,
         sound: None,
     })
 }
@@ -139,7 +139,7 @@ fn encode(raw: &Path, size: Size) -> Result<Vec<u8>, Failure> {
         let (luma, blue, red) = (part(size.area())?, part(size.area() / 4)?, part(size.area() / 4)?);
         if encoder.is_none() || group.len() == GROUP {
             video.groups.push(std::mem::take(&mut group));
-            encoder = Some(H264.encoder(size, Effort::Fine)?);
+            encoder = Some(H264.encoder(size, EncodingQuality::High)?);
         }
         if let Some(encoder) = &mut encoder {
             group.push(encoder.encode(&Yuv { size, luma, blue, red })?);

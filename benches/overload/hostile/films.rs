@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use mediary_engine::video::{Codec, Effort, EncodedVideo, H264, Size, Yuv, write_mp4};
+use mediary_engine::video::{Codec, EncodedVideo, EncodingQuality, H264, Size, Yuv, write_mp4};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -63,7 +63,7 @@ async fn own_video(target: &AttackTarget) -> Option<String> {
 fn film() -> Vec<u8> {
     let pixels = SIZE.width * SIZE.height;
     let grey = Yuv { size: SIZE, luma: vec![128; pixels], blue: vec![128; pixels / 4], red: vec![128; pixels / 4] };
-    let mut encoder = H264.encoder(SIZE, Effort::Thrifty).expect("a size that is encoded");
+    let mut encoder = H264.encoder(SIZE, EncodingQuality::Compact).expect("a size that is encoded");
     let group: Vec<Vec<u8>> = (0..GROUP).map(|_| encoder.encode(&grey).expect("a frame")).collect();
     write_mp4(&EncodedVideo { groups: vec![group; GROUPS] }, None).expect("a film")
 }

@@ -209,7 +209,7 @@ impl VideoEngine {
         let bed = self.music.as_ref().map(|music| move |samples| music(prompt, seed, samples));
         let running_job = RunningJob { engine: self, key };
         let plan = plan(work, &running_job, bed.as_ref().map(|bed| bed as Bed<'_>))?;
-        let has_watermark = plan.stamp.is_some();
+        let has_watermark = plan.watermark.is_some();
 
         match render(plan, &running_job) {
             Ok(rendered) => running_job.store(&rendered, has_watermark).map(Some),

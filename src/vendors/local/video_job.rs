@@ -1,8 +1,8 @@
 //! Mapping of a video job to a plan of the engine.
 
 use mediary_engine::video::{
-    Bed, Effort, Leg, MarkCorner, Material, MotionAmount, Size, SoundContent, SoundPlan, Stamp, VideoPlan,
-    footage_size, size_of,
+    Bed, EncodingQuality, Material, MotionAmount, Size, SoundContent, SoundPlan, Transition, VideoPlan, Watermark,
+    WatermarkCorner, footage_size, size_of,
 };
 
 use crate::domain::image::{Picture, PictureSource};
@@ -65,21 +65,21 @@ const fn sound(content: AudioType) -> SoundContent {
     }
 }
 
-const fn corner(position: WatermarkPosition) -> MarkCorner {
+const fn corner(position: WatermarkPosition) -> WatermarkCorner {
     match position {
-        WatermarkPosition::TopLeft => MarkCorner::TopLeft,
-        WatermarkPosition::TopRight => MarkCorner::TopRight,
-        WatermarkPosition::BottomRight => MarkCorner::BottomRight,
-        WatermarkPosition::BottomLeft => MarkCorner::BottomLeft,
+        WatermarkPosition::TopLeft => WatermarkCorner::TopLeft,
+        WatermarkPosition::TopRight => WatermarkCorner::TopRight,
+        WatermarkPosition::BottomRight => WatermarkCorner::BottomRight,
+        WatermarkPosition::BottomLeft => WatermarkCorner::BottomLeft,
     }
 }
 
 /// Returns the encoding quality of a model.
-const fn effort(model: VideoModel) -> Effort {
+const fn quality(model: VideoModel) -> EncodingQuality {
     match model {
-        VideoModel::Vq2ProFast | VideoModel::Vq2Turbo => Effort::Thrifty,
+        VideoModel::Vq2ProFast | VideoModel::Vq2Turbo => EncodingQuality::Compact,
         VideoModel::Vq3Pro | VideoModel::Vq2Pro | VideoModel::Vq1 | VideoModel::Vq1Classic | VideoModel::V2 => {
-            Effort::Fine
+            EncodingQuality::High
         }
     }
 }
@@ -95,8 +95,8 @@ fn base_plan(work: &VideoWork) -> VideoPlan<'static> {
         anime: false,
         enhance: false,
         recommended: false,
-        effort: Effort::Fine,
-        stamp: None,
+        quality: EncodingQuality::High,
+        watermark: None,
         sound: None,
     }
 }
@@ -117,9 +117,10 @@ pub(super) fn plan<'a, I: Inputs>(
             let material = match (pictures.next(), pictures.next()) {
                 (None, _) => Material::Words { seconds },
                 (Some(picture), None) => Material::Still { picture, seconds },
-                (Some(start), Some(picture)) => {
-                    Material::Legs { start, legs: vec![Leg { picture, seconds, prompt: String::new() }] }
-                }
+                (Some(start), Some(picture)) => Material::Transitions {
+                    start,
+                    transitions: vec![Transition { picture, seconds, prompt: String::new() }],
+                },
             };
 
             generate_plan(work, job, material, inputs, bed)
@@ -151,9 +152,9 @@ fn generate_plan<'a, I: Inputs>(
     inputs: &I,
     bed: Option<Bed<'a>>,
 ) -> Result<VideoPlan<'a>, I::Failure> {
-    let stamp = job.watermark.as_ref().map(|mark| {
+    let watermark = job.watermark.as_ref().map(|mark| {
         let picture = mark.image.as_ref().map(|source| inputs.picture(source, "wm_url")).transpose()?;
-        Ok::<_, I::Failure>(Stamp { position: corner(mark.position), picture })
+        Ok::<_, I::Failure>(Watermark { position: corner(mark.position), picture })
     });
 
     let audio = job.effective_audio_type().map(sound);
@@ -168,8 +169,8 @@ fn generate_plan<'a, I: Inputs>(
         anime: job.style == VideoStyle::Anime,
         enhance: job.enhance,
         recommended: job.is_rec,
-        effort: effort(job.model),
-        stamp: stamp.transpose()?,
+        quality: quality(job.model),
+        watermark: watermark.transpose()?,
         sound: (audio.is_some() || bed.is_some()).then_some(SoundPlan { audio, voice_id, bed }),
         ..base_plan(work)
     })
@@ -185,7 +186,7 @@ fn extend_plan<'a, I: Inputs>(work: &VideoWork, job: &ExtendJob, inputs: &I) -> 
         size: footage_size(&file, Resolution::from(job.resolution).lines()).unwrap_or(base.size),
         material: Material::Footage { file, seconds: u32::from(job.seconds.get()), end },
         prompt: job.prompt.as_ref().map(|prompt| prompt.as_str().to_owned()).unwrap_or_default(),
-        effort: effort(job.model.into()),
+        quality: quality(job.model.into()),
         ..base
     })
 }
@@ -195,22 +196,22 @@ fn multiframe_plan<'a, I: Inputs>(
     job: &MultiframeJob,
     inputs: &I,
 ) -> Result<VideoPlan<'a>, I::Failure> {
-    let legs = job.key_frames.iter().map(|frame| {
-        Ok::<_, I::Failure>(Leg {
+    let transitions = job.key_frames.iter().map(|frame| {
+        Ok::<_, I::Failure>(Transition {
             picture: inputs.picture(&frame.image, "image_settings")?,
             seconds: u32::from(frame.seconds.get()),
             prompt: frame.prompt.as_ref().map(|prompt| prompt.as_str().to_owned()).unwrap_or_default(),
         })
     });
 
-    let legs = legs.collect::<Result<Vec<Leg>, _>>()?;
+    let transitions = transitions.collect::<Result<Vec<Transition>, _>>()?;
     let start_image = job.start_image.as_ref().map(|source| inputs.picture(source, "start_image")).transpose()?;
 
     // Without a start image the first key frame takes its role (contract 7).
-    let start = start_image.or_else(|| legs.first().map(|leg| leg.picture.clone()));
-    let material = start.map_or(Material::Words { seconds: 1 }, |start| Material::Legs { start, legs });
+    let start = start_image.or_else(|| transitions.first().map(|transition| transition.picture.clone()));
+    let material = start.map_or(Material::Words { seconds: 1 }, |start| Material::Transitions { start, transitions });
 
-    Ok(VideoPlan { material, effort: effort(job.model.into()), ..base_plan(work) })
+    Ok(VideoPlan { material, quality: quality(job.model.into()), ..base_plan(work) })
 }
 
 #[cfg(test)]
@@ -265,7 +266,7 @@ mod tests {
         );
 
         let with_two = plan_start_end(job(), vec![picture(50, 100), picture(9, 9)]);
-        assert!(matches!(with_two.material, Material::Legs { ref legs, .. } if legs.len() == 1));
+        assert!(matches!(with_two.material, Material::Transitions { ref transitions, .. } if transitions.len() == 1));
     }
 
     #[test]
@@ -284,7 +285,10 @@ mod tests {
         assert_eq!(sounds[0], Some((Some(SoundContent::SpeechOnly), Some("anna".to_owned()))));
         assert_eq!(sounds[1], Some((Some(SoundContent::All), None)));
         assert_eq!((supported.amplitude, unsupported.amplitude), (MotionAmount::Large, MotionAmount::Auto));
-        assert_eq!(plan_start_end(GenerateJob::new(VideoModel::Vq2Turbo), Vec::new()).effort, Effort::Thrifty);
+        assert_eq!(
+            plan_start_end(GenerateJob::new(VideoModel::Vq2Turbo), Vec::new()).quality,
+            EncodingQuality::Compact
+        );
     }
 
     #[test]
@@ -297,7 +301,9 @@ mod tests {
             key_frames: vec![frame(7), frame(8)],
         };
         let plan = plan(&work(VideoJob::Multiframe(job), Vec::new()), &BlankInputs, None).unwrap();
-        let Material::Legs { start: Pixels::Opaque(start), legs } = plan.material else { panic!("legs") };
-        assert_eq!((start.width(), legs.len(), plan.size.width), (7, 2, 540));
+        let Material::Transitions { start: Pixels::Opaque(start), transitions } = plan.material else {
+            panic!("transitions")
+        };
+        assert_eq!((start.width(), transitions.len(), plan.size.width), (7, 2, 540));
     }
 }

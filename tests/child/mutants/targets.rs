@@ -15,7 +15,8 @@ use mediary::media::archive::check::{ArchiveError, check};
 use mediary::media::decoders::{PictureDecoders, read_picture_info};
 use mediary::media::picture_input::PictureInput;
 use mediary_engine::video::{
-    Effort, Material, MotionAmount, RenderObserver, Size, SoundContent, SoundPlan, VideoError, VideoPlan, render,
+    EncodingQuality, Material, MotionAmount, RenderObserver, Size, SoundContent, SoundPlan, VideoError, VideoPlan,
+    render,
 };
 
 /// Pixels of a picture: checked at the submission, decoded by the worker.
@@ -63,8 +64,8 @@ fn plan(material: Material, sound: Option<SoundPlan<'static>>) -> VideoPlan<'sta
         anime: false,
         enhance: false,
         recommended: false,
-        effort: Effort::Thrifty,
-        stamp: None,
+        quality: EncodingQuality::Compact,
+        watermark: None,
         sound,
     }
 }

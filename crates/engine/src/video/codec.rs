@@ -81,11 +81,11 @@ pub struct CodecError(pub String);
 
 /// Quality of the encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effort {
+pub enum EncodingQuality {
     /// Smaller files with coarser quantization.
-    Thrifty,
+    Compact,
     /// Nearly no visible loss.
-    Fine,
+    High,
 }
 
 /// Encoder of one group of pictures.
@@ -109,11 +109,11 @@ pub trait Decoder {
 
 /// Video codec.
 pub trait Codec: Sync {
-    /// Creates an encoder for one group of pictures. Groups of the same size and effort form one stream.
+    /// Creates an encoder for one group of pictures. Groups of the same size and quality form one stream.
     ///
     /// # Errors
     /// Returns an error if the codec does not support the size.
-    fn encoder(&self, size: Size, effort: Effort) -> Result<Box<dyn Encoder>, CodecError>;
+    fn encoder(&self, size: Size, quality: EncodingQuality) -> Result<Box<dyn Encoder>, CodecError>;
 
     /// Creates a decoder at the start of a stream.
     fn decoder(&self) -> Box<dyn Decoder>;
@@ -124,12 +124,12 @@ pub trait Codec: Sync {
 pub struct H264;
 
 impl Codec for H264 {
-    fn encoder(&self, size: Size, effort: Effort) -> Result<Box<dyn Encoder>, CodecError> {
+    fn encoder(&self, size: Size, quality: EncodingQuality) -> Result<Box<dyn Encoder>, CodecError> {
         let mut config = EncoderConfig::new(size.width, size.height);
         config.level_idc = level(size);
-        config.qp = match effort {
-            Effort::Thrifty => 27,
-            Effort::Fine => 24,
+        config.qp = match quality {
+            EncodingQuality::Compact => 27,
+            EncodingQuality::High => 24,
         };
 
         config.framerate = FPS as f32;
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn encoded_video_can_be_decoded() {
-        let mut encoder = H264.encoder(SIZE, Effort::Fine).unwrap();
+        let mut encoder = H264.encoder(SIZE, EncodingQuality::High).unwrap();
         let mut decoder = H264.decoder();
         for shift in 0..4 {
             let original = Yuv::from_raster(&picture(shift));

@@ -9,7 +9,7 @@ use super::mp4::{ParsedVideo, Sound};
 use super::optical::OpticalFlow;
 use super::plan::size_of;
 use super::raster::{Raster, Size};
-use super::shots::{Morph, Shot, Still};
+use super::shots::{Morph, Shot, StillShot};
 use super::view::View;
 use super::words::VideoKeywords;
 use crate::picture::Pixels;
@@ -226,7 +226,7 @@ pub fn shot(
         _ => own_track,
     };
 
-    Ok(Box::new(Still { view, track, life: keywords.life.clone() }))
+    Ok(Box::new(StillShot { view, track, life: keywords.life.clone() }))
 }
 
 /// Velocity of a camera per second.

@@ -22,7 +22,6 @@ mod compose;
 mod cutout;
 mod depth;
 mod extend;
-mod mark;
 mod mood;
 mod mp4;
 mod optical;
@@ -33,15 +32,16 @@ mod scene;
 mod shots;
 mod sound;
 mod view;
+mod watermark;
 mod weather;
 mod words;
 
 use crate::prompt_report::PromptReport;
 
-pub use codec::{Codec, CodecError, Decoder, Effort, Encoder, FPS, H264, Yuv};
+pub use codec::{Codec, CodecError, Decoder, Encoder, EncodingQuality, FPS, H264, Yuv};
 pub use extend::{footage_bytes, footage_size};
 pub use mp4::{AccessUnit, EncodedVideo, Packet, ParsedVideo, Sound, write as write_mp4};
-pub use plan::{Leg, MarkCorner, Material, MotionAmount, RenderedVideo, Stamp, VideoPlan, size_of};
+pub use plan::{Material, MotionAmount, RenderedVideo, Transition, VideoPlan, Watermark, WatermarkCorner, size_of};
 pub use raster::Size;
 pub use render::{frames, render};
 pub use sound::{Bed, SoundContent, SoundPlan, Stereo};

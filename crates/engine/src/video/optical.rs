@@ -28,7 +28,7 @@ pub struct OpticalFlow {
 
 /// Flow in both directions between two pictures, and its quality.
 #[derive(Debug, Clone)]
-pub struct Match {
+pub struct FlowPair {
     pub forward: OpticalFlow,
     pub backward: OpticalFlow,
     /// Similarity from 0, for pictures of different content, to 1.
@@ -115,10 +115,10 @@ fn median(mut values: Vec<f32>) -> f32 {
     *values.select_nth_unstable_by(middle, f32::total_cmp).1
 }
 
-impl Match {
+impl FlowPair {
     /// Compares two pictures of equal size.
     #[must_use]
-    pub fn match_pair(one: &Raster, other: &Raster) -> Self {
+    pub fn between(one: &Raster, other: &Raster) -> Self {
         let from = pyramid(one);
         let to = pyramid(other);
         let aspect = one.size().aspect();
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_shift_is_found_in_both_directions() {
-        let found = Match::match_pair(&rough(1, 0), &rough(1, 6));
+        let found = FlowPair::between(&rough(1, 0), &rough(1, 6));
         let [across, down] = found.forward.at([0.1, 0.0]);
         assert!((across + 6.0 / 40.0).abs() < 0.03 && down.abs() < 0.03, "{across} {down}");
         assert!((found.backward.at([0.0, 0.1])[0] - 6.0 / 40.0).abs() < 0.03);
@@ -281,8 +281,8 @@ mod tests {
 
     #[test]
     fn pictures_of_different_subjects_are_not_similar() {
-        let identical = Match::match_pair(&rough(1, 0), &rough(1, 4));
-        let other = Match::match_pair(&rough(1, 0), &rough(2, 0));
+        let identical = FlowPair::between(&rough(1, 0), &rough(1, 4));
+        let other = FlowPair::between(&rough(1, 0), &rough(2, 0));
         assert!(identical.likeness > 0.6 && other.likeness < 0.4, "{} {}", identical.likeness, other.likeness);
     }
 }

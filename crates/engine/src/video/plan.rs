@@ -1,6 +1,6 @@
 //! Plan of a video with all its inputs.
 
-use super::codec::Effort;
+use super::codec::EncodingQuality;
 use super::raster::Size;
 use super::sound::SoundPlan;
 use crate::picture::Pixels;
@@ -24,9 +24,9 @@ pub struct VideoPlan<'a> {
     /// `true` if the engine adds its recommendations to the prompt.
     pub recommended: bool,
     /// Quality of the encoding.
-    pub effort: Effort,
+    pub quality: EncodingQuality,
     /// Watermark, if any.
-    pub stamp: Option<Stamp>,
+    pub watermark: Option<Watermark>,
     /// Sound, or `None` for a silent video. An extended video keeps its own sound.
     pub sound: Option<SoundPlan<'a>>,
 }
@@ -46,7 +46,7 @@ pub enum MotionAmount {
 
 /// Corner of a watermark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MarkCorner {
+pub enum WatermarkCorner {
     /// Top left.
     TopLeft,
     /// Top right.
@@ -72,11 +72,11 @@ pub enum Material {
         seconds: u32,
     },
     /// First frame and the key frames that follow.
-    Legs {
+    Transitions {
         /// The first frame.
         start: Pixels,
         /// Transitions to the key frames.
-        legs: Vec<Leg>,
+        transitions: Vec<Transition>,
     },
     /// Objects to appear.
     References {
@@ -97,7 +97,7 @@ pub enum Material {
 }
 
 /// Transition to a key frame.
-pub struct Leg {
+pub struct Transition {
     /// The key frame.
     pub picture: Pixels,
     /// Length.
@@ -107,9 +107,9 @@ pub struct Leg {
 }
 
 /// Watermark.
-pub struct Stamp {
+pub struct Watermark {
     /// Corner of the frame.
-    pub position: MarkCorner,
+    pub position: WatermarkCorner,
     /// Custom mark; the default mark if absent.
     pub picture: Option<Pixels>,
 }

@@ -5,18 +5,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::prelude::*;
 
 use super::camera::{Track, random};
-use super::codec::{Codec, Effort, FPS, H264, Yuv};
+use super::codec::{Codec, EncodingQuality, FPS, H264, Yuv};
 use super::extend::{self, SourceVideo};
-use super::mark::Mark;
 use super::mood::Light;
 use super::mp4::{self, EncodedVideo, Sound};
-use super::plan::{Leg, Material, RenderedVideo, VideoPlan};
+use super::plan::{Material, RenderedVideo, Transition, VideoPlan};
 use super::raster::{Raster, Size};
 use super::scene;
-use super::shots::{Morph, Shot, Still};
+use super::shots::{Morph, Shot, StillShot};
 use super::sound;
 use super::view::View;
-use super::weather::Sky;
+use super::watermark::PreparedWatermark;
+use super::weather::WeatherLayer;
 use super::words::{Mood, VideoKeywords, Weather};
 use super::{RenderObserver, VideoError, compose};
 use crate::encode::{ResultFormat, encode};
@@ -45,31 +45,31 @@ pub fn render(plan: VideoPlan<'_>, observer: &dyn RenderObserver) -> Result<Rend
 /// # Errors
 /// As [`render`], and the errors of `on_frame`.
 pub fn frames(plan: VideoPlan<'_>, mut on_frame: impl FnMut(&Yuv) -> Result<(), VideoError>) -> Result<(), VideoError> {
-    let VideoPlan { size, seed, effort, .. } = plan;
+    let VideoPlan { size, seed, quality, .. } = plan;
     let keywords = VideoKeywords::from_prompt(&plan.prompt);
-    let (_, parts) = parts(plan, &keywords, &H264)?;
-    let stage = Stage { codec: &H264, size, effort, seed, parts, mark: None };
-    (0..stage.frame_count()).try_for_each(|at| on_frame(&Yuv::from_raster(&stage.frame(at))))
+    let (_, parts) = prepare_parts(plan, &keywords, &H264)?;
+    let prepared = PreparedVideo { codec: &H264, size, quality, seed, parts, watermark: None };
+    (0..prepared.frame_count()).try_for_each(|at| on_frame(&Yuv::from_raster(&prepared.frame(at))))
 }
 
 /// A shot with its overlays.
 struct Part {
     frames: usize,
     shot: Box<dyn Shot>,
-    sky: Vec<Sky>,
+    weather: Vec<WeatherLayer>,
     moods: Vec<Mood>,
     /// Start in the time of the weather, in seconds.
     start: f32,
 }
 
-/// A prepared video.
-struct Stage<'a> {
+/// A video whose shots are prepared.
+struct PreparedVideo<'a> {
     codec: &'a dyn Codec,
     size: Size,
-    effort: Effort,
+    quality: EncodingQuality,
     seed: u32,
     parts: Vec<Part>,
-    mark: Option<Mark>,
+    watermark: Option<PreparedWatermark>,
 }
 
 /// A group of pictures as access units.
@@ -81,39 +81,42 @@ pub(super) fn render_with(
     plan: VideoPlan<'_>,
     observer: &dyn RenderObserver,
 ) -> Result<RenderedVideo, VideoError> {
-    let VideoPlan { size, seed, effort, .. } = plan;
-    let mark = plan.stamp.as_ref().map(|stamp| Mark::from_stamp(stamp, size));
+    let VideoPlan { size, seed, quality, .. } = plan;
+    let watermark = plan.watermark.as_ref().map(|watermark| PreparedWatermark::new(watermark, size));
     let keywords = VideoKeywords::from_prompt(&plan.prompt);
     let keywords = if plan.recommended { keywords.recommended() } else { keywords };
     let sound_plan = plan.sound.clone();
-    let (source, parts) = parts(plan, &keywords, codec)?;
-    let ready = Stage { codec, size, effort, seed, parts, mark };
-    let frame_count = ready.frame_count();
+
+    let (source, parts) = prepare_parts(plan, &keywords, codec)?;
+    let prepared = PreparedVideo { codec, size, quality, seed, parts, watermark };
+    let frame_count = prepared.frame_count();
     let frames = frame_count + source.as_ref().map_or(0, SourceVideo::frames);
     let progress = Progress { observer, frames, frames_drawn: AtomicUsize::new(0) };
 
     let mut encoded = EncodedVideo::default();
     let mut cover = None;
     if let Some(source) = &source {
-        ready.encode_source(source, &progress, &mut cover, &mut encoded)?;
+        prepared.encode_source(source, &progress, &mut cover, &mut encoded)?;
     }
+
     let length = if frame_count <= 2 * GROUP { GROUP / 2 } else { GROUP };
     let group_starts: Vec<usize> = (0..frame_count).step_by(length).collect();
     let groups: Vec<Result<Group, VideoError>> = group_starts
         .into_par_iter()
-        .map(|group_start| ready.group(group_start, (group_start + length).min(frame_count), &progress))
+        .map(|group_start| prepared.group(group_start, (group_start + length).min(frame_count), &progress))
         .collect();
     for group in groups {
         encoded.groups.push(group?);
     }
+
     let track = match source {
         Some(source) => source.into_sound(),
         None => sound_plan
-            .map(|plan| sound::track(&plan, &keywords, frame_count, |share| ready.speed(share), seed))
+            .map(|plan| sound::track(&plan, &keywords, frame_count, |share| prepared.speed(share), seed))
             .transpose()?,
     };
-    let cover = cover.unwrap_or_else(|| ready.frame(0));
-    ready.film(&encoded, track.as_ref(), &cover, frames)
+    let cover = cover.unwrap_or_else(|| prepared.frame(0));
+    prepared.finish(&encoded, track.as_ref(), &cover, frames)
 }
 
 /// Progress of a rendering.
@@ -136,7 +139,7 @@ impl Progress<'_> {
     }
 }
 
-impl Stage<'_> {
+impl PreparedVideo<'_> {
     /// Encodes the video being extended, at the size of the new one.
     fn encode_source(
         &self,
@@ -173,11 +176,11 @@ impl Stage<'_> {
     }
 
     fn encoded(&self, frames: Vec<Yuv>) -> Result<Group, VideoError> {
-        let mut encoder = self.codec.encoder(self.size, self.effort)?;
+        let mut encoder = self.codec.encoder(self.size, self.quality)?;
         let units = frames.into_iter().map(|mut frame| {
-            if let Some(mark) = &self.mark {
+            if let Some(watermark) = &self.watermark {
                 let mut marked = frame.to_raster();
-                mark.draw(&mut marked);
+                watermark.draw(&mut marked);
                 frame = Yuv::from_raster(&marked);
             }
             encoder.encode(&frame).map_err(VideoError::from)
@@ -187,12 +190,12 @@ impl Stage<'_> {
 
     /// Draws and encodes one group of frames.
     fn group(&self, start: usize, end: usize, progress: &Progress<'_>) -> Result<Group, VideoError> {
-        let mut encoder = self.codec.encoder(self.size, self.effort)?;
+        let mut encoder = self.codec.encoder(self.size, self.quality)?;
         let units = (start..end).map(|at| {
             progress.step()?;
             let mut frame = self.frame(at);
-            if let Some(mark) = &self.mark {
-                mark.draw(&mut frame);
+            if let Some(watermark) = &self.watermark {
+                watermark.draw(&mut frame);
             }
             Ok(encoder.encode(&Yuv::from_raster(&frame))?)
         });
@@ -227,8 +230,8 @@ impl Stage<'_> {
         let time = part.start + seconds;
         let length = self.frame_count() as f32 / FPS as f32;
 
-        for sky in &part.sky {
-            sky.draw(time, &pose, part.shot.depth(), &mut frame);
+        for weather in &part.weather {
+            weather.draw(time, &pose, part.shot.depth(), &mut frame);
         }
         Light::from_moods(&part.moods, time, time / length, self.seed).apply(&mut frame);
 
@@ -241,7 +244,8 @@ impl Stage<'_> {
         part.shot.speed((at as f32 / part.frames as f32).min(1.0))
     }
 
-    fn film(
+    /// Writes the file and its cover.
+    fn finish(
         &self,
         encoded: &EncodedVideo,
         track: Option<&Sound>,
@@ -294,7 +298,7 @@ fn check_drawn(frames: usize, size: Size) -> Result<(), VideoError> {
 }
 
 /// Prepares the shots of a video, and the video that it extends.
-fn parts(
+fn prepare_parts(
     plan: VideoPlan<'_>,
     keywords: &VideoKeywords,
     codec: &dyn Codec,
@@ -304,7 +308,7 @@ fn parts(
     let track_for = |keywords: &VideoKeywords, seconds: u32, seed: u32| {
         Track::from_keywords(keywords, amplitude, seconds as f32, seed)
     };
-    let mut parts = Parts { list: Vec::new(), seed, start: 0.0 };
+    let mut parts = PartList { list: Vec::new(), seed, start: 0.0 };
     let mut source = None;
 
     match plan.material {
@@ -315,24 +319,24 @@ fn parts(
             }
             let mut life = keywords.life.clone();
             life.extend(scene::default_life(keywords).filter(|life_kind| !keywords.life.contains(life_kind)));
-            let still = Still { view, track: track_for(keywords, seconds, seed), life };
+            let still = StillShot { view, track: track_for(keywords, seconds, seed), life };
             parts.add(seconds, keywords, Box::new(still));
         }
         Material::Still { picture, seconds } => {
             let view = View::from_picture(styler.prepare(&picture, size));
-            let still = Still { view, track: track_for(keywords, seconds, seed), life: keywords.life.clone() };
+            let still = StillShot { view, track: track_for(keywords, seconds, seed), life: keywords.life.clone() };
             parts.add(seconds, keywords, Box::new(still));
         }
-        Material::Legs { start, legs } => {
+        Material::Transitions { start, transitions } => {
             let mut from = View::from_picture(styler.prepare(&start, size));
-            for (index, leg) in (0..).zip(legs) {
-                let keywords = leg_keywords(keywords, &leg);
-                let seconds = leg.seconds;
-                let to = View::from_picture(styler.prepare(&leg.picture, size));
+            for (index, transition) in (0..).zip(transitions) {
+                let keywords = transition_keywords(keywords, &transition);
+                let seconds = transition.seconds;
+                let to = View::from_picture(styler.prepare(&transition.picture, size));
                 let track = track_for(&keywords, seconds, seed.wrapping_add(index));
                 // Between two equal pictures, the camera leaves the picture and returns to it.
                 let shot: Box<dyn Shot> = if from.picture == to.picture {
-                    Box::new(Still { view: from, track: track.returning(), life: keywords.life.clone() })
+                    Box::new(StillShot { view: from, track: track.returning(), life: keywords.life.clone() })
                 } else {
                     Box::new(Morph::between(from, to.clone(), &track))
                 };
@@ -345,52 +349,52 @@ fn parts(
                 pictures.iter().map(|pixels| styler.prepare(pixels, compose::size(pixels, styler.size))).collect();
             let composed = compose::compose(&pictures, keywords, &plan.prompt, size, seed);
             let track = composed.track(keywords, amplitude, seconds as f32, seed);
-            let still = Still { view: composed.view, track, life: Vec::new() };
+            let still = StillShot { view: composed.view, track, life: Vec::new() };
             parts.add(seconds, keywords, Box::new(still));
         }
         Material::Footage { file, seconds, end } => {
-            let film = SourceVideo::open(file)?;
-            check_drawn(film.frames() + (seconds * FPS) as usize, size)?;
-            let shot = extend::shot(&film, codec, size, (keywords, amplitude), seconds, (end.as_ref(), seed))?;
+            let video = SourceVideo::open(file)?;
+            check_drawn(video.frames() + (seconds * FPS) as usize, size)?;
+            let shot = extend::shot(&video, codec, size, (keywords, amplitude), seconds, (end.as_ref(), seed))?;
             parts.add(seconds, keywords, shot);
-            source = Some(film);
+            source = Some(video);
         }
     }
 
     Ok((source, parts.list))
 }
 
-/// Returns the keywords for one leg: those of its own prompt, completed by those of the whole.
-fn leg_keywords(video_keywords: &VideoKeywords, leg: &Leg) -> VideoKeywords {
-    let mut leg_keywords = VideoKeywords::from_prompt(&leg.prompt);
-    if leg_keywords.moves.is_empty() && !leg_keywords.still {
-        leg_keywords.moves.clone_from(&video_keywords.moves);
-        leg_keywords.still = video_keywords.still;
+/// Returns the keywords for one transition: those of its own prompt, completed by those of the whole.
+fn transition_keywords(video_keywords: &VideoKeywords, transition: &Transition) -> VideoKeywords {
+    let mut transition_keywords = VideoKeywords::from_prompt(&transition.prompt);
+    if transition_keywords.moves.is_empty() && !transition_keywords.still {
+        transition_keywords.moves.clone_from(&video_keywords.moves);
+        transition_keywords.still = video_keywords.still;
     }
-    if leg_keywords.weather.is_empty() {
-        leg_keywords.weather.clone_from(&video_keywords.weather);
+    if transition_keywords.weather.is_empty() {
+        transition_keywords.weather.clone_from(&video_keywords.weather);
     }
-    if leg_keywords.moods.is_empty() {
-        leg_keywords.moods.clone_from(&video_keywords.moods);
+    if transition_keywords.moods.is_empty() {
+        transition_keywords.moods.clone_from(&video_keywords.moods);
     }
-    leg_keywords
+    transition_keywords
 }
 
-/// Consecutive shots.
-struct Parts {
+/// Prepared shots in their order, and where the next one begins.
+struct PartList {
     list: Vec<Part>,
     seed: u32,
     start: f32,
 }
 
-impl Parts {
+impl PartList {
     fn add(&mut self, seconds: u32, keywords: &VideoKeywords, shot: Box<dyn Shot>) {
         let strength = 0.8 + 0.5 * random(self.seed, 30);
-        let sky = |kind: &Weather| Sky::new(*kind, strength, self.seed);
+        let weather = |kind: &Weather| WeatherLayer::new(*kind, strength, self.seed);
         self.list.push(Part {
             frames: (seconds * FPS) as usize,
             shot,
-            sky: keywords.weather.iter().map(sky).collect(),
+            weather: keywords.weather.iter().map(weather).collect(),
             moods: keywords.moods.clone(),
             start: self.start,
         });

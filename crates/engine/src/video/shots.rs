@@ -2,7 +2,7 @@
 
 use super::camera::{Pose, Track, eased};
 use super::depth::Depth;
-use super::optical::Match;
+use super::optical::FlowPair;
 use super::raster::{Raster, Vec2};
 use super::view::View;
 use super::words::Life;
@@ -20,13 +20,13 @@ pub trait Shot: Sync + Send {
 }
 
 /// Camera in a single picture.
-pub struct Still {
+pub struct StillShot {
     pub view: View,
     pub track: Track,
     pub life: Vec<Life>,
 }
 
-impl Shot for Still {
+impl Shot for StillShot {
     fn draw(&self, seconds: f32, share: f32, frame: &mut Raster) -> Pose {
         let pose = self.view.limited_to(&self.track.at(share), frame.size());
 
@@ -92,7 +92,7 @@ fn stirred(life: Life, point: Vec2, seconds: f32, woken: f32, depth: &Depth) -> 
 pub struct Morph {
     from: View,
     to: View,
-    flow: Match,
+    flow: FlowPair,
     outgoing: Track,
     incoming: Track,
 }
@@ -101,7 +101,7 @@ impl Morph {
     /// Creates a transition. The more similar the pictures are, the less the camera moves.
     #[must_use]
     pub fn between(from: View, to: View, track: &Track) -> Self {
-        let flow = Match::match_pair(&from.picture, &to.picture);
+        let flow = FlowPair::between(&from.picture, &to.picture);
         let strength = 0.7 * (1.0 - flow.likeness).powi(2);
         let outgoing = track.scaled(strength);
         let incoming = track.scaled(strength).reversed();
@@ -232,7 +232,7 @@ mod tests {
         for life in [Life::Water, Life::Clouds, Life::Leaves] {
             let view = picture(20, [0.8, 0.2, 0.1]);
             let first = view.picture.clone();
-            let still = Still { view, track: Track::still(), life: vec![life] };
+            let still = StillShot { view, track: Track::still(), life: vec![life] };
             assert!(frame(&still, 0.0).pixels().iter().zip(first.pixels()).all(|(a, b)| (a[0] - b[0]).abs() < 1e-3));
             if life != Life::Clouds {
                 assert_ne!(frame(&still, 0.7), frame(&still, 0.9), "{life:?}");

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use image::{Rgb, RgbImage};
 
-use super::codec::{Codec as _, Effort, FPS, H264, Yuv};
+use super::codec::{Codec as _, EncodingQuality, FPS, H264, Yuv};
 use super::mp4::{EncodedVideo, ParsedVideo};
 use super::raster::{Raster, Size};
 use super::sound::SoundPlan;
@@ -31,8 +31,8 @@ fn plan(material: Material, prompt: &str) -> VideoPlan<'static> {
         anime: false,
         enhance: false,
         recommended: false,
-        effort: Effort::Fine,
-        stamp: None,
+        quality: EncodingQuality::High,
+        watermark: None,
         sound: None,
     }
 }
@@ -47,16 +47,16 @@ fn render_plan(plan: VideoPlan<'_>) -> RenderedVideo {
 
 #[test]
 fn a_video_has_its_size_length_and_colours_and_starts_before_it_is_loaded() {
-    let film = render_plan(still_plan("pan right"));
-    assert_eq!((film.size, film.frames), (SIZE, 24));
-    let video = ParsedVideo::parse(&film.bytes).unwrap();
+    let rendered = render_plan(still_plan("pan right"));
+    assert_eq!((rendered.size, rendered.frames), (SIZE, 24));
+    let video = ParsedVideo::parse(&rendered.bytes).unwrap();
     assert_eq!((video.size, video.units.len()), (SIZE, 24));
     assert_eq!(video.ticks() * u64::from(FPS), 24 * u64::from(video.timescale.get()));
-    let at = |name: &[u8]| film.bytes.windows(name.len()).position(|bytes| bytes == name).unwrap();
+    let at = |name: &[u8]| rendered.bytes.windows(name.len()).position(|bytes| bytes == name).unwrap();
     assert!(at(b"moov") < at(b"mdat"), "the index comes first");
-    assert_eq!(film.bytes[at(b"nclx") + 4..][..7], [0, 1, 0, 1, 0, 1, 0], "BT.709, 16 to 235");
+    assert_eq!(rendered.bytes[at(b"nclx") + 4..][..7], [0, 1, 0, 1, 0, 1, 0], "BT.709, 16 to 235");
     assert!(video.units[0].key && !video.units[1].key && video.units[12].key);
-    assert_eq!(image::load_from_memory(&film.cover).unwrap().width(), 96);
+    assert_eq!(image::load_from_memory(&rendered.cover).unwrap().width(), 96);
 }
 
 #[test]
@@ -65,9 +65,9 @@ fn the_same_plan_gives_the_same_bytes_whatever_the_number_of_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| render_plan(still_plan("orbit in the snow")))
     };
-    let film = with_threads(1);
-    assert_eq!(film, with_threads(3));
-    assert_ne!(film.bytes, render_plan(VideoPlan { seed: 8, ..still_plan("orbit in the snow") }).bytes);
+    let rendered = with_threads(1);
+    assert_eq!(rendered, with_threads(3));
+    assert_ne!(rendered.bytes, render_plan(VideoPlan { seed: 8, ..still_plan("orbit in the snow") }).bytes);
 }
 
 #[test]
@@ -76,35 +76,35 @@ fn amplitude_prompt_and_style_change_the_video() {
     let large = render_plan(VideoPlan { amplitude: MotionAmount::Large, ..still_plan("pan right") });
     let rain = render_plan(still_plan("pan right in the rain"));
     let enhanced = render_plan(VideoPlan { enhance: true, ..still_plan("pan right") });
-    let thrifty = render_plan(VideoPlan { effort: Effort::Thrifty, ..still_plan("pan right") });
+    let compact = render_plan(VideoPlan { quality: EncodingQuality::Compact, ..still_plan("pan right") });
     assert_eq!(base.cover, large.cover);
     assert!(base.bytes != large.bytes && base.bytes != rain.bytes && base.cover != enhanced.cover);
-    assert!(thrifty.bytes.len() < base.bytes.len());
+    assert!(compact.bytes.len() < base.bytes.len());
     assert_ne!(render_plan(VideoPlan { anime: true, ..still_plan("pan right") }).cover, base.cover);
 }
 
 #[test]
 fn the_watermark_is_in_the_video_and_not_on_the_cover() {
-    let stamp = || Stamp { position: MarkCorner::TopLeft, picture: None };
+    let watermark = || Watermark { position: WatermarkCorner::TopLeft, picture: None };
     let unmarked = render_plan(still_plan("static"));
-    let marked = render_plan(VideoPlan { stamp: Some(stamp()), ..still_plan("static") });
+    let marked = render_plan(VideoPlan { watermark: Some(watermark()), ..still_plan("static") });
     assert!(marked.bytes != unmarked.bytes && marked.cover == unmarked.cover);
 
-    let with_stamp = |stamp| {
+    let with_watermark = |watermark| {
         render_plan(VideoPlan {
-            stamp,
+            watermark,
             ..plan(Material::Footage { file: unmarked.bytes.clone(), seconds: 1, end: None }, "")
         })
         .bytes
     };
-    assert_ne!(with_stamp(Some(stamp())), with_stamp(None));
+    assert_ne!(with_watermark(Some(watermark())), with_watermark(None));
 }
 
 #[test]
 fn sound_is_as_long_as_the_video() {
     let sound = SoundPlan { audio: Some(SoundContent::All), voice_id: None, bed: None };
-    let film = render_plan(VideoPlan { sound: Some(sound), ..still_plan("a storm") });
-    let sound = ParsedVideo::parse(&film.bytes).unwrap().sound.unwrap();
+    let rendered = render_plan(VideoPlan { sound: Some(sound), ..still_plan("a storm") });
+    let sound = ParsedVideo::parse(&rendered.bytes).unwrap().sound.unwrap();
     assert_eq!((sound.timescale.get(), sound.packets.len()), (48_000, 50));
     assert!(sound.packets.iter().all(|packet| packet.ticks == 960));
     assert!(ParsedVideo::parse(&render_plan(still_plan("a storm")).bytes).unwrap().sound.is_none());
@@ -112,9 +112,12 @@ fn sound_is_as_long_as_the_video() {
 
 #[test]
 fn legs_are_concatenated_and_a_prompt_alone_suffices() {
-    let leg = |seed, seconds| Leg { picture: picture(seed), seconds, prompt: String::new() };
-    let film = render_plan(plan(Material::Legs { start: picture(0), legs: vec![leg(1, 1), leg(2, 2)] }, "zoom in"));
-    assert_eq!(film.frames, 72);
+    let transition = |seed, seconds| Transition { picture: picture(seed), seconds, prompt: String::new() };
+    let rendered = render_plan(plan(
+        Material::Transitions { start: picture(0), transitions: vec![transition(1, 1), transition(2, 2)] },
+        "zoom in",
+    ));
+    assert_eq!(rendered.frames, 72);
     let from_words = render_plan(plan(Material::Words { seconds: 1 }, "a calm sea at sunset"));
     let references = Material::References { pictures: vec![picture(0), picture(1)], seconds: 1 };
     assert_eq!((from_words.frames, render_plan(plan(references, "a forest")).frames), (24, 24));
@@ -172,18 +175,18 @@ fn code_of(file: Vec<u8>) -> &'static str {
 
 #[test]
 fn other_files_are_rejected_with_a_code() {
-    let film = render_plan(still_plan("")).bytes;
+    let rendered = render_plan(still_plan("")).bytes;
     let other = |from: &[u8], to: &[u8]| {
-        let mut other = film.clone();
+        let mut other = rendered.clone();
         let at = other.windows(from.len()).position(|bytes| bytes == from).unwrap();
         other[at..at + to.len()].copy_from_slice(to);
         other
     };
     assert_eq!(code_of(Vec::new()), "video_unreadable");
     assert_eq!(code_of(b"GIF89a".repeat(20)), "video_unreadable");
-    assert_eq!(code_of(film[..film.len() / 2].to_vec()), "video_unreadable");
+    assert_eq!(code_of(rendered[..rendered.len() / 2].to_vec()), "video_unreadable");
     assert_eq!(code_of(other(b"avc1\0\0\0\0\0\0\0\x01", b"xvid")), "video_unsupported");
-    assert!(code_of(film.clone()) == "made");
+    assert!(code_of(rendered.clone()) == "made");
 }
 
 #[test]
@@ -191,7 +194,7 @@ fn the_total_pixels_of_a_long_video_are_limited() {
     // Given a video of 300 seconds in a few kilobytes
     let size = Size { width: 16, height: 16 };
     let picture = Yuv::from_raster(&Raster::new(size));
-    let mut encoder = H264.encoder(size, Effort::Thrifty).unwrap();
+    let mut encoder = H264.encoder(size, EncodingQuality::Compact).unwrap();
     let key = encoder.encode(&picture).unwrap();
     let next = encoder.encode(&picture).unwrap();
     let frames = 300 * FPS as usize;

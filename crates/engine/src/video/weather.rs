@@ -14,7 +14,7 @@ use crate::plane::{Plane, Region};
 
 /// Weather of a video.
 #[derive(Debug)]
-pub struct Sky {
+pub struct WeatherLayer {
     kind: Weather,
     seed: u32,
     count: u32,
@@ -32,7 +32,7 @@ struct Particle {
     random_offset: f32,
 }
 
-impl Sky {
+impl WeatherLayer {
     /// Creates weather; a `strength` of 1 is the normal density.
     #[must_use]
     pub fn new(kind: Weather, strength: f32, seed: u32) -> Self {
@@ -232,7 +232,7 @@ mod tests {
 
     fn draw_weather(kind: Weather, seconds: f32) -> Raster {
         let mut frame = Raster::from_fn(SIZE, |_, _| [0.2, 0.2, 0.25, 1.0]);
-        Sky::new(kind, 1.0, 5).draw(seconds, &Pose::OWN, None, &mut frame);
+        WeatherLayer::new(kind, 1.0, 5).draw(seconds, &Pose::OWN, None, &mut frame);
         frame
     }
 
@@ -252,7 +252,7 @@ mod tests {
     fn strength_is_density() {
         let lit = |strength| {
             let mut frame = Raster::new(SIZE);
-            Sky::new(Weather::Snow, strength, 5).draw(0.0, &Pose::OWN, None, &mut frame);
+            WeatherLayer::new(Weather::Snow, strength, 5).draw(0.0, &Pose::OWN, None, &mut frame);
             frame.pixels().iter().map(|pixel| pixel[0]).sum::<f32>()
         };
         assert!(lit(0.3) < 0.6 * lit(1.0));

@@ -86,19 +86,19 @@ impl ParsedVideo {
             return Err(rejected("video_too_large", format!("the video has more than {} MiB", BYTES_MAX >> 20)));
         }
 
-        let mut film = DemuxedVideo::default();
+        let mut demuxed = DemuxedVideo::default();
 
         match kind(file)? {
-            Mp4FileKind::Mp4 => film.take_whole(file)?,
+            Mp4FileKind::Mp4 => demuxed.take_whole(file)?,
             Mp4FileKind::FragmentedMp4 => {
                 // The first samples may precede the fragments.
-                film.take_whole(file)?;
-                fragments::for_each_sample(file, |sample| film.add_sample(file, sample))?;
+                demuxed.take_whole(file)?;
+                fragments::for_each_sample(file, |sample| demuxed.add_sample(file, sample))?;
             }
         }
 
-        let mut video = film.pictures.into_video()?;
-        video.sound = film.sound.map(|(_, sound)| sound).filter(|sound| sound.packets.len() <= SAMPLES_MAX);
+        let mut video = demuxed.pictures.into_video()?;
+        video.sound = demuxed.sound.map(|(_, sound)| sound).filter(|sound| sound.packets.len() <= SAMPLES_MAX);
         Ok(video)
     }
 

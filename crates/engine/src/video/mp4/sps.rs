@@ -138,13 +138,14 @@ fn skip_list(bits: &mut Bits, length: usize) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::video::codec::{Codec, Effort, H264, Yuv};
+    use crate::video::codec::{Codec, EncodingQuality, H264, Yuv};
     use crate::video::raster::{Raster, Size};
 
     #[test]
     fn the_coded_size_is_that_of_whole_blocks() {
         let size = Size { width: 98, height: 54 };
-        let unit = H264.encoder(size, Effort::Fine).unwrap().encode(&Yuv::from_raster(&Raster::new(size))).unwrap();
+        let unit =
+            H264.encoder(size, EncodingQuality::High).unwrap().encode(&Yuv::from_raster(&Raster::new(size))).unwrap();
         let start = unit.windows(4).position(|bytes| bytes[..3] == [0, 0, 1] && bytes[3] & 0x1f == 7).unwrap();
         let coded = coded(&unit[start + 3..]).unwrap();
         assert_eq!((coded.pixels, coded.interlaced), (112 * 64, false));

@@ -34,22 +34,22 @@ pub fn write(video: &EncodedVideo, sound: Option<&Sound>) -> Result<Vec<u8>, Cod
     };
 
     let muxer = Mp4FileMuxer::with_options(options).map_err(muxer_error)?;
-    let mut film = MuxedVideo { bytes: muxer.initial_boxes_bytes().to_vec(), muxer };
+    let mut muxed = MuxedVideo { bytes: muxer.initial_boxes_bytes().to_vec(), muxer };
     let mut entry = Some(SampleEntry::Avc1(described(first)?));
     let mut pending_packets = PendingSound::new(sound);
     let mut shown_at = 0;
 
     for group in &video.groups {
         for (at, unit) in group.iter().enumerate() {
-            film.picture(unit, at == 0, entry.take())?;
+            muxed.picture(unit, at == 0, entry.take())?;
         }
         shown_at += group.len() as u64;
         while let Some((packet, entry)) = pending_packets.next_before(shown_at, shown_at == frames as u64) {
-            film.sound(packet, entry, pending_packets.timescale)?;
+            muxed.sound(packet, entry, pending_packets.timescale)?;
         }
     }
 
-    film.end()
+    muxed.end()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "as `map_err` gives it")]

@@ -3,7 +3,7 @@
 use shiguredo_mp4::demux::TrackInfo;
 
 use super::*;
-use crate::video::codec::{Codec as _, Effort, H264, Yuv};
+use crate::video::codec::{Codec as _, EncodingQuality, H264, Yuv};
 use crate::video::mp4::work::SLICES_MAX;
 use crate::video::mp4::{EncodedVideo, write};
 use crate::video::raster::Raster;
@@ -68,7 +68,7 @@ fn too_many_samples_are_rejected_before_they_are_copied() {
 fn long_film(width: usize, height: usize, pictures: usize) -> Vec<u8> {
     let size = Size { width, height };
     let picture = Yuv::from_raster(&Raster::new(size));
-    let mut encoder = H264.encoder(size, Effort::Thrifty).unwrap();
+    let mut encoder = H264.encoder(size, EncodingQuality::Compact).unwrap();
     let key = encoder.encode(&picture).unwrap();
     let next = encoder.encode(&picture).unwrap();
     let units = std::iter::once(key).chain(std::iter::repeat_n(next, pictures - 1)).collect();

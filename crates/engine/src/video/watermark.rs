@@ -1,9 +1,9 @@
 //! Watermark in a corner of the frame.
 
-use super::plan::Stamp;
+use super::plan::Watermark;
 use super::raster::{Raster, Size};
 use crate::picture::Pixels;
-use crate::video::MarkCorner;
+use crate::video::WatermarkCorner;
 
 /// Height of the default mark as a fraction of the shorter side.
 const OWN_HEIGHT: f32 = 0.042;
@@ -25,19 +25,19 @@ const WORD: [[u8; 7]; 7] = [
     [0b10001, 0b10001, 0b01010, 0b00100, 0b00100, 0b00100, 0b00100],
 ];
 
-/// Mark prepared for frames of one size.
+/// Watermark prepared for frames of one size.
 #[derive(Debug, Clone)]
-pub struct Mark {
+pub struct PreparedWatermark {
     left: usize,
     top: usize,
     picture: Raster,
 }
 
-impl Mark {
-    /// Prepares a mark.
+impl PreparedWatermark {
+    /// Resizes or draws the picture of a watermark and places it in frames of the size `frame`.
     #[must_use]
-    pub fn from_stamp(stamp: &Stamp, frame: Size) -> Self {
-        let picture = match &stamp.picture {
+    pub fn new(watermark: &Watermark, frame: Size) -> Self {
+        let picture = match &watermark.picture {
             Some(pixels) => custom(pixels, frame),
             None => default_mark(frame),
         };
@@ -47,11 +47,11 @@ impl Mark {
         let right = frame.width - width.min(frame.width);
         let bottom = frame.height - height.min(frame.height);
 
-        let (left, top) = match stamp.position {
-            MarkCorner::TopLeft => (margin, margin),
-            MarkCorner::TopRight => (right.saturating_sub(margin), margin),
-            MarkCorner::BottomRight => (right.saturating_sub(margin), bottom.saturating_sub(margin)),
-            MarkCorner::BottomLeft => (margin, bottom.saturating_sub(margin)),
+        let (left, top) = match watermark.position {
+            WatermarkCorner::TopLeft => (margin, margin),
+            WatermarkCorner::TopRight => (right.saturating_sub(margin), margin),
+            WatermarkCorner::BottomRight => (right.saturating_sub(margin), bottom.saturating_sub(margin)),
+            WatermarkCorner::BottomLeft => (margin, bottom.saturating_sub(margin)),
         };
 
         Self { left: left.min(right), top: top.min(bottom), picture }
@@ -134,10 +134,10 @@ mod tests {
     const FRAME: Size = Size { width: 192, height: 108 };
 
     /// Centre of the pixels that a mark changes, as fractions of the frame, and their number.
-    fn changed(stamp: &Stamp) -> ([f32; 2], usize) {
+    fn changed(watermark: &Watermark) -> ([f32; 2], usize) {
         let before = Raster::from_fn(FRAME, |_, _| [0.4, 0.4, 0.4, 1.0]);
         let mut after = before.clone();
-        Mark::from_stamp(stamp, FRAME).draw(&mut after);
+        PreparedWatermark::new(watermark, FRAME).draw(&mut after);
         let points = (0..FRAME.area())
             .filter(|at| before.pixels()[*at].map(f32::to_bits) != after.pixels()[*at].map(f32::to_bits));
         let points: Vec<[usize; 2]> = points.map(|at| [at % FRAME.width, at / FRAME.width]).collect();
@@ -148,13 +148,13 @@ mod tests {
     #[test]
     fn marks_are_drawn_in_their_corners() {
         for (position, across, down) in [
-            (MarkCorner::TopLeft, 0.0, 0.0),
-            (MarkCorner::TopRight, 1.0, 0.0),
-            (MarkCorner::BottomRight, 1.0, 1.0),
-            (MarkCorner::BottomLeft, 0.0, 1.0),
+            (WatermarkCorner::TopLeft, 0.0, 0.0),
+            (WatermarkCorner::TopRight, 1.0, 0.0),
+            (WatermarkCorner::BottomRight, 1.0, 1.0),
+            (WatermarkCorner::BottomLeft, 0.0, 1.0),
         ] {
             for picture in [None, Some(Pixels::Transparent(RgbaImage::from_pixel(40, 20, Rgba([255, 0, 0, 128]))))] {
-                let ([x, y], count) = changed(&Stamp { position, picture });
+                let ([x, y], count) = changed(&Watermark { position, picture });
                 assert!((x - across).abs() < 0.25 && (y - down).abs() < 0.2, "{position:?} {x} {y}");
                 assert!(count > 40 && count < FRAME.area() / 20, "{count}");
             }
@@ -165,8 +165,8 @@ mod tests {
     fn a_mark_fits_into_any_frame() {
         for (width, height) in [(16, 16), (16, 400), (400, 16)] {
             let mut frame = Raster::new(Size { width, height });
-            let stamp = Stamp { position: MarkCorner::BottomRight, picture: None };
-            Mark::from_stamp(&stamp, frame.size()).draw(&mut frame);
+            let watermark = Watermark { position: WatermarkCorner::BottomRight, picture: None };
+            PreparedWatermark::new(&watermark, frame.size()).draw(&mut frame);
         }
     }
 }
