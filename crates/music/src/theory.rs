@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(dominant.bend(A_MINOR, 69), 69);
         let lowered = Chord::parse(C_MAJOR, "7b", 0);
         assert_eq!([69, 71, 72].map(|pitch| lowered.bend(C_MAJOR, pitch)), [69, 70, 72]);
-        assert_eq!(dominant.nearest(66), 65 - 1);
+        assert_eq!(dominant.nearest(66), 64);
         assert_eq!(at_or_above(9, 60), 69);
         assert_eq!(at_or_above(0, 60), 60);
     }

@@ -54,7 +54,7 @@ pub struct Clock {
 }
 
 /// Maximum change of a tempo that is not fixed, as a fraction, for longer and for very short pieces.
-const GIVE: (f64, f64) = (0.07, 0.3);
+const STRETCH_MAX: (f64, f64) = (0.07, 0.3);
 /// Maximum stretch of the last bar.
 const SLOWING_MAX: f64 = 0.55;
 
@@ -88,7 +88,7 @@ impl Clock {
 
                 let steps = unit * rounded.max(0.0);
                 if steps > 0.0 && !pace.fixed {
-                    let max_stretch = if steps > 4.0 * bar_steps { GIVE.0 } else { GIVE.1 };
+                    let max_stretch = if steps > 4.0 * bar_steps { STRETCH_MAX.0 } else { STRETCH_MAX.1 };
                     step = (available / steps).clamp(step * (1.0 - max_stretch), step * (1.0 + max_stretch));
                 }
 

@@ -1,4 +1,4 @@
-//! Decisions for a whole piece: the wishes of the prompt, completed by the defaults of the genre.
+//! Decisions for a whole piece: the requests of the prompt, completed by the defaults of the genre.
 
 use super::clock::{Clock, Pace, PieceEnding};
 use crate::instrument::Instrument;

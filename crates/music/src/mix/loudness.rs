@@ -152,10 +152,10 @@ impl Leveller {
         let Some(expected) = gated(&self.expected[..so_far]).or_else(|| mean(&self.expected[..so_far])) else {
             return self.base_db + self.correction_db;
         };
-
         let Some(raw) = self.raw.integrated().or_else(|| mean(&self.raw.tenths)) else {
             return self.base_db + self.correction_db;
         };
+
         // The loss in the limiter counts too, with more weight as more of it is measured.
         let limited =
             self.output_meter.integrated().map_or(0.0, |output| (expected + self.base_db - output).clamp(-2.0, 3.0));
@@ -165,7 +165,6 @@ impl Leveller {
 
         let seconds = left.len() as f64 / f64::from(RATE);
         let step = if first { CORRECTION_MAX_DB } else { CORRECTION_SPEED * seconds };
-
         self.correction_db += (target_db - self.correction_db).clamp(-step, step);
         self.base_db + self.correction_db
     }

@@ -5,7 +5,7 @@ use crate::theory::Mode;
 
 /// Key named in a prompt: a tonic, a mode, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SaidKey {
+pub struct RequestedKey {
     pub tonic: Option<i32>,
     pub mode: Option<Mode>,
 }
@@ -13,15 +13,15 @@ pub struct SaidKey {
 /// Returns the key that the prompt names. "In a minor", "key of A" and "C#m" name a tonic; "a minor key" names only a
 /// mode.
 #[must_use]
-pub fn parse(words: &[Word]) -> SaidKey {
-    (0..words.len()).find_map(|at| parse_at(words, at)).unwrap_or_else(|| SaidKey {
+pub fn parse(words: &[Word]) -> RequestedKey {
+    (0..words.len()).find_map(|at| parse_at(words, at)).unwrap_or_else(|| RequestedKey {
         tonic: None,
         mode: words.iter().filter(|w| !w.negated).find_map(|w| mode(&w.text)),
     })
 }
 
 /// Returns the key whose tonic is the word at `at`.
-fn parse_at(words: &[Word], at: usize) -> Option<SaidKey> {
+fn parse_at(words: &[Word], at: usize) -> Option<RequestedKey> {
     let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     let before = at.checked_sub(1).map_or("", text);
     let (mut tonic, ending) = letter(text(at))?;
@@ -51,7 +51,7 @@ fn parse_at(words: &[Word], at: usize) -> Option<SaidKey> {
     let accidental = text(at).len() > 1 || next > at + 1;
     let is_explicit = short.is_some() || (introduced && !article) || (accidental && text(at).contains('#'));
     let tonic = Some(tonic.rem_euclid(12));
-    (is_explicit && !article).then_some(SaidKey { tonic, mode: short })
+    (is_explicit && !article).then_some(RequestedKey { tonic, mode: short })
 }
 
 fn is_kind(word: &str) -> bool {
@@ -133,7 +133,7 @@ mod tests {
             ("not major", None, None),
             ("bad cafe, deep", None, None),
         ] {
-            assert_eq!(parse(&words::parse(prompt)), SaidKey { tonic, mode }, "{prompt}");
+            assert_eq!(parse(&words::parse(prompt)), RequestedKey { tonic, mode }, "{prompt}");
         }
     }
 }

@@ -6,7 +6,7 @@ pub mod lexicon;
 pub mod report;
 pub mod words;
 
-use key::SaidKey;
+use key::RequestedKey;
 use lexicon::{Feeling, Metre};
 
 use crate::instrument::{Instrument, NAMES};
@@ -28,10 +28,10 @@ pub struct Brief {
     pub moods: Vec<&'static str>,
     /// Mean of all moods.
     pub feeling: Feeling,
-    /// Tempo wishes.
+    /// Requested tempo.
     pub tempo: Tempo,
     /// Tonic and mode.
-    pub key: SaidKey,
+    pub key: RequestedKey,
     /// Metre, if the prompt names one.
     pub metre: Option<Metre>,
     /// Requested instruments in the order of the prompt.
@@ -40,15 +40,15 @@ pub struct Brief {
     pub unwanted: Vec<Instrument>,
     /// `true` if only the requested instruments play.
     pub solo: bool,
-    /// Wishes about the form.
-    pub form: FormWishes,
+    /// Requested form.
+    pub form: RequestedForm,
     /// Background sound.
     pub texture: Option<Texture>,
     /// Length in seconds.
     pub seconds: Option<u16>,
 }
 
-/// Tempo wishes.
+/// Requested tempo.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tempo {
     /// Explicit tempo in beats per minute.
@@ -57,10 +57,10 @@ pub struct Tempo {
     pub factor: f32,
 }
 
-/// Wishes about the form.
+/// Requested form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "independent wishes that can all apply at once")]
-pub struct FormWishes {
+#[expect(clippy::struct_excessive_bools, reason = "independent requests that can all apply at once")]
+pub struct RequestedForm {
     /// The end loops back to the beginning.
     pub seamless: bool,
     /// The end fades out.
@@ -83,7 +83,7 @@ pub fn parse(prompt: &str) -> Brief {
     let (wanted, unwanted) = instruments(&words);
 
     let wants = |phrases: &[&str]| words::wants(&words, phrases);
-    let form = FormWishes {
+    let form = RequestedForm {
         seamless: wants(lexicon::LOOP),
         fade_out: wants(lexicon::FADE_OUT),
         intro: wants(lexicon::INTRO),

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_keep_what_is_within_them() {
+    fn punctuation_within_numbers_and_keys_is_kept() {
         let words: Vec<_> = parse("C# 3/4, 1:30 1.5 F♯m. 120bpm don't").into_iter().map(|word| word.text).collect();
         assert_eq!(words, ["c#", "3/4", "1:30", "1.5", "f#m", "120bpm", "dont"]);
     }

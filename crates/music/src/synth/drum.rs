@@ -19,8 +19,9 @@ struct DrumPatch {
     metal: f32,
     /// Number of noise bursts at the start, as in a handclap.
     bursts: u8,
-    /// Level within the kit; `pan` is the stereo position from -1 (left) to 1 (right).
+    /// Level within the kit.
     level: f32,
+    /// Stereo position from -1 (left) to 1 (right).
     pan: f32,
 }
 

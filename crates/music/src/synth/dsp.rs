@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sine_is_a_sine() {
+    fn the_approximate_sine_is_close_to_the_exact_one() {
         for at in 0..1_000 {
             let phase = at as f32 / 1_000.0;
             assert!((sine(phase) - (TAU * phase).sin()).abs() < 0.002, "{phase}");

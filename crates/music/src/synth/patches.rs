@@ -187,7 +187,7 @@ pub fn plucked(instrument: Instrument) -> (Method, Insert) {
 }
 
 /// Returns an FM sound.
-pub fn bent(instrument: Instrument) -> FmPatch {
+pub fn modulated(instrument: Instrument) -> FmPatch {
     let pair = |carrier, modulator, index, fade, level| Pair { carrier, modulator, index, fade, level };
 
     match instrument {
@@ -315,7 +315,7 @@ const CHIP: AnalogPatch = AnalogPatch {
 const LEAD: AnalogPatch = AnalogPatch { vibrato: vibrato(5.4, 0.005, 0.3), ..SYNTH };
 
 /// Returns a subtractive sound.
-pub fn rich(instrument: Instrument) -> (Method, Insert) {
+pub fn subtractive(instrument: Instrument) -> (Method, Insert) {
     use Instrument as I;
 
     let (patch, insert) = match instrument {

@@ -3,7 +3,7 @@
 use super::analog::AnalogPatch;
 use super::fm::FmPatch;
 use super::modal::ModalPatch;
-use super::patches::{bent, blown, plucked, rich, struck};
+use super::patches::{blown, modulated, plucked, struck, subtractive};
 use super::pluck::PluckPatch;
 use super::wind::WindPatch;
 use crate::instrument::Instrument;
@@ -69,11 +69,13 @@ fn method(instrument: Instrument) -> (Method, Insert) {
         | I::Pizzicato
         | I::UprightBass
         | I::ElectricBass => plucked(instrument),
-        I::ElectricPiano | I::GlassPad | I::SynthBass | I::SubBass => (Method::Fm(bent(instrument)), Insert::Chorus),
+        I::ElectricPiano | I::GlassPad | I::SynthBass | I::SubBass => {
+            (Method::Fm(modulated(instrument)), Insert::Chorus)
+        }
         I::Flute | I::PanFlute | I::Clarinet | I::Oboe | I::Saxophone | I::Trumpet | I::Horns => {
             (Method::Wind(blown(instrument)), Insert::None)
         }
-        _ => rich(instrument),
+        _ => subtractive(instrument),
     }
 }
 
