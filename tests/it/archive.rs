@@ -190,10 +190,9 @@ async fn an_upload_link_expires_after_15_minutes() {
     let problem = upload(&app, &link, valid_archive()).await.expect(403).json();
     assert_eq!((&problem["error"], &problem["instance"]), (&json!("upload_link_expired"), &json!("/uploads/<ticket>")));
 
-    let upload_path =
-        app.post_as(&alice.token, &format!("{VERSIONS}/1.0.0/upload"), json!({})).await.expect(200).json();
+    let renewed = app.post_as(&alice.token, &format!("{VERSIONS}/1.0.0/upload"), json!({})).await.expect(200).json();
     clock.advance(Duration::from_mins(15) - Duration::from_secs(1));
-    upload(&app, &path_of(&upload_path), valid_archive()).await.expect(200);
+    upload(&app, &path_of(&renewed), valid_archive()).await.expect(200);
     app.stop().await;
 }
 
@@ -203,6 +202,8 @@ async fn an_upload_link_survives_a_restart() {
     let link = publish(&app, &alice.token, "1.0.0").await;
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     upload(&app, &link, valid_archive()).await.expect(200);
+
+    // And the next start sets archives without a version aside, and keeps the uploaded one
     let (folder, left) = (app.dir.path().join("archives"), format!("{}.zip", "0".repeat(64)));
     std::fs::write(folder.join("00").join(&left), "left by a crash").unwrap();
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
@@ -252,10 +253,10 @@ async fn banned_and_deleted_versions_accept_no_archive() {
     app.delete_as(&alice.token, &format!("{VERSIONS}/1.0.0")).await.expect(204);
     upload(&app, &first, valid_archive()).await.expect(404);
 
-    for (subject, undone) in [("nodes/face-tools", "nodes"), ("publishers/acme", "publishers")] {
+    for subject in ["nodes/face-tools", "publishers/acme"] {
         let body = json!({"reason": "malware"});
         app.post_as(app.admin_token(), &format!("/admin/{subject}/ban"), body.clone()).await.expect(204);
-        assert_eq!(upload(&app, &second, valid_archive()).await.expect(403).json()["error"], "banned", "{undone}");
+        assert_eq!(upload(&app, &second, valid_archive()).await.expect(403).json()["error"], "banned", "{subject}");
         app.post_as(app.admin_token(), &format!("/admin/{subject}/unban"), body).await.expect(204);
     }
     upload(&app, &second, valid_archive()).await.expect(200);

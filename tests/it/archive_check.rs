@@ -18,7 +18,7 @@ fn flaws_of(bytes: &[u8]) -> ArchiveFlaws {
     }
 }
 
-/// Asserts that the archive has exactly this one fault.
+/// Returns the only flaw of the archive.
 #[track_caller]
 fn single_flaw(bytes: &[u8]) -> String {
     let found = flaws_of(bytes);

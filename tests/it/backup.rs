@@ -124,11 +124,10 @@ async fn a_backup_under_load_restores_the_state_at_its_position() {
     run(&restored, &["audit", "verify"])
         .expect(0)
         .assert_contains(&[&format!("clean: {second} events up to position {second}")]);
-    let restored = TempDirOf(restored);
     let expected = as_of(data.path(), second);
     let public = |settings: &mut Settings| settings.public_url = Some("http://registry.example".to_owned());
     let expected = TestApp::start_in(expected, public, Environment::system()).await;
-    let restored = TestApp::start_in(restored.temporary(), public, Environment::system()).await;
+    let restored = TestApp::start_in(temporary_copy(&restored), public, Environment::system()).await;
     let mut rng = StdRng::seed_from_u64(0xB0);
     let listed = expected.get("/nodes?limit=1000").await.expect(200).json();
     let nodes: Vec<&str> =
@@ -157,15 +156,11 @@ async fn a_backup_under_load_restores_the_state_at_its_position() {
     }
 }
 
-/// Temporary directory beside the other test directories, removed on drop.
-struct TempDirOf(PathBuf);
-
-impl TempDirOf {
-    fn temporary(&self) -> TempDir {
-        let temporary = tempfile::tempdir().unwrap();
-        copy(&self.0, temporary.path());
-        temporary
-    }
+/// Copies a directory to a temporary one, which [`TestApp::start_in`] can own.
+fn temporary_copy(directory: &Path) -> TempDir {
+    let temporary = tempfile::tempdir().unwrap();
+    copy(directory, temporary.path());
+    temporary
 }
 
 #[actix_web::test]

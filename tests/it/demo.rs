@@ -59,7 +59,7 @@ async fn a_second_demo_run_changes_nothing() {
     let archive = app.get("/nodes/yarrowgate-watermark/versions/1.1.1/download").await.expect(200);
     assert!(archive.body.starts_with(b"PK\x03\x04"));
 
-    // And a picture, a film and a piece of music were made
+    // And a picture, a video and a piece of music were made
     let media_urls: Vec<_> = printed.split_whitespace().filter(|word| word.contains("/media/")).collect();
     for (url, signature) in media_urls.iter().zip([&b"\x89PNG"[..], b"\0\0\0"]) {
         let file = app.get(url.strip_prefix(&app.url("")).unwrap()).await.expect(200);
@@ -91,7 +91,7 @@ async fn a_second_demo_run_changes_nothing() {
     assert!(printed.contains("nodes       8 existing") && !printed.contains(" new"), "{printed}");
     assert_eq!(state(&app).await, before);
 
-    // And picture and film are those of the first run; music is not stored and was made again, identically
+    // And picture and video are those of the first run; music is not stored and was made again, identically
     assert!(media_urls.iter().all(|url| printed.contains(url)), "{printed}");
     assert_eq!(std::fs::read(&music).unwrap(), waltz);
 }

@@ -326,7 +326,7 @@ async fn an_undeletable_response_leaves_the_erasure_incomplete() {
     assert!(key_of(&app.dir, &ada).exists());
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     assert_eq!(listed(&app, &ada).await, tombstone(&ada));
-    assert!(key_of(&app.dir, &ada).exists(), "it tells that something is left to be done");
+    assert!(key_of(&app.dir, &ada).exists(), "the key marks the erasure as incomplete");
 
     // And once it can be removed, repeating the request succeeds
     fs::remove_dir_all(&stuck).unwrap();

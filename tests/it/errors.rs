@@ -29,7 +29,7 @@ fn problem(response: &TestResponse, status: u16, code: &str) -> Value {
 }
 
 #[actix_web::test]
-async fn unknown_and_malformed_paths() {
+async fn unknown_paths_are_404_and_malformed_ones_400() {
     let app = TestApp::start().await;
     for path in ["//", "/none", "/nodes/", "/nodes/a/b", "/publishers/acme/none", "/NODES", "/nodes/%2e%2e%2fusers"] {
         assert_eq!(problem(&app.get(path).await, 404, "not_found")["instance"], path);
@@ -42,7 +42,7 @@ async fn unknown_and_malformed_paths() {
 }
 
 #[actix_web::test]
-async fn missing_and_invalid_credentials() {
+async fn missing_and_invalid_credentials_are_401() {
     let app = TestApp::start().await;
     let response = app.get("/users").await;
     problem(&response, 401, "unauthorized");
@@ -72,7 +72,7 @@ async fn a_token_may_be_sent_in_either_header() {
 }
 
 #[actix_web::test]
-async fn bodies_that_are_not_json() {
+async fn bodies_that_are_not_json_are_400() {
     let app = TestApp::start().await;
     let post = |body: Vec<u8>| {
         let request = app.request(Method::POST, "/bulk/nodes/versions").header("content-type", "application/json");
@@ -96,7 +96,7 @@ async fn bodies_that_are_not_json() {
 }
 
 #[actix_web::test]
-async fn bodies_with_another_content_type() {
+async fn bodies_with_another_content_type_are_415() {
     let app = TestApp::start().await;
     let post = |name: &'static str, value: &'static str| {
         let request = app.request(Method::POST, "/bulk/nodes/versions").header(name, value);
@@ -112,7 +112,7 @@ async fn bodies_with_another_content_type() {
 }
 
 #[actix_web::test]
-async fn oversized_bodies_and_headers() {
+async fn oversized_bodies_are_413_and_headers_431() {
     let app = TestApp::start().await;
     let large = format!("{{\"x\": \"{}\"}}", "x".repeat(2 << 20));
     let request = app.request(Method::POST, "/bulk/nodes/versions").header("content-type", "application/json");

@@ -35,7 +35,7 @@ impl OriginFixture {
         let link = url[url.find("/uploads/").unwrap()..].to_owned();
         let submission = app.post(START_END, of_prompt("p")).await.expect(200).json();
         let task = submission["task_id"].as_str().unwrap().to_owned();
-        // Cancels the film, so that only the test's own requests are recorded.
+        // Cancels the video, so that only the test's own requests are recorded.
         app.post(&format!("/proxy/videovendor/tasks/{task}/cancel"), json!({})).await.expect(200);
         Self { app, owner, link, task }
     }

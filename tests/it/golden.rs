@@ -138,7 +138,7 @@ fn stored_events_match_the_golden_files() {
             fs::write(&file, to_hex(&bytes)).unwrap();
         }
         let golden = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        assert_eq!(to_hex(&bytes), golden, "{name} is no longer written as it was");
+        assert_eq!(to_hex(&bytes), golden, "the bytes of {name} have changed");
         assert_eq!(codec::decode(&from_hex(&golden)).as_ref(), Ok(commit), "{}", file.display());
     }
 }
@@ -154,7 +154,7 @@ fn event_json_matches_the_golden_files() {
             fs::write(&file, &actual).unwrap();
         }
         let golden = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        assert_eq!(actual, golden, "{name} is no longer told as it was");
+        assert_eq!(actual, golden, "the JSON of {name} has changed");
         // The bytes over which exports are checked: the same members, sorted, without whitespace, none missing.
         let canonical = record.canonical();
         assert_eq!(
@@ -179,7 +179,7 @@ fn every_golden_file_belongs_to_an_event() {
 }
 
 #[test]
-fn an_unknown_event_name_is_an_error() {
+fn an_unknown_value_is_an_error_that_names_its_field() {
     let submitted = samples().into_iter().find(|sample| sample.name == "TaskSubmitted").unwrap();
     let mut bytes = encoded(&submitted.commit);
     let at = bytes.windows(4).position(|window| window == b"webp").unwrap();

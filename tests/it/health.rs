@@ -11,7 +11,7 @@ use crate::support::eventually::eventually;
 use crate::support::{TestApp, TestResponse};
 
 #[actix_web::test]
-async fn the_liveness_check_succeeds() {
+async fn a_running_service_is_healthy_and_ready() {
     let app = TestApp::start().await;
     assert_eq!(app.get("/health").await.expect(200).text(), "OK");
     app.get("/ready").await.expect(200);

@@ -180,7 +180,7 @@ async fn the_kind_of_a_file_must_fit_the_field() {
 }
 
 #[actix_web::test]
-async fn what_no_task_can_use_is_refused_with_the_reason() {
+async fn unusable_files_and_wrong_announcements_are_refused_with_the_reason() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let allowed = "must be a PNG, JPEG, WebP, GIF, BMP or TIFF picture, or an mp4 or webm video";

@@ -221,19 +221,19 @@ async fn refunded_credits_do_not_count_towards_the_daily_quota() {
     let app = TestApp::start_with(change, idle_noon()).await;
     let alice = app.user("alice").await;
     // 8 credits for the first second of this model, 10 for two.
-    let film = |seconds: u32| json!({"model": "vq2-turbo", "resolution": "720p", "duration": seconds, "prompt": "p"});
+    let video = |seconds: u32| json!({"model": "vq2-turbo", "resolution": "720p", "duration": seconds, "prompt": "p"});
     let submit = async |body: Value| app.post_as(&alice.token, VIDEO, body).await;
 
-    let first = submit(film(1)).await.expect(200);
+    let first = submit(video(1)).await.expect(200);
     assert_eq!((first.json()["credits"].clone(), rate_headers(&first)[0]), (json!(8), "\"credits-a-day\";r=7;t=43200"));
-    let problem = submit(film(1)).await.expect(429);
+    let problem = submit(video(1)).await.expect(429);
     assert_eq!(
         (problem.json()["error"].clone(), rate_headers(&problem)[0]),
         (json!("quota_exceeded"), "\"credits-a-day\";r=7;t=43200")
     );
     let cancel = format!("/proxy/videovendor/tasks/{}/cancel", first.json()["task_id"].as_str().unwrap());
     app.post_as(&alice.token, &cancel, json!({})).await.expect(200);
-    submit(film(2)).await.expect(200);
+    submit(video(2)).await.expect(200);
     app.stop().await;
 }
 
@@ -246,9 +246,9 @@ async fn anonymous_tasks_are_limited_together_and_one_address_has_half() {
     };
     let app = TestApp::start_with(change, idle_noon()).await;
     let alice = app.user("alice").await;
-    let film = json!({"model": "vq2-turbo", "duration": 1, "prompt": "a lake"});
+    let video = json!({"model": "vq2-turbo", "duration": 1, "prompt": "a lake"});
     let submit_from = async |address: &str| {
-        app.send(app.request(Method::POST, VIDEO).header("x-forwarded-for", address).json(&film)).await
+        app.send(app.request(Method::POST, VIDEO).header("x-forwarded-for", address).json(&video)).await
     };
 
     // When one address exceeds half of that, then it is rejected
@@ -266,7 +266,7 @@ async fn anonymous_tasks_are_limited_together_and_one_address_has_half() {
     let problem = submit_from("203.0.113.3").await.expect(429);
     assert_eq!(problem.json()["error"], "quota_exceeded");
     assert_eq!(rate_headers(&problem)[0], "\"tasks-a-day\";r=0;t=43200");
-    let accepted = app.post_as(&alice.token, VIDEO, film).await.expect(200);
+    let accepted = app.post_as(&alice.token, VIDEO, video).await.expect(200);
     assert!(rate_headers(&accepted)[0].contains("\"tasks-a-day\";r=19999;t=43200"), "{}", rate_headers(&accepted)[0]);
     app.stop().await;
 }

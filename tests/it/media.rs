@@ -25,7 +25,7 @@ async fn get_with_headers(app: &TestApp, path: &str, headers: &[(&'static str, &
 }
 
 #[actix_web::test]
-async fn files_are_immutable() {
+async fn files_are_complete_and_cached_as_immutable() {
     let (app, path, bytes) = app_with_result().await;
     let full = get_with_headers(&app, &path, &[("accept-encoding", "gzip, br")]).await.expect(200);
     assert!(full.body == bytes, "the bytes are those that were stored");
@@ -89,7 +89,7 @@ async fn multiple_ranges_are_multipart() {
 }
 
 #[actix_web::test]
-async fn unsatisfiable_and_unknown_ranges() {
+async fn unsatisfiable_ranges_are_416_and_unknown_ones_ignored() {
     let (app, path, _) = app_with_result().await;
     let problem = get_with_headers(&app, &path, &[("range", "bytes=200000-")]).await.expect(416);
     assert_eq!(problem.header("content-range"), Some("bytes */200000"));

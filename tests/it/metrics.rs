@@ -152,7 +152,7 @@ async fn exactly_the_existing_metrics_are_documented() {
     assert!(unknown.is_empty(), "there is no {unknown:?}");
     let documented: BTreeSet<_> = names(&page, "mediary_").iter().filter_map(|name| family(name, &families)).collect();
     let silent: Vec<_> = families.iter().filter(|name| !documented.contains(name.as_str())).collect();
-    assert!(silent.is_empty(), "docs/metrics.md does not tell of {silent:?}");
+    assert!(silent.is_empty(), "docs/metrics.md does not describe {silent:?}");
     cluster.stop().await;
 }
 

@@ -133,8 +133,8 @@ async fn moderation_applies_to_every_list_immediately() {
         let expected = latest.map(|latest| json!(latest));
         let [single, first_listed] =
             [app.get("/nodes/n").await.json(), app.get("/nodes").await.json()["nodes"][0].clone()];
-        let first_version = app.get_as(&alice.token, &format!("{NODES}?limit=1")).await.json()[0].clone();
-        for (source, shown_node) in [("one", single), ("list", first_listed), ("publisher's", first_version)] {
+        let first_of_publisher = app.get_as(&alice.token, &format!("{NODES}?limit=1")).await.json()[0].clone();
+        for (source, shown_node) in [("one", single), ("list", first_listed), ("publisher's", first_of_publisher)] {
             assert_eq!(shown_node.pointer("/latest_version/version"), expected.as_ref(), "{source}: {number} {new}");
         }
         let requested = json!({"node_versions": [{"node_id": "n", "version": number}]});

@@ -98,7 +98,7 @@ async fn a_running_service_and_its_directory_return_the_same_results() {
         offline.push(run_ok(dir.path(), query).await);
     }
 
-    // Then both give the same output, except for the address in `served`; the directory is unchanged
+    // Then both give the same output, and the directory is unchanged
     for ((query, running), offline) in queries.iter().zip(&running).zip(&offline) {
         assert_eq!(running, offline, "{query:?}");
     }
@@ -193,7 +193,7 @@ async fn errors_have_a_message_and_an_exit_code() {
     let empty = tempfile::tempdir().unwrap();
     let (exit, _, errors) = run(empty.path(), &["log"]).await;
     assert!(exit == 1 && errors.contains("there is no event log in"), "{errors}");
-    assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0, "something was made");
+    assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0, "a file was created");
 }
 
 /// Server that accepts one connection, sends no response, and returns the request it received.

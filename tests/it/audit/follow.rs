@@ -112,19 +112,19 @@ async fn a_stream_applies_its_filter_and_ends_at_its_limit() {
     assert_eq!(reader.next().await, None);
 
     // Without a last event id the stream begins where the filter does; with one it continues after it
-    for (query, expected_count, expected) in [
+    for (query, last_event_id, expected) in [
         ("from=2&to=3".to_owned(), None, vec![2, 3]),
         ("from=2&to=3".to_owned(), Some(2), vec![3]),
         ("from=2&to=3&after=0".to_owned(), None, vec![2, 3]),
         (format!("from=2000-01-01&to={last}"), None, (1..=last).collect()),
         ("from=3&to=2".to_owned(), None, vec![]),
     ] {
-        let mut reader = AuditStreamReader::open(&app, app.admin_token(), &query, expected_count).await;
+        let mut reader = AuditStreamReader::open(&app, app.admin_token(), &query, last_event_id).await;
         let mut positions = Vec::new();
         while let Some((position, _)) = reader.next().await {
             positions.push(position);
         }
-        assert_eq!(positions, expected, "{query} {expected_count:?}");
+        assert_eq!(positions, expected, "{query} {last_event_id:?}");
     }
 
     // A stream that begins beyond the end waits for new events
@@ -135,12 +135,12 @@ async fn a_stream_applies_its_filter_and_ends_at_its_limit() {
     assert_eq!(reader.next().await.expect("an event").0, last + 2);
 
     // Errors point at the invalid parameter
-    for (query, expected_count, pointer) in
+    for (query, last_event_id, pointer) in
         [("after=99999", "", "/after"), ("after=0", "99999", "/Last-Event-ID"), ("", "x", "/Last-Event-ID")]
     {
         let path = format!("/admin/events/stream?{query}");
         let request =
-            app.request(Method::GET, &path).bearer_auth(app.admin_token()).header("last-event-id", expected_count);
+            app.request(Method::GET, &path).bearer_auth(app.admin_token()).header("last-event-id", last_event_id);
         assert_eq!(app.send(request).await.expect(400).json()["errors"][0]["pointer"], pointer);
     }
 

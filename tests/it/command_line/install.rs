@@ -59,10 +59,10 @@ async fn a_node_is_installed_and_not_overwritten() {
 async fn nodes_are_listed_in_any_order_and_compared() {
     // Given two nodes, one of them with two versions
     let app = registry().await;
-    let ada = app.user("eve").await;
-    app.publisher("zeta", &ada).await;
+    let eve = app.user("eve").await;
+    app.publisher("zeta", &eve).await;
     let node = json!({"id": "sky-tools", "name": "Sky tools", "supported_os": ["Linux"], "license": "MIT"});
-    app.post_as(&ada.token, "/publishers/zeta/nodes", node).await.expect(201);
+    app.post_as(&eve.token, "/publishers/zeta/nodes", node).await.expect(201);
     let body = json!({"node_version": {"version": "1.1.0", "changelog": "Clouds", "dependencies": ["numpy"]}});
     let path = "/publishers/acme/nodes/face-tools/versions";
     let published = app.post_as(app.admin_token(), path, body).await.expect(201).json();
@@ -119,8 +119,8 @@ fn tagged(body: &[u8], tag: &str) -> Vec<u8> {
 
 #[actix_web::test]
 async fn an_archive_that_escapes_or_is_damaged_is_not_installed() {
-    // Given services whose archives lead out of the directory, by name and by link, have another hash, or are no
-    // archive
+    // Given services whose archives lead out of the directory, by name and by link, have another hash, or are not
+    // archives
     let by_name = zip(&[ZipTestEntry::stored("a.py", b""), ZipTestEntry::stored("../escaped.py", b"x")]);
     let by_link = zip(&[ZipTestEntry::link("out", "../.."), ZipTestEntry::stored("out/escaped.py", b"x")]);
     let other_digest = "0".repeat(64);

@@ -207,7 +207,7 @@ async fn a_new_token_is_replayed_and_never_stored_in_plain_text() {
         files += 1;
         for secret in [token.as_str(), "tell-me-once"] {
             let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
-            assert!(!found, "a secret lies in a file");
+            assert!(!found, "a file contains a secret");
         }
     });
     assert!(files > 5, "only {files} files were looked at");

@@ -18,7 +18,7 @@ const AT_ONCE: usize = 4;
 /// Fields that need not change the pixels of a result, with the reason.
 const EXCUSED: [(&str, &str); 4] = [
     ("image", "it is what is changed"),
-    ("webhook_url", "it is told of the result"),
+    ("webhook_url", "it receives the result"),
     ("scale_factor", "it changes the size: mediary_engine tests every factor"),
     ("fixed_generation", "it keeps chance out: image::results tests it"),
 ];

@@ -13,7 +13,7 @@ use crate::support::{TestApp, TestResponse};
 /// Sorted pointers of the fields that a response names.
 fn named_fields(rejected: TestResponse) -> Vec<String> {
     let problem = rejected.expect(400).json();
-    let errors = problem["errors"].as_array().expect("faults");
+    let errors = problem["errors"].as_array().expect("errors");
     let mut pointers: Vec<_> = errors.iter().map(|error| error["pointer"].as_str().unwrap().to_owned()).collect();
     pointers.sort_unstable();
     pointers
@@ -22,9 +22,9 @@ fn named_fields(rejected: TestResponse) -> Vec<String> {
 /// Reason given for a field.
 fn reason(rejected: &TestResponse, pointer: &str) -> String {
     let problem = rejected.json();
-    let errors = problem["errors"].as_array().expect("faults");
-    let fault = errors.iter().find(|error| error["pointer"] == pointer).expect("a fault of the field");
-    fault["reason"].as_str().expect("a reason").to_owned()
+    let errors = problem["errors"].as_array().expect("errors");
+    let error = errors.iter().find(|error| error["pointer"] == pointer).expect("an error of the field");
+    error["reason"].as_str().expect("a reason").to_owned()
 }
 
 #[actix_web::test]
