@@ -27,7 +27,7 @@ fn single_flaw(bytes: &[u8]) -> String {
 }
 
 #[track_caller]
-fn is_good(bytes: &[u8]) {
+fn assert_accepted(bytes: &[u8]) {
     if let Err(error) = check(Cursor::new(bytes)) {
         panic!("{error:?}");
     }
@@ -39,19 +39,22 @@ fn zeros(bytes: u64) -> impl Read {
 
 #[test]
 fn archives_of_common_tools_are_accepted() {
-    is_good(&valid_archive());
+    assert_accepted(&valid_archive());
     let mut bytes = valid_archive();
     // With a comment: some tools store the revision there.
     let length = bytes.len();
     bytes[length - 2] = 4;
     bytes.extend(b"abcd");
-    is_good(&bytes);
-    is_good(&zip(&[
+    assert_accepted(&bytes);
+    assert_accepted(&zip(&[
         ZipTestEntry::stored("dir/", b""),
         ZipTestEntry::link("dir/link", "../file"),
         ZipTestEntry::stored("file", b"x"),
     ]));
-    is_good(&zip(&[ZipTestEntry::deflated("large", zeros(1 << 20)), ZipTestEntry::deflated("empty", &b""[..])]));
+    assert_accepted(&zip(&[
+        ZipTestEntry::deflated("large", zeros(1 << 20)),
+        ZipTestEntry::deflated("empty", &b""[..]),
+    ]));
 }
 
 #[test]
@@ -64,12 +67,12 @@ fn plain_streamed_and_zip64_archives_are_accepted() {
         archive.finish().unwrap().into_inner()
     };
     for options in [SimpleFileOptions::default(), SimpleFileOptions::default().large_file(true)] {
-        is_good(&write(ZipWriter::new(Cursor::new(Vec::new())), options));
+        assert_accepted(&write(ZipWriter::new(Cursor::new(Vec::new())), options));
     }
     let mut streamed = ZipWriter::new_stream(Vec::new());
     streamed.start_file("a", SimpleFileOptions::default()).unwrap();
     streamed.write_all(b"abc").unwrap();
-    is_good(&streamed.finish().unwrap().into_inner());
+    assert_accepted(&streamed.finish().unwrap().into_inner());
 }
 
 #[test]
@@ -250,7 +253,7 @@ fn overlapping_and_hidden_entries_are_rejected() {
 #[test]
 fn the_number_of_entries_is_limited_and_twenty_flaws_are_reported() {
     let entries = |count: usize| (0..count).map(|n| ZipTestEntry::stored(&format!("{n}"), b"")).collect::<Vec<_>>();
-    is_good(&zip(&entries(10_000)));
+    assert_accepted(&zip(&entries(10_000)));
     assert_eq!(single_flaw(&zip(&entries(10_001))), "the archive has 10001 entries; at most 10000 are allowed");
     let invalid: Vec<_> = (0..25).map(|n| ZipTestEntry::stored(&format!("../{n}"), b"")).collect();
     let found = flaws_of(&zip(&invalid));

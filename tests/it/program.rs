@@ -222,9 +222,9 @@ impl Drop for KillOnDrop {
 /// Output of a start, up to its first request or its last line.
 fn greeting(stdout: impl Read) -> String {
     let lines = BufReader::new(stdout).lines().map_while(Result::ok);
-    let mut first_request_told = false;
+    let mut is_request_printed = false;
     let greeting = lines.take_while(|line| {
-        !std::mem::replace(&mut first_request_told, line.contains("curl ") || line.contains("Ctrl-C"))
+        !std::mem::replace(&mut is_request_printed, line.contains("curl ") || line.contains("Ctrl-C"))
     });
     greeting.collect::<Vec<_>>().join("\n")
 }

@@ -28,11 +28,11 @@ async fn a_misspelled_path_is_404_with_suggestions() {
     let app = TestApp::start().await;
     let modes =
         format!("{IMAGES}/skin-enhancer/creative, {IMAGES}/skin-enhancer/faithful, {IMAGES}/skin-enhancer/flexible");
-    let films = "/proxy/videovendor/extend, /proxy/videovendor/multiframe, /proxy/videovendor/reference2video, \
+    let videos = "/proxy/videovendor/extend, /proxy/videovendor/multiframe, /proxy/videovendor/reference2video, \
                  /proxy/videovendor/start-end2video, /proxy/videovendor/tasks/{task_id}/cancel";
     for (method, path, named) in [
         (Method::POST, "/proxy/imagevendor/v1/ai/skin-enhancer/creativ", modes.as_str()),
-        (Method::POST, "/proxy/videovendor/start-end-2video", films),
+        (Method::POST, "/proxy/videovendor/start-end-2video", videos),
         (Method::POST, "/proxy/musicvendor/t2m/generat", "/proxy/musicvendor/t2m/generate"),
         (Method::GET, "/proxy/videovendor/creations", "/proxy/videovendor/tasks/{task_id}/creations"),
     ] {

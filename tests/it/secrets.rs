@@ -30,7 +30,7 @@ async fn no_secret_is_in_the_data_directory_or_the_logs() {
     let data = tempfile::tempdir().unwrap();
     let (receiver, collector, key) = (Receiver::start().await, Receiver::start().await, SigningKey::p256());
     let issuer = TestIssuer::start(&[key.public("1")]).await;
-    let service = talkative(data.path(), &issuer, &collector);
+    let service = verbose_service(data.path(), &issuer, &collector);
 
     // When secrets of every kind pass through it
     let mut secrets = use_secrets(&service, data.path(), &receiver).await;
@@ -40,7 +40,7 @@ async fn no_secret_is_in_the_data_directory_or_the_logs() {
     assert!(status.success(), "{status}");
 
     // Then none is in its files or logs
-    assert!(log.contains("TRACE"), "the log is not at its most talkative level");
+    assert!(log.contains("TRACE"), "the log is not at its most verbose level");
     let sources = [stored_files(data.path()), vec![(PathBuf::from("the log"), log.into_bytes())]];
     let spans = collector.received().into_iter().map(|batch| (PathBuf::from("the trace collector"), batch.body));
     let all_sources = [sources.concat(), spans.collect()].concat();
@@ -62,7 +62,7 @@ async fn no_secret_is_in_the_data_directory_or_the_logs() {
     println!("{} secrets, {} places", secrets.len(), all_sources.len());
 }
 
-fn talkative(data: &Path, issuer: &TestIssuer, collector: &Receiver) -> Process {
+fn verbose_service(data: &Path, issuer: &TestIssuer, collector: &Receiver) -> Process {
     let mut command = command(data);
     command.env_remove("MEDIARY_ADMIN_TOKEN").env("MEDIARY_LOG__LEVEL", "trace");
     command.env("MEDIARY_AUTH__OIDC__ISSUER", issuer.name()).env("MEDIARY_AUTH__OIDC__AUDIENCE", "mediary");

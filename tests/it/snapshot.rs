@@ -36,7 +36,7 @@ async fn start(dir: TempDir) -> TestApp {
 }
 
 /// Data directory with a short history, stopped cleanly.
-async fn lived_in() -> TempDir {
+async fn directory_with_history() -> TempDir {
     let app = start(tempfile::tempdir().unwrap()).await;
     let user = app.user("alice").await;
     app.publisher("acme", &user).await;
@@ -71,7 +71,7 @@ async fn scrubbed(app: &TestApp) -> ScrubState {
 }
 
 /// Asserts that the service matches its log, and accepts changes.
-async fn is_whole(app: &TestApp, new_publisher: &str) {
+async fn assert_complete(app: &TestApp, new_publisher: &str) {
     assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
     let user = app.user("bob").await;
     app.publisher(new_publisher, &user).await;
@@ -80,22 +80,22 @@ async fn is_whole(app: &TestApp, new_publisher: &str) {
 
 #[actix_web::test]
 async fn a_start_from_a_snapshot_equals_a_full_replay() {
-    let dir = lived_in().await;
+    let dir = directory_with_history().await;
     let before = fs::read(snapshot(dir.path())).expect("a snapshot was taken at the stop");
     let app = start(dir).await;
     assert_eq!(app.app.reports(), [""; 0]);
-    is_whole(&app, "second").await;
+    assert_complete(&app, "second").await;
     assert_eq!(scrubbed(&app).await, ScrubState::Intact);
     let dir = app.stop().await;
     assert_ne!(fs::read(snapshot(dir.path())).unwrap(), before, "the next stop takes another");
 
     let app = start(dir).await;
-    is_whole(&app, "third").await;
+    assert_complete(&app, "third").await;
 }
 
 #[actix_web::test]
 async fn a_damaged_snapshot_is_reported_and_ignored() {
-    let dir = lived_in().await;
+    let dir = directory_with_history().await;
     for at in [3, 40, 500, usize::MAX] {
         let copied = tempfile::tempdir().unwrap();
         copy(dir.path(), copied.path());
@@ -108,14 +108,14 @@ async fn a_damaged_snapshot_is_reported_and_ignored() {
         let app = start(copied).await;
         let [report] = app.app.reports() else { panic!("one report for byte {at}: {:?}", app.app.reports()) };
         assert!(report.contains("snapshot") && report.contains("models"), "{report}");
-        is_whole(&app, "second").await;
+        assert_complete(&app, "second").await;
     }
 }
 
 #[actix_web::test]
 async fn a_snapshot_ahead_of_the_log_fails_the_start() {
     // Given a copy of the log, and a newer snapshot
-    let dir = lived_in().await;
+    let dir = directory_with_history().await;
     let (older_log, log) = (tempfile::tempdir().unwrap(), dir.path().join("log"));
     copy(&log, older_log.path());
     let app = start(dir).await;
@@ -144,12 +144,12 @@ async fn a_snapshot_ahead_of_the_log_fails_the_start() {
     // And when the operator removes it, the service starts with the content of the log
     fs::remove_file(snapshot(dir.path())).unwrap();
     let app = start(dir).await;
-    is_whole(&app, "one").await;
+    assert_complete(&app, "one").await;
 }
 
 #[actix_web::test]
 async fn an_unfinished_snapshot_is_removed() {
-    let dir = lived_in().await;
+    let dir = directory_with_history().await;
     let draft = dir.path().join("snapshots/models.draft");
     fs::write(&draft, "half").unwrap();
     let app = start(dir).await;
@@ -160,7 +160,7 @@ async fn an_unfinished_snapshot_is_removed() {
 #[actix_web::test]
 async fn damage_before_the_snapshot_is_found_in_the_background_and_stops_writes() {
     // Given a journal whose first record was damaged after the snapshot
-    let dir = lived_in().await;
+    let dir = directory_with_history().await;
     let segment = dir.path().join("log/journal/00000000000000000001.seg");
     let mut bytes = fs::read(&segment).unwrap();
     bytes[600] ^= 1;
@@ -195,7 +195,7 @@ async fn damage_before_the_snapshot_is_found_in_the_background_and_stops_writes(
     // And the next start checks everything, and repairs the record
     let app = start(app.stop().await).await;
     assert_eq!(app.app.log().verification().state, ScrubState::Intact);
-    is_whole(&app, "second").await;
+    assert_complete(&app, "second").await;
 }
 
 async fn verification(app: &TestApp) -> serde_json::Value {
@@ -209,7 +209,7 @@ async fn unverified_events_are_not_reported_as_sound() {
     let release_signal = Mutex::new(release_signal);
     let handler = move |point, _: &str| assert!(point != FailPoint::Scrub || release_signal.lock().recv().is_err());
     let environment = Environment::system().with_fail_point_handler(Arc::new(handler));
-    let app = TestApp::start_in(lived_in().await, snapshot_always, environment).await;
+    let app = TestApp::start_in(directory_with_history().await, snapshot_always, environment).await;
 
     // When the state is requested, then nothing is reported as verified, in the metrics neither
     let verification_body = verification(&app).await;
@@ -238,7 +238,7 @@ async fn unverified_events_are_not_reported_as_sound() {
 #[actix_web::test]
 async fn the_verification_compares_a_snapshot_with_the_log() {
     // Given a valid snapshot
-    let dir = lived_in().await;
+    let dir = directory_with_history().await;
     run(dir.path(), &["audit", "verify"]).expect(0).assert_contains(&["clean: "]);
 
     // When it is damaged, then it is named
@@ -259,7 +259,7 @@ async fn the_verification_compares_a_snapshot_with_the_log() {
     run(dir.path(), &["audit", "verify"]).expect(1).assert_contains(&["snapshots/models: ", "(users, node mask)"]);
 
     // When it belongs to another log, or to a later position, then that is reported
-    let other = lived_in().await;
+    let other = directory_with_history().await;
     fs::copy(snapshot(other.path()), snapshot(dir.path())).unwrap();
     run(dir.path(), &["audit", "verify"]).expect(1).assert_contains(&["another history up to position "]);
     save(&models, &Anchor { position: Position(1_000), ..anchor }, &snapshots, &FailPoints::default()).unwrap();
@@ -268,18 +268,18 @@ async fn the_verification_compares_a_snapshot_with_the_log() {
 
 #[actix_web::test]
 async fn a_snapshot_of_another_log_is_reported_and_ignored() {
-    let (dir, other) = (lived_in().await, lived_in().await);
+    let (dir, other) = (directory_with_history().await, directory_with_history().await);
     fs::copy(snapshot(other.path()), snapshot(dir.path())).unwrap();
     let app = start(dir).await;
     let [report] = app.app.reports() else { panic!("one report: {:?}", app.app.reports()) };
     assert!(report.contains("snapshots/models: the journal belongs to another log"), "{report}");
-    is_whole(&app, "second").await;
+    assert_complete(&app, "second").await;
 }
 
 #[actix_web::test]
 async fn a_small_log_is_verified_completely() {
-    let dir = lived_in().await;
+    let dir = directory_with_history().await;
     let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     assert_eq!(app.app.log().verification().state, ScrubState::Intact);
-    is_whole(&app, "second").await;
+    assert_complete(&app, "second").await;
 }

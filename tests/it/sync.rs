@@ -35,14 +35,14 @@ impl CatalogueCopy {
     /// Returns the number of nodes read.
     async fn pull(&mut self, app: &TestApp, clock: &Environment) -> usize {
         let after = self.up_to.as_ref().map_or(String::new(), |timestamp| format!("&timestamp={timestamp}"));
-        let (started, mut pages_read) = (a_little_before(clock.now()), 0);
+        let (started, mut nodes_read) = (a_little_before(clock.now()), 0);
         for page in 1.. {
             let path =
                 format!("/nodes?limit={LIMIT}&page={page}&sort=created_at&include_banned=true&latest=true{after}");
             let response = app.get_as(app.admin_token(), &path).await.expect(200);
             let body = response.json();
             for node in body["nodes"].as_array().unwrap() {
-                pages_read += 1;
+                nodes_read += 1;
                 self.nodes.insert(node["id"].as_str().unwrap().to_owned(), node.clone());
             }
             if body["totalPages"].as_u64().unwrap() <= page {
@@ -50,7 +50,7 @@ impl CatalogueCopy {
             }
         }
         self.up_to = Some(started);
-        pages_read
+        nodes_read
     }
 }
 
@@ -126,15 +126,15 @@ async fn a_synchronized_copy_equals_the_catalogue() {
         copy.pull(&app, &clock).await;
         copy.pull(&app, &clock).await
     };
-    let ((), pages_read) = tokio::join!(changes, copying);
+    let ((), nodes_read) = tokio::join!(changes, copying);
 
     // Then the last poll returned only recent changes, and at least one
-    assert!((1..=20).contains(&pages_read), "{pages_read} nodes were read");
+    assert!((1..=20).contains(&nodes_read), "{nodes_read} nodes were read");
 
     // And its copy equals the whole list, and the nodes in it that are not banned equal the public list
     let mut fresh_copy = CatalogueCopy::default();
-    let full_pages = fresh_copy.pull(&app, &clock).await;
-    assert_eq!(full_pages, NODES + CHANGES / 8);
+    let full_count = fresh_copy.pull(&app, &clock).await;
+    assert_eq!(full_count, NODES + CHANGES / 8);
     assert_eq!(fresh_copy.nodes.len(), NODES + CHANGES / 8);
     assert_eq!(copy.nodes, fresh_copy.nodes);
     let listed = app.get("/nodes?limit=1000&sort=id").await.expect(200).json();

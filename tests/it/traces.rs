@@ -118,7 +118,7 @@ async fn a_trace_spans_request_and_callback_and_keeps_the_callers_parent() {
         received.iter().map(|batch| String::from_utf8_lossy(&batch.body).into_owned()).collect();
     assert!(
         !exported_text.contains("secret-path") && !exported_text.contains(&alice.token),
-        "what is the caller's is not told"
+        "the token or the webhook path of the caller was exported"
     );
     app.stop().await;
 }

@@ -71,7 +71,7 @@ async fn languages_and_texts_are_checked() {
 }
 
 #[actix_web::test]
-async fn the_publisher_translates() {
+async fn only_the_publisher_and_administrators_translate() {
     let (app, alice) = app_with_node().await;
     let bob = app.user("bob").await;
     let own_token = app.access_token("acme", &alice).await;

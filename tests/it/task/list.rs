@@ -102,7 +102,7 @@ async fn streams_and_cancellations_show_owners_to_administrators_only() {
     for (reader, owner) in streams {
         let events = reader.collect().await;
         assert_eq!(events.last().expect("a change").state(), ("change", "FAILED"));
-        assert!(events.iter().all(|event| event.task["owner"] == *owner), "not told {owner} alone");
+        assert!(events.iter().all(|event| event.task["owner"] == *owner), "an event has another owner than {owner}");
     }
     app.stop().await;
 }

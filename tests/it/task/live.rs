@@ -87,7 +87,7 @@ fn held_environment() -> (Environment, Sender<()>) {
 
 #[actix_web::test]
 async fn the_built_in_engine_reports_rendered_frames() {
-    // Given a film that is drawn but not stored
+    // Given a video that is drawn but not stored
     let (environment, hold) = held_environment();
     let app = TestApp::start_with(|_| {}, environment).await;
     let alice = app.user("alice").await;

@@ -111,7 +111,7 @@ fn the_exact_requests_of_a_job_are_shown_with_the_key_masked() {
 }
 
 #[test]
-fn what_cannot_be_shown_says_why() {
+fn impossible_requests_are_refused_with_the_reason() {
     let directory = directory_with("extends = \"comfyui\"\n");
     let cases: [(&[&str], i32, &str); 6] = [
         (&["show", "nobody", "image-upscaler"], 2, "there is no such profile; the profiles are mediary"),
