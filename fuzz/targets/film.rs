@@ -1,4 +1,4 @@
-//! Fuzz target: film to extend.
+//! Fuzz target: video to extend.
 
 #![no_main]
 

@@ -4,15 +4,15 @@ use std::path::Path;
 
 use mediary::media::decoders::PictureDecoders;
 
-/// Prints `figures INSPECTING DECODING WEIGHED GOOD`: peaks and the reserved amount in bytes, and 1 if the picture is
-/// good.
+/// Prints `figures INSPECTING DECODING ESTIMATED GOOD`: both peaks and the estimate that is reserved, in bytes, and 1 if
+/// the picture is good.
 pub fn print_memory_of(file: &Path) {
     let bytes = std::fs::read(file).unwrap();
     let decoders = PictureDecoders::new(1 << 40);
     let (is_inspected, inspecting) = peak_of(|| decoders.inspect(&bytes).is_ok());
     let (is_decoded, decoding) = peak_of(|| decoders.decode(&bytes).is_ok());
-    let weighed = decoders.memory_needed(&bytes).unwrap_or(0);
-    println!("figures {inspecting} {decoding} {weighed} {}", u8::from(is_inspected && is_decoded));
+    let estimated = decoders.memory_needed(&bytes).unwrap_or(0);
+    println!("figures {inspecting} {decoding} {estimated} {}", u8::from(is_inspected && is_decoded));
 }
 
 /// Does work; returns its result and how much the memory of the process grew at most.

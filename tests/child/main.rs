@@ -8,7 +8,7 @@
 //! | `decode FILE` | Inspects and decodes a picture, and prints how much memory each took. |
 //! | `mutants KIND FROM UNTIL PROGRESS` | Tries mutants of a kind of input. |
 //! | `rejected-seeds KIND` | Prints the number of seeds that are rejected unchanged. |
-//! | `film FILE` | Writes the engine's film for the seeds. |
+//! | `film FILE` | Writes the engine's video for the seeds. |
 //!
 //! `CHILD_SEGMENT_BYTES` makes the segments of `serve` smaller than the setting allows.
 
@@ -38,7 +38,7 @@ fn main() {
             mutants::worker::run(kind, from.parse().unwrap()..until.parse().unwrap(), Path::new(progress));
         }
         ["rejected-seeds", kind] => println!("{}", mutants::rejected_seeds(kind)),
-        ["film", file] => std::fs::write(file, mutants::targets::own_film()).unwrap(),
+        ["film", file] => std::fs::write(file, mutants::targets::own_video()).unwrap(),
         _ => panic!("unknown arguments {words:?}; the tests start this program"),
     }
 }

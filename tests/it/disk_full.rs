@@ -61,7 +61,7 @@ fn a_full_log_rejects_writes_serves_reads_and_recovers() {
     assert_eq!(events[..before.len()], before);
     assert_eq!((log.storage().state, log.storage().free_bytes), (StorageStatus::Full, Some(1000)));
 
-    // and once there is space, appends continue with the next versions
+    // And once there is space, appends continue with the next versions
     free_bytes.store(u64::MAX, Ordering::SeqCst);
     eventually_blocking("an append is taken", || {
         log.append(vec![append(1, 1, 10, 1)]).is_ok_and(|done| done[0].is_ok())
@@ -95,7 +95,7 @@ fn a_failed_segment_creation_leaves_the_log_unchanged() {
     assert_eq!(log.head(), Position(index + 1));
     assert!(!log_fixture.path("journal/next.tmp").exists());
 
-    // and the same group is accepted once there is space
+    // And the same group is accepted once there is space
     free_bytes.store(u64::MAX, Ordering::SeqCst);
     eventually_blocking("the group is taken", || {
         log.append(vec![append(1, index, index, 1), append(1, index + 1, index, 1)])
@@ -119,7 +119,7 @@ async fn a_file_size_limit_counts_as_a_full_disk() {
     // Then reads continue
     service.check_reads(written).await;
 
-    // and without the limit the same process accepts changes again
+    // And without the limit the same process accepts changes again
     service.limit_files(None);
     service.write_until_taken().await;
     service.check_log_after_stop(data.path());
@@ -164,7 +164,7 @@ async fn writes_are_rejected_while_no_file_descriptor_is_free() {
     // Then reads continue
     service.check_reads(written).await;
 
-    // and once files can be opened, the same process accepts changes again
+    // And once files can be opened, the same process accepts changes again
     rustix::process::prlimit(Some(service.process.pid()), Resource::Nofile, before).unwrap();
     service.write_until_taken().await;
     service.check_log_after_stop(data.path());

@@ -126,7 +126,7 @@ fn a_torn_tail_is_cut_and_reported() {
     assert_eq!((log.head(), torn.position, torn.file), (Position(6), Position(7), segment.clone()));
     assert_eq!(all(&log).len(), 6);
 
-    // and its place is used again
+    // And its place is used again
     log.append(vec![append(1, 3, 10, 1)]).unwrap();
     drop(log);
     let (log, report) = log_fixture.open();

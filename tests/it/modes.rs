@@ -67,14 +67,14 @@ async fn all_files_are_private() {
     let (_, log) = service.terminate();
     assert!(data.join("log/sled/db").is_file() && !log.contains("readable by other users"), "{log}");
 
-    // and the same holds for files derived from it
+    // And the same holds for files derived from it
     let run = |data: &Path, arguments: &[&str]| {
         let output = unmasked(&command_on(data, arguments)).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
     run(&data, &["projections", "rebuild"]);
 
-    // and for a file that an older release made readable
+    // And for a file that an older release made readable
     fs::set_permissions(data.join("webhook-key"), Permissions::from_mode(0o644)).unwrap();
     run(&data, &["backup", backup.to_str().unwrap()]);
     fs::set_permissions(data.join("webhook-key"), Permissions::from_mode(0o600)).unwrap();

@@ -87,7 +87,7 @@ fn a_start_by_the_wrong_user_prints_the_right_command() {
         give_away(data.path());
     }
 
-    // and with that key too, everything works
+    // And with that key too, everything works
     as_other(&mut command_on(data.path(), &["audit", "verify"])).unwrap().expect(0);
 }
 

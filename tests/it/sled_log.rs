@@ -180,9 +180,9 @@ proptest! {
 
     #[test]
     fn the_durable_log_equals_the_memory_log(steps in steps()) {
-        let mut house = LogFixture::new();
-        house.options.journal.segment_bytes = 2 * 1024;
-        let (mut log, model) = (house.open().0, MemoryLog::default());
+        let mut log_fixture = LogFixture::new();
+        log_fixture.options.journal.segment_bytes = 2 * 1024;
+        let (mut log, model) = (log_fixture.open().0, MemoryLog::default());
         for (mark, step) in (0..).zip(steps) {
             if let RebuildStep::Group(appends) = step {
                 let version = |stream| model.read_stream(&task_stream(stream), Version(0)).unwrap().len() as u64;
@@ -197,7 +197,7 @@ proptest! {
                     log.close().unwrap();
                 }
                 drop(log);
-                log = house.open().0;
+                log = log_fixture.open().0;
             }
             prop_assert_eq!(log.head(), model.head());
             prop_assert_eq!(all(&log), all(&model));

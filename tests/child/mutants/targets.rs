@@ -1,5 +1,5 @@
 //! Entry points for untrusted bytes, one function each, called as in the service. The mutants here and the fuzz targets
-//! in `fuzz/` use them. Each returns `true` if the bytes were accepted, and panics on a fault of our own.
+//! in `fuzz/` use them. Each returns `true` if the bytes were accepted, and panics on a defect of the program.
 
 use std::io::Cursor;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,7 +36,7 @@ pub fn bytes_for_picture(bytes: &[u8]) -> u64 {
     PictureDecoders::default().memory_needed(bytes).unwrap_or(0)
 }
 
-/// Film to extend, read a frame or two beyond its end.
+/// Video to extend, read a frame or two beyond its end.
 pub fn film(bytes: &[u8]) -> bool {
     let footage = Material::Footage { file: bytes.to_vec(), seconds: 1, end: None };
     match render(plan(footage, None), &ImpatientObserver::default()) {
@@ -46,12 +46,12 @@ pub fn film(bytes: &[u8]) -> bool {
     }
 }
 
-/// Film of the built-in engine, with sound: one second in the rain.
-pub fn own_film() -> Vec<u8> {
+/// Video of the built-in engine, with sound: one second in the rain.
+pub fn own_video() -> Vec<u8> {
     let sound = SoundPlan { audio: Some(SoundContent::All), voice_id: None, bed: None };
     let plan =
         VideoPlan { prompt: "hills in the rain".to_owned(), ..plan(Material::Words { seconds: 1 }, Some(sound)) };
-    render(plan, &()).expect("a film").bytes
+    render(plan, &()).expect("a video").bytes
 }
 
 fn plan(material: Material, sound: Option<SoundPlan<'static>>) -> VideoPlan<'static> {
@@ -70,7 +70,7 @@ fn plan(material: Material, sound: Option<SoundPlan<'static>>) -> VideoPlan<'sta
     }
 }
 
-/// Yields the frames of a small film, and hardly any more.
+/// Yields the frames of a small video, and hardly any more.
 #[derive(Default)]
 struct ImpatientObserver {
     calls: AtomicUsize,

@@ -24,7 +24,7 @@ async fn a_full_disk_is_logged_once() {
     disk.fill();
     eventually_blocking("the full disk is logged", || count(&service.process.log_text(), FULL) == 1);
 
-    // and probes add no further lines, over several checks
+    // And probes add no further lines, over several checks
     let started = Instant::now();
     while started.elapsed() < Duration::from_millis(2500) {
         assert_eq!(ready().await, 503);

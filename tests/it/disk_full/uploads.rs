@@ -89,7 +89,7 @@ async fn an_archive_larger_than_the_free_space_is_rejected() {
     let minimum = watching.join().unwrap();
     assert!((RESERVE - 1) * MIB < minimum && minimum < 2 * RESERVE * MIB, "at the worst {minimum} bytes were free");
 
-    // and the partial file is removed, so that a smaller one fits
+    // And the partial file is removed, so that a smaller one fits
     eventually_blocking("the file is removed", || incoming() == 0);
     let request = service.request(Method::PUT, &link).body(crate::support::zip::valid_archive());
     let (status, _, version) = service.send(request).await;

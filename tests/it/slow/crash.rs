@@ -94,7 +94,7 @@ async fn everything_ends(
     let service = started(data, 1);
     verify(&service, acknowledged).await;
     delivered.follow(&service).await;
-    assert!(!acknowledged.tasks.is_empty(), "no task was answered: the test shows nothing");
+    assert!(!acknowledged.tasks.is_empty(), "no task was acknowledged: the test shows nothing");
     let callbacks = receiver
         .wait_until(|received| {
             ReportedStatuses::from_callbacks(received).all_ended(acknowledged.tasks.iter().map(|(_, id)| id))
@@ -112,5 +112,5 @@ async fn everything_ends(
     // This also compares the snapshot of the stop with the log.
     run(data, &["audit", "verify"]).expect(0);
     let (nodes, tasks) = (acknowledged.nodes(), acknowledged.tasks.len());
-    println!("{nodes} nodes and {tasks} tasks answered and there, {events} events without gap or double");
+    println!("{nodes} nodes and {tasks} tasks acknowledged and present, {events} events without gap or duplicate");
 }

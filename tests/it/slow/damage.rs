@@ -86,7 +86,7 @@ fn damage_is_repaired_or_reported_and_never_served() {
     };
     let history = LogHistory::generate(plan.events);
     let cases = harm::draw(plan, &history, &mut StdRng::seed_from_u64(SEED));
-    assert_eq!(verified(history.today()), 0, "the verification finds something in a log that is whole");
+    assert_eq!(verified(history.today()), 0, "the verification finds something in an undamaged log");
 
     // When a copy of it is damaged and opened
     let outcomes = run(&history, &cases);
@@ -96,7 +96,7 @@ fn damage_is_repaired_or_reported_and_never_served() {
     for (harm, outcome) in &outcomes {
         let outcome = match outcome {
             Outcome::Unharmed => "no effect",
-            Outcome::Mended => "mended and reported",
+            Outcome::Mended => "repaired and reported",
             Outcome::Refused(_) => "named, no start",
             Outcome::Broken(_) => "BROKEN",
         };
@@ -108,7 +108,7 @@ fn damage_is_repaired_or_reported_and_never_served() {
     let failures: Vec<_> = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Broken(_))).collect();
     assert!(failures.is_empty(), "{} cases of {}: {failures:#?}", failures.len(), outcomes.len());
     assert!(counts.keys().any(|(_, outcome)| *outcome == "named, no start"), "nothing was found: {counts:?}");
-    assert!(counts.keys().any(|(_, outcome)| *outcome == "mended and reported"), "nothing was mended: {counts:?}");
+    assert!(counts.keys().any(|(_, outcome)| *outcome == "repaired and reported"), "nothing was repaired: {counts:?}");
 }
 
 /// Runs the cases on two threads.
@@ -119,8 +119,8 @@ fn run(history: &LogHistory, cases: &[Harm]) -> Vec<(Harm, Outcome)> {
             scope.spawn(|| {
                 loop {
                     let Some(harm) = remaining.lock().next() else { return };
-                    let suffered = suffer(history, harm).into_iter().map(|outcome| (harm.clone(), outcome));
-                    outcomes.lock().extend(suffered);
+                    let results = start_both_ways(history, harm).into_iter().map(|outcome| (harm.clone(), outcome));
+                    outcomes.lock().extend(results);
                 }
             });
         }
@@ -129,22 +129,22 @@ fn run(history: &LogHistory, cases: &[Harm]) -> Vec<(Harm, Outcome)> {
 }
 
 /// Starts once with a full replay, and once from the snapshot.
-fn suffer(history: &LogHistory, harm: &Harm) -> Vec<Outcome> {
+fn start_both_ways(history: &LogHistory, harm: &Harm) -> Vec<Outcome> {
     let harmed = || {
         let directory = tempfile::tempdir().unwrap();
         history::copy(history.today(), directory.path());
         harm.inflict(directory.path(), history.yesterday());
         directory
     };
-    let from_snapshot = snapshot::outlive(history, harm, harmed().path());
-    vec![outlive_whole(history, harm, harmed().path()), from_snapshot]
+    let from_snapshot = snapshot::outcome(history, harm, harmed().path());
+    vec![outcome_of_replay(history, harm, harmed().path()), from_snapshot]
 }
 
-fn outlive_whole(history: &LogHistory, harm: &Harm, directory: &Path) -> Outcome {
+fn outcome_of_replay(history: &LogHistory, harm: &Harm, directory: &Path) -> Outcome {
     let Ok(result) = panic::catch_unwind(|| verified(directory)) else {
         return Outcome::Broken("the verification panics".to_owned());
     };
-    let outcome = outlive(history, harm, directory);
+    let outcome = outcome_of_start(history, harm, directory);
     let expected = match &outcome {
         // Data that only sled holds is not in the journal's files.
         Outcome::Refused(reason) => !reason.contains("the index holds"),
@@ -164,12 +164,12 @@ fn verified(directory: &Path) -> usize {
     verification.run().map_or(1, |report| report.journal.findings.len() + report.journal.notes.len())
 }
 
-fn outlive(history: &LogHistory, harm: &Harm, directory: &Path) -> Outcome {
+fn outcome_of_start(history: &LogHistory, harm: &Harm, directory: &Path) -> Outcome {
     match start(directory, history) {
         Outcome::Refused(reason) => judge_refusal(harm, directory, reason),
         // A repaired log needs no repair at the next start.
         Outcome::Mended if start(directory, history) != Outcome::Unharmed => {
-            Outcome::Broken("it was mended, and the next start found more".to_owned())
+            Outcome::Broken("it was repaired, but the next start found more".to_owned())
         }
         outcome => outcome,
     }

@@ -31,7 +31,7 @@ fn memory(process: &str, name: &str) -> u64 {
 struct Figures {
     inspecting: u64,
     decoding: u64,
-    weighed: u64,
+    estimated: u64,
     is_good: bool,
 }
 
@@ -44,8 +44,8 @@ fn figures(name: &str, bytes: &[u8]) -> Figures {
     let line = stdout.lines().find_map(|line| line.split_once("figures ").map(|(_, figures)| figures.to_owned()));
     let line = line.unwrap_or_else(|| panic!("{name}: {stdout}\n{}", String::from_utf8_lossy(&output.stderr)));
     let numbers: Vec<u64> = line.split(' ').map(|number| number.parse().unwrap()).collect();
-    println!("{name}: {} bytes: inspecting, decoding, weighed, good: {line}", bytes.len());
-    Figures { inspecting: numbers[0], decoding: numbers[1], weighed: numbers[2], is_good: numbers[3] == 1 }
+    println!("{name}: {} bytes: inspecting, decoding, estimated, good: {line}", bytes.len());
+    Figures { inspecting: numbers[0], decoding: numbers[1], estimated: numbers[2], is_good: numbers[3] == 1 }
 }
 
 fn deflated(zeros: u64) -> Vec<u8> {
@@ -134,13 +134,16 @@ fn the_memory_estimate_suffices_for_every_format() {
         ("tiff of floating point", encoded(&DynamicImage::new_rgb32f(width / 2, height / 2), ImageFormat::Tiff)),
     ];
     for (name, bytes) in pictures {
-        let Figures { inspecting, decoding, weighed, is_good } = figures(name, &bytes);
+        let Figures { inspecting, decoding, estimated, is_good } = figures(name, &bytes);
 
         // The progressive files lack their scan; the decoder detects this after all allocations.
         assert!(is_good || name.contains("progressive"), "{name} is a picture");
         let peak = inspecting.max(decoding);
-        assert!(peak <= weighed + SLACK, "{name} took {peak} bytes, and {weighed} were weighed");
-        assert!(weighed <= 3 * peak + 3 * SLACK, "{name} took {peak} bytes, and {weighed} were weighed: too many");
+        assert!(peak <= estimated + SLACK, "{name} took {peak} bytes, and {estimated} were estimated");
+        assert!(
+            estimated <= 3 * peak + 3 * SLACK,
+            "{name} took {peak} bytes, and {estimated} were estimated: too many"
+        );
     }
 }
 

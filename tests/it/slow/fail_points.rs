@@ -50,7 +50,7 @@ const FIRST: &[CommitStep] = &[
 const LAST: &[CommitStep] = &[CommitStep::HeadSynced, CommitStep::SledFlushed];
 
 /// Command that starts a service that kills itself after a step.
-fn doomed(directory: &Path, step: CommitStep, pass: u64, snapshots: bool) -> Command {
+fn self_killing_service(directory: &Path, step: CommitStep, pass: u64, snapshots: bool) -> Command {
     let mut command = faulty_service(directory);
     command.env("CHILD_SEGMENT_BYTES", "32768");
     command.env("FAULT_KILL_AT", format!("{:?}", FailPoint::After(step))).env("FAULT_KILL_PASS", pass.to_string());
@@ -72,7 +72,7 @@ async fn a_first_start_killed_after_any_step_can_be_repeated() {
         // Given a first start that ends after a step; HEAD is first synced at a change of segments or at a stop
         let data = tempfile::tempdir().unwrap();
         std::fs::write(data.path().join(ARMED), "").unwrap();
-        match Process::try_start(&mut doomed(data.path(), *step, 1, false)) {
+        match Process::try_start(&mut self_killing_service(data.path(), *step, 1, false)) {
             Err(errors) => assert!(errors.contains("signal: 9"), "{step:?}: {errors}"),
             Ok(service) => assert_it_ended_itself(service.terminate().0, *step),
         }
@@ -112,7 +112,7 @@ async fn a_kill_after_any_step_loses_nothing() {
             }
             // Half of the starts use a snapshot, if there is one.
             let snapshots = step >= CommitStep::SnapshotWritten || iteration.is_multiple_of(2);
-            let Ok(service) = Process::try_start(&mut doomed(data.path(), step, pass, snapshots)) else {
+            let Ok(service) = Process::try_start(&mut self_killing_service(data.path(), step, pass, snapshots)) else {
                 assert_eq!(step, CommitStep::SledRemoved, "it ended at the start");
                 reached_steps.insert(step);
                 std::fs::remove_file(&armed).unwrap();
@@ -272,7 +272,7 @@ async fn verify_inputs(service: &Process, inputs: &Mutex<Vec<(String, u32)>>) {
     let inputs = inputs.lock().clone();
     for (path, width) in inputs {
         let response = client().get(service.url(&path)).send().await.unwrap();
-        assert_eq!(response.status(), 200, "the input file was acknowledged and is lost");
+        assert_eq!(response.status(), 200, "the input file was acknowledged but is lost");
         assert_eq!(response.bytes().await.unwrap(), picture::png(width, 8));
     }
 }
@@ -282,7 +282,7 @@ async fn verify_archives(service: &Process, archives: &Mutex<Vec<String>>) {
     for version in versions {
         let url = service.url(&format!("/nodes/kept/versions/{version}/download"));
         let response = client().get(url).bearer_auth(TOKEN).send().await.unwrap();
-        assert_eq!(response.status(), 200, "the archive of {version} was answered and is lost");
+        assert_eq!(response.status(), 200, "the archive of {version} was acknowledged but is lost");
         assert!(response.bytes().await.unwrap().ends_with(version.as_bytes()));
     }
 }

@@ -121,7 +121,12 @@ async fn every_idempotency_key_has_one_effect_over_kill_9() {
         // When the service is killed, except in the last round
         let last = round == rounds;
         stop.store(last, Ordering::SeqCst);
-        let service = if last { Some(service) } else { drop_dead(service) };
+        let service = if last {
+            Some(service)
+        } else {
+            service.kill();
+            None
+        };
         for writer in writing {
             writers.push(writer.await.unwrap());
         }
@@ -134,11 +139,6 @@ async fn every_idempotency_key_has_one_effect_over_kill_9() {
 
     // Then every request was executed once
     verify(data.path(), &writers);
-}
-
-fn drop_dead(service: Process) -> Option<Process> {
-    service.kill();
-    None
 }
 
 /// Asserts that the last token of each writer works, even if its answer was a replay.
@@ -180,7 +180,7 @@ fn verify(data: &std::path::Path, writers: &[KeyedWriter]) {
     for id in writers.iter().flat_map(KeyedWriter::ids) {
         let is_recorded =
             streams.iter().any(|stream| stream.ends_with(id)) || published.iter().any(|item| item.contains(id));
-        assert!(is_recorded, "{id} was answered and is not in the log");
+        assert!(is_recorded, "{id} was acknowledged but is not in the log");
     }
-    println!("{} requests carried out once each", claims.len());
+    println!("{} requests, each executed once", claims.len());
 }

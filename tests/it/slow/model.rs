@@ -28,16 +28,16 @@
 //! | `/bulk/nodes/versions` | – | every possible version |
 //!
 //! Some commands have an idempotency key, and are then repeated, and repeated with another body. Routes outside the
-//! registry are left out, each for the reason in [`EXCUSED`]. The test fails if any other route of the table was never
+//! registry are left out, each for the reason in [`EXCLUDED`]. The test fails if any other route of the table was never
 //! requested.
 
 mod check;
-mod look;
+mod clients;
+mod entities;
 mod op;
-mod people;
 mod request;
+mod resources;
 mod rules;
-mod things;
 mod world;
 
 use std::cell::RefCell;
@@ -50,8 +50,8 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 use reqwest::Method;
 
 use crate::support::process::{Process, run};
+use clients::ModelClients;
 use op::{ADMIN, JsonFields, ModelOp, ModelQuery, ModelStep};
-use people::ModelClients;
 use world::ModelWorld;
 
 /// Number of cases in the suite.
@@ -64,7 +64,7 @@ const LISTS: usize = 25;
 const SHRINKS: u32 = 60;
 
 /// Path prefixes that the model leaves out.
-const EXCUSED: [(&str, &str); 24] = [
+const EXCLUDED: [(&str, &str); 24] = [
     ("/health", "of the service"),
     ("/ready", "of the service"),
     ("/.well-known/", "of callbacks"),
@@ -150,7 +150,7 @@ async fn compare_across_restarts(
     let mut world = ModelWorld::new();
 
     // Given a service with some users, when they send commands
-    let mut clients = ModelClients::arrive(Process::start(data.path())).await;
+    let mut clients = ModelClients::connect(Process::start(data.path())).await;
     clients.act(&mut world, &first_users()).await?;
     clients.act(&mut world, first).await?;
 
@@ -196,16 +196,16 @@ fn rebuild(data: &Path) {
 
 /// Routes of the registry that were never requested.
 fn unrequested_routes(requested_routes: &BTreeSet<(Method, String)>) -> Vec<String> {
-    let excused = |path: &str| {
+    let is_excluded = |path: &str| {
         !ADMINISTERED.iter().any(|prefix| path.starts_with(prefix))
-            && EXCUSED.iter().any(|(beginning, _)| path.starts_with(beginning))
+            && EXCLUDED.iter().any(|(beginning, _)| path.starts_with(beginning))
     };
     let matches_template = |template: &str, path: &str| {
         let (template, path): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
         template.len() == path.len()
             && template.iter().zip(path).all(|(part, segment)| part.starts_with('{') || *part == segment)
     };
-    let rows = route_infos().into_iter().filter(|row| !excused(row.path));
+    let rows = route_infos().into_iter().filter(|row| !is_excluded(row.path));
     let was_requested = |row: &mediary::http::routes::RouteInfo| {
         requested_routes
             .iter()

@@ -95,11 +95,11 @@ async fn acknowledged_commands_survive_a_power_cut() {
     let mut program = command(&disk.root().join("data"));
     let service = Process::from_command(with_snapshots(&mut program));
     let so_far = acknowledged.lock().clone();
-    assert!(!so_far.tasks.is_empty(), "no task was answered: the test shows nothing");
+    assert!(!so_far.tasks.is_empty(), "no task was acknowledged: the test shows nothing");
     verify(&service, &so_far).await;
     let (status, errors) = service.terminate();
     assert!(status.success(), "{status}: {errors}");
-    println!("{cuts} power cuts: {} events, nothing answered is lost", verify_log(&disk.root().join("data")));
+    println!("{cuts} power cuts: {} events, nothing acknowledged is lost", verify_log(&disk.root().join("data")));
 }
 
 #[test]

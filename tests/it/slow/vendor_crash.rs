@@ -1,10 +1,11 @@
 //! kill -9 at every step of a task's way through the vendor: no double charges, and no accepted task is lost.
 //!
 //! The service that kills itself is the child program of the tests, as in `fail_points.rs`. The vendor and its ledger
-//! survive, and so does the receiver of callbacks. Two callers submit pictures and videos. The suite
-//! kills the service at each named place in each of the vendor's three modes, then at random places: `VENDOR_NAMED=100
-//! VENDOR_CRASHES=1000 cargo test --test it vendor_crash` sets the numbers for each named place and for random ones,
-//! in each mode.
+//! survive, and so does the receiver of callbacks. Two callers submit pictures and videos.
+//!
+//! The suite kills the service at each named place in each of the vendor's three modes, then at random places:
+//! `VENDOR_NAMED=100 VENDOR_CRASHES=1000 cargo test --test it vendor_crash` sets the numbers for each named place and
+//! for random ones, in each mode.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -30,9 +31,9 @@ use crate::vendor::{remote_by_file, remote_by_variables, sim, upscale};
 use crate::video::{START_END, of_prompt};
 
 mod accounts;
-mod books;
+mod ledger;
 
-use books::{LedgerCaller, all_told, audit, get};
+use ledger::{LedgerCaller, assert_all_reported, audit, get};
 
 /// Tasks submitted in a round: a picture and two videos.
 const TASKS: usize = 3;
@@ -55,17 +56,17 @@ const STEPS: [CommitStep; 7] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CrashPoint {
     /// Within the service.
-    Within(FailPoint),
+    InService(FailPoint),
     /// While the vendor processes a request: the vendor charges accepted work, and the response is lost.
-    Without(SimRequestKind),
+    AtVendor(SimRequestKind),
     Nowhere,
 }
 
 /// Named places, in the order of a submission.
 fn named_points() -> Vec<CrashPoint> {
-    let vendor_points = VendorStep::ALL.map(|step| CrashPoint::Within(FailPoint::Vendor(step)));
-    let without = [SimRequestKind::Submission, SimRequestKind::Poll, SimRequestKind::Result].map(CrashPoint::Without);
-    vendor_points.into_iter().chain(without).collect()
+    let vendor_points = VendorStep::ALL.map(|step| CrashPoint::InService(FailPoint::Vendor(step)));
+    let requests = [SimRequestKind::Submission, SimRequestKind::Poll, SimRequestKind::Result].map(CrashPoint::AtVendor);
+    vendor_points.into_iter().chain(requests).collect()
 }
 
 /// Command that starts a service with one remote vendor, or with several, which kills itself at a place within it.
@@ -75,7 +76,7 @@ fn service(directory: &Path, vendors: &[String], mode: SimMode, end: CrashPoint,
         [vendor] => remote_by_variables(&mut command, vendor, mode),
         several => remote_by_file(&mut command, directory.parent().expect("a parent directory"), several, mode),
     }
-    if let CrashPoint::Within(point) = end {
+    if let CrashPoint::InService(point) = end {
         command.env("FAULT_KILL_AT", format!("{point:?}")).env("FAULT_KILL_PASS", pass.to_string());
     }
     command
@@ -84,7 +85,8 @@ fn service(directory: &Path, vendors: &[String], mode: SimMode, end: CrashPoint,
 /// Process to be killed by the vendor, at which kind of request, and after how many of them.
 type CrashOrder = Arc<Mutex<Option<(SimRequestKind, Pid, u64)>>>;
 
-fn ending(order: &CrashOrder) -> impl Fn(&SimRequest) -> SimBehavior + Send + Sync + 'static {
+/// Behaviour of a vendor that kills the service as ordered.
+fn killing_behavior(order: &CrashOrder) -> impl Fn(&SimRequest) -> SimBehavior + Send + Sync + 'static {
     let order = order.clone();
     move |request| {
         let mut order = order.lock();
@@ -127,8 +129,8 @@ async fn submit(base: String, webhook_url: String, callers: [LedgerCaller; 2]) {
     let [first, second] = &callers;
     let picture = (UPSCALER, with_webhook(upscale("crash"), "webhook_url"));
     let videos = ["crash-1", "crash-2"].map(|prompt| (START_END, with_webhook(of_prompt(prompt), "callback_url")));
-    let [film, other] = videos;
-    for (caller, (path, body)) in [(first, film), (first, picture), (second, other)] {
+    let [first_video, second_video] = videos;
+    for (caller, (path, body)) in [(first, first_video), (first, picture), (second, second_video)] {
         let request = client().post(format!("{base}{path}")).bearer_auth(&caller.token).json(&body);
         if let Ok(response) = request.send().await {
             assert!(response.status().is_success(), "{}", response.status());
@@ -141,7 +143,7 @@ async fn round(directory: &Path, outside: &OutsideWorld, (end, pass): (CrashPoin
     let OutsideWorld { mode, order, receiver, callers, .. } = outside;
     let mut command = service(directory, &outside.bases(), *mode, end, pass);
     let Ok(process) = Process::try_start(&mut command) else { return true };
-    if let CrashPoint::Without(kind) = end {
+    if let CrashPoint::AtVendor(kind) = end {
         *order.lock() = Some((kind, process.pid(), pass));
     }
     let submitting = submit(process.url(""), receiver.url("/hook"), callers.clone());
@@ -190,7 +192,7 @@ async fn settle(directory: &Path, outside: &OutsideWorld) -> String {
     let all_ended = async || get(&process, "/admin/state").await["queues"]["tasks"] == 0;
     eventually_within(SETTLED_WITHIN, "all tasks end", all_ended).await;
     let ends = ends(&process).await;
-    all_told(&process, receiver, ends.keys()).await;
+    assert_all_reported(&process, receiver, ends.keys()).await;
     let completed = ends.iter().map(|(task, end)| (task.clone(), end == "TaskCompleted")).collect();
     let (mut accounts, mut videos) = (Vec::new(), 0);
     for caller in callers {
@@ -211,11 +213,8 @@ async fn settle(directory: &Path, outside: &OutsideWorld) -> String {
         let paid = paid.get(task).copied().unwrap_or(0);
         match end.as_str() {
             "TaskCompleted" => assert_eq!(paid, 1, "{task} is completed"),
-            failed_state => {
-                assert!(
-                    *mode == SimMode::Neither && failed_state.contains("outcome_unknown"),
-                    "{task} ended by {failed_state}"
-                );
+            failure => {
+                assert!(*mode == SimMode::Neither && failure.contains("outcome_unknown"), "{task} ended by {failure}");
                 assert!(paid <= 1, "{task} was paid for {paid} times");
                 unknown.push((task, paid));
             }
@@ -237,12 +236,12 @@ async fn outside(directory: &Path, mode: SimMode, vendor_count: usize) -> Outsid
     let order = CrashOrder::default();
     let mut vendors = Vec::new();
     for number in 1..=vendor_count {
-        let (ending, submissions) = (ending(&order), AtomicUsize::new(0));
+        let (killing, submissions) = (killing_behavior(&order), AtomicUsize::new(0));
         let behavior = move |request: &SimRequest| {
             let is_busy = number < vendor_count
                 && request.kind == SimRequestKind::Submission
                 && submissions.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
-            if is_busy { SimBehavior::Reject("429 Too Many Requests", "{}".to_owned()) } else { ending(request) }
+            if is_busy { SimBehavior::Reject("429 Too Many Requests", "{}".to_owned()) } else { killing(request) }
         };
         vendors.push(VendorSim::with_behavior(sim(mode, Duration::from_millis(20)), behavior).await);
     }
@@ -264,13 +263,13 @@ async fn crashes(mode: SimMode, vendor_count: usize) {
         let is_reached = round(&data, &outside, (end, rng.gen_range(1..=2))).await;
         assert!(is_reached, "{end:?} was not reached");
     }
-    let commit_points = STEPS.map(|step| CrashPoint::Within(FailPoint::After(step)));
+    let commit_points = STEPS.map(|step| CrashPoint::InService(FailPoint::After(step)));
     let everywhere: Vec<_> = named_points().into_iter().chain(commit_points).collect();
     let mut reached_count = 0;
     for _ in 0..random {
         let end = everywhere[rng.gen_range(0..everywhere.len())];
-        let pass =
-            rng.gen_range(1..=if matches!(end, CrashPoint::Within(FailPoint::After(_))) { 20 } else { TASKS as u64 });
+        let is_commit_step = matches!(end, CrashPoint::InService(FailPoint::After(_)));
+        let pass = rng.gen_range(1..=if is_commit_step { 20 } else { TASKS as u64 });
         reached_count += u64::from(round(&data, &outside, (end, pass)).await);
     }
     let settled = settle(&data, &outside).await;

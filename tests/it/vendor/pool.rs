@@ -567,9 +567,9 @@ async fn a_cancellation_is_passed_on_until_the_vendor_has_taken_it() {
     }
 
     // Then the cancellation is sent until the vendor accepts it, and not again
-    eventually("the vendor is told", async || vendor.requests("POST", "/interrupt").len() == 1).await;
-    let told = vendor.requests("POST", "/queue");
-    assert_eq!((told.len(), &told[1].json()), (2, &json!({"delete": [task]})));
+    eventually("the cancellation is sent", async || vendor.requests("POST", "/interrupt").len() == 1).await;
+    let deletions = vendor.requests("POST", "/queue");
+    assert_eq!((deletions.len(), &deletions[1].json()), (2, &json!({"delete": [task]})));
     assert_eq!(vendor.requests("POST", "/interrupt")[0].json(), json!({"prompt_id": task}));
     // The call is counted after its response.
     let cancelled = r#"mediary_vendor_calls_total{vendor="first",call="cancel",outcome="ok"} 1"#;
@@ -615,13 +615,13 @@ async fn a_cancelled_video_is_passed_on_to_the_vendor_that_has_it() {
     app.post_as(&user.token, &path, json!({})).await.expect(200);
 
     // Then the cancellation is sent to this vendor only, once
-    let told = |vendor: &VendorSim| vendor.request_count(SimRequestKind::Cancellation);
-    eventually("the vendor is told", async || told(&second) == 1).await;
+    let cancellations = |vendor: &VendorSim| vendor.request_count(SimRequestKind::Cancellation);
+    eventually("the cancellation is sent", async || cancellations(&second) == 1).await;
     // The vendor receives the request slightly before its response is counted.
     let passed_on = r#"mediary_vendor_calls_total{vendor="second",call="cancel",outcome="ok"} 1"#;
     let is_counted = async || app.get("/metrics").await.expect(200).text().contains(passed_on);
     eventually("the vendor has agreed", is_counted).await;
-    assert_eq!((told(&first), told(&second)), (0, 1));
+    assert_eq!((cancellations(&first), cancellations(&second)), (0, 1));
     app.stop().await;
 }
 

@@ -18,7 +18,7 @@ use crate::support::scripted_vendor::{Delivery, ScriptedReply, ScriptedVendor};
 use crate::support::{TestApp, TestUser, picture};
 
 /// Sends images to the vendor at this address, with short waits.
-fn made_with(settings: &mut Settings, profile: VendorProfile, base: &str) {
+fn use_profile(settings: &mut Settings, profile: VendorProfile, base: &str) {
     let vendor = &mut settings.image_vendors[0];
     vendor.selection.profile = profile;
     "studio".clone_into(&mut vendor.selection.name);
@@ -41,7 +41,7 @@ async fn changed_service_with(
 ) -> (TestApp, TestUser) {
     let base = vendor.base();
     let change = |settings: &mut Settings| {
-        made_with(settings, VendorProfile::Shipped(profile), &base);
+        use_profile(settings, VendorProfile::Shipped(profile), &base);
         change(settings);
     };
     let app = TestApp::start_with(change, Environment::system()).await;
@@ -60,7 +60,7 @@ fn header(request: &Received, name: &str) -> String {
 }
 
 #[actix_web::test]
-async fn magnific_gets_its_own_words_and_each_upscaler_has_its_status_path() {
+async fn magnific_gets_its_own_values_and_each_upscaler_has_its_status_path() {
     // Given the API in its documented shapes
     const ID: &str = "046b6c7f-0b8a-43b9-b35d-6489e6daee91";
     let vendor = ScriptedVendor::start(|base| {
@@ -90,7 +90,7 @@ async fn magnific_gets_its_own_words_and_each_upscaler_has_its_status_path() {
     let precise = submit(&app, &user, PRECISION, json!({"image": image, "scale_factor": 2})).await;
     assert_eq!(wait_for_end(&app, &user, PRECISION, &precise).await["status"], "COMPLETED");
 
-    // Then the submission has the vendor's words and key, and nothing was submitted twice
+    // Then the submission has the vendor's values and key, and nothing was submitted twice
     let submissions = vendor.requests("POST", "/v1/ai/");
     let [upscale, precision] = &submissions[..] else { panic!("{submissions:#?}") };
     assert_eq!(header(upscale, "x-freepik-api-key"), API_KEY);
@@ -210,7 +210,7 @@ async fn fal_refuses_a_submission_with_the_message_of_its_error() {
     }
 }
 
-/// Returns the name of a task's error.
+/// Returns the code of a task's error.
 fn code_of(ended: &Value) -> &str {
     ended["error"]["code"].as_str().unwrap_or_default()
 }
@@ -258,7 +258,7 @@ async fn a_server_that_ignores_our_ids_is_not_searched_by_them() {
 }
 
 #[actix_web::test]
-async fn a_search_that_gets_json_of_another_shape_finds_nothing_out() {
+async fn a_search_answered_with_json_of_another_shape_proves_nothing() {
     // Given a server whose queue is not readable, and that takes a job without a response
     let vendor = ScriptedVendor::start(|_| {
         |requests: &[Received]| {
@@ -373,7 +373,7 @@ async fn an_accepted_job_that_the_profile_no_longer_knows_is_not_submitted_again
     let base = vendor.base();
     let profiles = tempfile::tempdir().expect("a directory");
     let first = write_profile(profiles.path(), "first");
-    let app = TestApp::start_with(|settings| made_with(settings, first, &base), Environment::system()).await;
+    let app = TestApp::start_with(|settings| use_profile(settings, first, &base), Environment::system()).await;
     let user = app.user("u").await;
     let task = submit(&app, &user, UPSCALER, json!({"image": picture::base64_png(8, 8)})).await;
     eventually("the job is polled", async || !vendor.requests("GET", "/").is_empty()).await;
@@ -381,7 +381,7 @@ async fn an_accepted_job_that_the_profile_no_longer_knows_is_not_submitted_again
     // When the service starts again with a profile that does not know the reference of the job
     let directory = app.stop().await;
     let second = write_profile(profiles.path(), "second");
-    let change = |settings: &mut Settings| made_with(settings, second, &base);
+    let change = |settings: &mut Settings| use_profile(settings, second, &base);
     let app = TestApp::start_in(directory, change, Environment::system()).await;
 
     // Then the job is lost and not submitted a second time
@@ -391,7 +391,7 @@ async fn an_accepted_job_that_the_profile_no_longer_knows_is_not_submitted_again
 }
 
 #[actix_web::test]
-async fn the_boundary_of_a_form_is_not_known_before() {
+async fn the_boundary_of_a_form_cannot_be_predicted() {
     // Given a vendor that gets its pictures in forms
     let vendor = ScriptedVendor::start(|_| {
         |_: &[Received]| {
@@ -470,7 +470,7 @@ async fn a_result_in_a_data_uri_is_taken_up_to_the_size_of_a_file() {
                    [flows.direct.results]\nurl = \"/url\"\ninline = true\n";
     std::fs::write(profiles.path().join("own.toml"), profile).expect("a writable directory");
     let own = VendorProfile::find("own", Some(profiles.path())).unwrap_or_else(|error| panic!("{error}"));
-    let app = TestApp::start_with(|settings| made_with(settings, own, &base), Environment::system()).await;
+    let app = TestApp::start_with(|settings| use_profile(settings, own, &base), Environment::system()).await;
     let user = app.user("u").await;
 
     // When two jobs are made

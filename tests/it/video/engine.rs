@@ -9,7 +9,7 @@ use crate::support::files::{FileServer, file};
 use crate::support::picture::base64_png;
 use crate::support::{TestApp, TestUser};
 
-/// The smallest film that the interface allows.
+/// The smallest video that the interface allows.
 fn smallest(prompt: &str) -> Value {
     json!({
         "images": [base64_png(64, 48)], "prompt": prompt, "model": "vq2-turbo", "duration": 1, "resolution": "360p",
@@ -44,14 +44,14 @@ async fn a_video_has_the_requested_format_and_can_be_extended() {
     assert_eq!(task_body["state"], "success", "{task_body}");
     let creation = &task_body["creations"][0];
     assert_eq!(creation["url"], creation["watermarked_url"]);
-    let (kind, film) = fetched(&app, &creation["url"]).await;
-    let video = ParsedVideo::parse(&film).expect("a film");
+    let (kind, video_file) = fetched(&app, &creation["url"]).await;
+    let video = ParsedVideo::parse(&video_file).expect("a video");
     assert_eq!((kind.as_str(), video.size.width, video.size.height, video.units.len()), ("video/mp4", 360, 360, 24));
     assert_eq!(video.sound.expect("sound").packets.len(), 50);
     let (kind, cover) = fetched(&app, &creation["cover_url"]).await;
     assert_eq!((kind.as_str(), image::load_from_memory(&cover).expect("a picture").width()), ("image/jpeg", 360));
 
-    let server = FileServer::with_replies(move |_| file(&film[..film.len() / 3])).await;
+    let server = FileServer::with_replies(move |_| file(&video_file[..video_file.len() / 3])).await;
     let extension_body =
         json!({"model": "vq2-turbo", "video_creation_id": creation["id"], "video_url": server.url("/v.mp4")});
     let task_body = complete_video(&app, &alice, EXTEND, extension_body).await;
@@ -66,17 +66,19 @@ async fn a_video_has_the_requested_format_and_can_be_extended() {
 async fn background_music_is_added_if_the_model_supports_it() {
     let app = TestApp::start_with(|_| {}, Environment::system()).await;
     let alice = app.user("alice").await;
-    let film = async |model: &str, prompt: &str, bgm: bool, audio: bool| {
+    let render_video = async |model: &str, prompt: &str, bgm: bool, audio: bool| {
         let mut body = smallest(prompt);
         (body["model"], body["bgm"], body["audio"]) = (model.into(), bgm.into(), audio.into());
         let task_body = complete_video(&app, &alice, START_END, body).await;
         fetched(&app, &task_body["creations"][0]["url"]).await.1
     };
-    let packets = |film: &[u8]| ParsedVideo::parse(film).expect("a film").sound.map(|sound| sound.packets);
+    let packets = |video_file: &[u8]| ParsedVideo::parse(video_file).expect("a video").sound.map(|sound| sound.packets);
 
-    // Given films without other sound: with music they have a sound track of the film's length that is not silent
-    let [quiet, piano] =
-        [film("vq2-turbo", "calm piano", false, false).await, film("vq2-turbo", "calm piano", true, false).await];
+    // Given videos without other sound: with music they have a sound track of the video's length that is not silent
+    let [quiet, piano] = [
+        render_video("vq2-turbo", "calm piano", false, false).await,
+        render_video("vq2-turbo", "calm piano", true, false).await,
+    ];
     let sound_packets = packets(&piano).expect("sound");
     assert!(packets(&quiet).is_none() && sound_packets.len() == 50);
     assert!(
@@ -85,12 +87,18 @@ async fn background_music_is_added_if_the_model_supports_it() {
     );
 
     // And the prompt selects the music
-    assert_ne!(packets(&film("vq2-turbo", "techno", true, false).await).expect("sound"), sound_packets);
+    assert_ne!(packets(&render_video("vq2-turbo", "techno", true, false).await).expect("sound"), sound_packets);
 
     // And it is mixed with other sound; with a model that ignores it there is no difference at all (same seed)
-    assert_ne!(film("vq2-turbo", "rain", true, true).await, film("vq2-turbo", "rain", false, true).await);
+    assert_ne!(
+        render_video("vq2-turbo", "rain", true, true).await,
+        render_video("vq2-turbo", "rain", false, true).await
+    );
     for audio in [true, false] {
-        assert_eq!(film("vq3-pro", "rain", true, audio).await, film("vq3-pro", "rain", false, audio).await);
+        assert_eq!(
+            render_video("vq3-pro", "rain", true, audio).await,
+            render_video("vq3-pro", "rain", false, audio).await
+        );
     }
     app.stop().await;
 }

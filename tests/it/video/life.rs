@@ -55,7 +55,7 @@ async fn omitted_parameters_have_the_contract_defaults() {
     let first = fixture.submit(START_END, json!({"prompt": "p"})).await;
     let second = fixture.submit(START_END, json!({"prompt": "p"})).await;
     for response in [&first, &second] {
-        let defaults_told = [
+        let defaults_shown = [
             "model",
             "duration",
             "resolution",
@@ -69,7 +69,7 @@ async fn omitted_parameters_have_the_contract_defaults() {
         ]
         .map(|name| response[name].clone());
         let expected = json!(["vq3-pro", 5, "720p", "16:9", "auto", "general", false, false, false, 150]);
-        assert_eq!(json!(defaults_told), expected);
+        assert_eq!(json!(defaults_shown), expected);
     }
     assert_ne!(first["seed"], second["seed"], "seeds are drawn");
     fixture.wait_for_end(&second).await;

@@ -38,17 +38,17 @@ pub async fn verify(service: &Process, acknowledged: &AcknowledgedWrites) {
         assert_eq!(status, 200, "{found}");
         for (((_, node), (completed, requested)), found) in chunk.iter().zip(found["node_versions"].as_array().unwrap())
         {
-            assert_eq!(found["status"], "success", "{node} was answered and is lost: {found}");
+            assert_eq!(found["status"], "success", "{node} was acknowledged but is lost: {found}");
             let changelog: u64 = found["node_version"]["changelog"].as_str().unwrap().parse().unwrap();
             assert!(
                 (*completed..=*requested).contains(&changelog),
-                "{node}: answered {completed}, asked {requested}, found {changelog}"
+                "{node}: acknowledged {completed}, requested {requested}, found {changelog}"
             );
         }
     }
     for (_, task) in &acknowledged.tasks {
         let found = get(&client, &service.url(&format!("{UPSCALER}/{task}"))).await;
-        assert_eq!(found["data"]["task_id"], **task, "a task was answered and is lost: {found}");
+        assert_eq!(found["data"]["task_id"], **task, "a task was acknowledged but is lost: {found}");
     }
 }
 
@@ -104,10 +104,10 @@ impl FollowedDeliveries {
             assert!(!events.is_empty(), "the events after {} of {head} are missing", self.head);
             for event in events {
                 self.head += 1;
-                assert_eq!(event["position"], self.head, "a gap or a double in the log: {event}");
+                assert_eq!(event["position"], self.head, "a gap or a duplicate in the log: {event}");
                 let version = self.versions.entry(event["stream"].as_str().unwrap().to_owned()).or_default();
                 *version += 1;
-                assert_eq!(event["version"], *version, "a gap or a double in the stream: {event}");
+                assert_eq!(event["version"], *version, "a gap or a duplicate in the stream: {event}");
             }
         }
     }
@@ -131,10 +131,10 @@ pub fn verify_log(data: &Path) -> u64 {
     let events = log.read_all(Position(0), usize::MAX).unwrap();
     let mut versions: HashMap<String, u64> = HashMap::new();
     for (position, event) in (1..).zip(&events) {
-        assert_eq!(event.position, Position(position), "a gap or a double in the log");
+        assert_eq!(event.position, Position(position), "a gap or a duplicate in the log");
         let version = versions.entry(event.stream.to_string()).or_default();
         *version += 1;
-        assert_eq!(event.version.0, *version, "a gap or a double in {}", event.stream);
+        assert_eq!(event.version.0, *version, "a gap or a duplicate in {}", event.stream);
     }
     assert_eq!(log.head().0, events.len() as u64);
     assert_eq!(rebuild(&log).unwrap(), from_journal, "read models differ by the way they were read");

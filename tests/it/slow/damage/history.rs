@@ -51,14 +51,14 @@ impl LogHistory {
     /// It has a snapshot of the read models, taken a sixth before the end; the older copy has one too.
     pub fn generate(events: u64) -> Self {
         let (yesterday, today) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let mut households = (1..).map(household);
+        let mut accounts = (1..).map(sample_account);
         // The older copy lacks the last third.
-        fill(today.path(), events / 3 * 2, &mut households);
+        fill(today.path(), events / 3 * 2, &mut accounts);
         snapshot(today.path());
         copy(today.path(), yesterday.path());
-        fill(today.path(), events / 6 * 5, &mut households);
+        fill(today.path(), events / 6 * 5, &mut accounts);
         snapshot(today.path());
-        fill(today.path(), events, &mut households);
+        fill(today.path(), events, &mut accounts);
         let contents = ServedContents::open(today.path()).unwrap().0;
         assert!(contents.events.len() as u64 >= events);
         Self { yesterday, today, contents }
@@ -114,13 +114,13 @@ pub fn copy(from: &Path, to: &Path) {
 }
 
 /// Appends until the log has this many events, and closes it.
-fn fill(directory: &Path, events: u64, households: &mut impl Iterator<Item = Vec<Append>>) {
+fn fill(directory: &Path, events: u64, accounts: &mut impl Iterator<Item = Vec<Append>>) {
     let mut options = options(directory);
     // These tests do not simulate a power cut.
     options.journal.sync = Arc::new(|_| Ok(()));
     let (log, _) = SledLog::open(&options, &Environment::manual(AT, 7), |_| {}).unwrap();
     while log.head() < Position(events) {
-        for group in households.next().unwrap().chunks(GROUP) {
+        for group in accounts.next().unwrap().chunks(GROUP) {
             assert!(log.append(group.to_vec()).unwrap().iter().all(Result::is_ok));
             log.after_group();
         }
@@ -129,7 +129,7 @@ fn fill(directory: &Path, events: u64, households: &mut impl Iterator<Item = Vec
 }
 
 /// User with a token, a publisher, a node with versions, and a task with a delivery.
-fn household(n: u128) -> Vec<Append> {
+fn sample_account(n: u128) -> Vec<Append> {
     let base = n * 1000;
     let (user, token, task) = (UserId(id(base)), TokenId(id(base + 1)), TaskId(id(base + 2)));
     let publisher = PublisherId::parse(&format!("publisher-{n}")).unwrap();
@@ -138,16 +138,17 @@ fn household(n: u128) -> Vec<Append> {
     let kinds = every_kind();
     let kinds = kinds.iter();
 
-    let mut household = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
+    let (mut users, mut tokens, mut publishers) = (Vec::new(), Vec::new(), Vec::new());
+    let mut nodes: Vec<Vec<Event>> = Vec::new();
     let (mut works, mut reported, mut budgets) = (Vec::new(), Vec::new(), Vec::new());
     let delivery = DeliveryId(id(base + 3));
     for kind in kinds.cloned() {
         match with_own_ids(kind, user, token, task, delivery, &publisher, &node) {
-            event @ Event::User(_) => household[0].push(vec![event]),
-            event @ Event::Token(_) => household[1].push(vec![event]),
-            event @ Event::Publisher(_) => household[2].push(vec![event]),
-            Event::Node(NodeEvent::VersionReleased { version }) => household[3].extend(releases(base, &version)),
-            event @ Event::Node(_) => household[3].push(vec![event]),
+            event @ Event::User(_) => users.push(vec![event]),
+            event @ Event::Token(_) => tokens.push(vec![event]),
+            event @ Event::Publisher(_) => publishers.push(vec![event]),
+            Event::Node(NodeEvent::VersionReleased { version }) => nodes.extend(releases(base, &version)),
+            event @ Event::Node(_) => nodes.push(vec![event]),
             event @ Event::Task(_) => works.push(vec![event]),
             event @ Event::Delivery(_) => reported.push(vec![event]),
             event @ Event::Budget(_) => budgets.push(vec![event]),
@@ -157,11 +158,10 @@ fn household(n: u128) -> Vec<Append> {
                     fingerprint: Digest([1; 32]),
                     command_index: 0,
                 };
-                household[0].last_mut().unwrap().push(ClaimEvent::KeyClaimed(claim).into());
+                users.last_mut().unwrap().push(ClaimEvent::KeyClaimed(claim).into());
             }
         }
     }
-    let [users, tokens, publishers, nodes] = household;
     writing.stream(&StreamId::from(&user), users);
     writing.stream(&StreamId::from(&publisher), publishers);
     writing.stream(&StreamId::from(&token), tokens);
@@ -173,7 +173,7 @@ fn household(n: u128) -> Vec<Append> {
     writing.appends
 }
 
-/// Sample event, adapted to this household.
+/// Sample event, with the ids of this account.
 fn with_own_ids(
     sample: Event,
     user: UserId,

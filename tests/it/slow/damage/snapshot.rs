@@ -42,7 +42,7 @@ fn start(directory: &Path) -> Started {
 }
 
 /// Starts from the snapshot. If the background check finds damage, the next start must repair or name it.
-pub fn outlive(history: &LogHistory, harm: &Harm, directory: &Path) -> Outcome {
+pub fn outcome(history: &LogHistory, harm: &Harm, directory: &Path) -> Outcome {
     match started(directory) {
         Err(outcome) => outcome,
         Ok(Started::Refused(reason)) => judge_refusal(harm, directory, reason),

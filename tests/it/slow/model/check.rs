@@ -7,19 +7,19 @@ use reqwest::Method;
 use semver::VersionReq;
 use serde_json::{Value, json};
 
-use super::look;
+use super::clients::{CheckResult, ModelClients};
+use super::entities::{Node, text};
 use super::op::{ModelQuery, NODES, PUBLISHERS, VERSIONS};
-use super::people::{CheckResult, ModelClients};
-use super::things::{Node, text};
+use super::resources;
 use super::world::ModelWorld;
 
 /// Compares all reads.
 pub async fn check_everything(clients: &ModelClients, world: &ModelWorld, queries: &[ModelQuery]) -> CheckResult {
     for node in world.nodes.keys() {
-        clients.settle(world, node).await?;
+        clients.wait_for_installs(world, node).await?;
     }
-    clients.same_answers().await?;
-    look::check_everything(clients, world).await?;
+    clients.assert_replays().await?;
+    resources::check_everything(clients, world).await?;
     for query in queries {
         match &query.search {
             None => list(clients, world, query).await?,
@@ -199,7 +199,7 @@ async fn bulk(clients: &ModelClients, world: &ModelWorld) -> CheckResult {
         let requested = semver::Version::parse(version).expect("a semantic version");
         let existing = world.nodes.get(&node.to_lowercase()).filter(|node| !node.deleted);
         let matching_version = existing.and_then(|node| {
-            let has_number = |version: &&super::things::Version| version.number.cmp_precedence(&requested).is_eq();
+            let has_number = |version: &&super::entities::Version| version.number.cmp_precedence(&requested).is_eq();
             Some((node, node.versions.iter().find(has_number).filter(|version| version.status != "Deleted")?))
         });
         ensure_same(&label, &result["identifier"], &json!({"node_id": node, "version": version}))?;
@@ -209,8 +209,8 @@ async fn bulk(clients: &ModelClients, world: &ModelWorld) -> CheckResult {
             &json!(if matching_version.is_some() { "success" } else { "not_found" }),
         )?;
         if let Some((node, version)) = matching_version {
-            let expected = look::version_of(world, node, version, false);
-            ensure_same(&label, &look::without_generated(&result["node_version"]), &expected)?;
+            let expected = resources::version_of(world, node, version, false);
+            ensure_same(&label, &resources::without_generated(&result["node_version"]), &expected)?;
         }
     }
     Ok(())

@@ -186,7 +186,7 @@ fn translations() -> Value {
 }
 
 /// Commands on users, publishers and members.
-fn of_people() -> impl Strategy<Value = ModelOp> {
+fn on_accounts() -> impl Strategy<Value = ModelOp> {
     let (p, u, any_index) = (|| 0..3_usize, || 0..9_usize, || 0..9_usize);
     let rarely = || proptest::bool::weighted(0.4);
     prop_oneof![
@@ -209,7 +209,7 @@ fn of_people() -> impl Strategy<Value = ModelOp> {
 }
 
 /// Commands on nodes and versions.
-fn of_things() -> impl Strategy<Value = ModelOp> {
+fn on_nodes() -> impl Strategy<Value = ModelOp> {
     let (p, n, v) = (|| 0..3_usize, || 0..NODES.len(), || 0..VERSIONS.len());
     let node = || fields_from(5, &[of_nodes(), of_both()]);
     let version = || fields_from(4, &[of_versions(), of_both()]);
@@ -235,7 +235,7 @@ fn of_things() -> impl Strategy<Value = ModelOp> {
 
 /// Any command, mostly by a caller with permission.
 pub fn step() -> impl Strategy<Value = ModelStep> {
-    let op = prop_oneof![4 => of_people().boxed(), 7 => of_things().boxed()];
+    let op = prop_oneof![4 => on_accounts().boxed(), 7 => on_nodes().boxed()];
     (any_caller(), op, proptest::bool::weighted(0.15), proptest::bool::weighted(0.7)).prop_map(
         |(caller, op, keyed, by_admin)| {
             let caller = if by_admin && op.is_for_administrators() { ADMIN } else { caller };

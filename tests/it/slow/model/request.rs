@@ -34,11 +34,11 @@ fn with_field(fields: &JsonFields, field: &str, value: Value) -> Value {
 impl ModelOp {
     /// Request of the command; uploads and installs are built elsewhere.
     pub fn request(&self, ids: &impl KnownIds) -> ModelRequest {
-        let (method, path, body) = self.of_people(ids).unwrap_or_else(|| self.of_things());
+        let (method, path, body) = self.on_accounts(ids).unwrap_or_else(|| self.on_nodes());
         ModelRequest { method, path, body }
     }
 
-    fn of_people(&self, ids: &impl KnownIds) -> Option<(Method, String, Option<Value>)> {
+    fn on_accounts(&self, ids: &impl KnownIds) -> Option<(Method, String, Option<Value>)> {
         let publisher = |index: &usize| format!("/publishers/{}", PUBLISHERS[*index]);
         let user = |user_index: &usize| format!("/admin/users/{}", ids.user(*user_index));
         Some(match self {
@@ -78,7 +78,7 @@ impl ModelOp {
         })
     }
 
-    fn of_things(&self) -> (Method, String, Option<Value>) {
+    fn on_nodes(&self) -> (Method, String, Option<Value>) {
         let nodes = |p: &usize| format!("/publishers/{}/nodes", PUBLISHERS[*p]);
         let node = |p: &usize, n: &usize| format!("{}/{}", nodes(p), NODES[*n]);
         let version = |p: &usize, n: &usize, v: &usize| format!("{}/versions/{}", node(p, n), VERSIONS[*v]);

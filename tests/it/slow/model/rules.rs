@@ -1,7 +1,7 @@
 //! Model: commands on nodes and versions.
 
+use super::entities::{Node, Version, revise};
 use super::op::{JsonFields, ModelCaller, ModelOp, NODES};
-use super::things::{Node, Version, revise};
 use super::world::{Expectation, ModelRole, ModelWorld, reject_unless, set_banned, user_index};
 
 /// Publisher, its node and the node's version.
@@ -149,7 +149,7 @@ impl ModelWorld {
         if let ModelCaller::Token(token_publisher) = caller {
             let token = &self.publishers[&token_publisher].tokens[token_index];
             let banned = self.users[token.issuer].banned || self.publishers[&token_publisher].banned;
-            return reject_unless(403, self.opens(token_publisher, token) && !banned);
+            return reject_unless(403, self.is_token_valid(token_publisher, token) && !banned);
         }
         reject_unless(403, !matches!(caller, ModelCaller::User(user) if self.users[user].erased))?;
         self.enter(caller, publisher, ModelRole::OwnToken).map(drop)

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::entities::{Node, Publisher, Token, User, revise};
 use super::op::{JsonFields, ModelCaller, ModelOp, ModelStep, NODES};
-use super::things::{Node, Publisher, Token, User, revise};
 
 /// State of the registry. Times are counted in commands.
 #[derive(Debug)]
@@ -111,16 +111,15 @@ impl ModelWorld {
             ModelCaller::Token(publisher) => {
                 match self.publishers.get(&publisher).and_then(|publisher| publisher.tokens.last()) {
                     None => Ok(ModelCaller::Anonymous),
-                    Some(token) => {
-                        reject_unless(401, self.opens(publisher, token)).map(|()| ModelCaller::Token(publisher))
-                    }
+                    Some(token) => reject_unless(401, self.is_token_valid(publisher, token))
+                        .map(|()| ModelCaller::Token(publisher)),
                 }
             }
         }
     }
 
     /// `true` if a token of a publisher is valid.
-    pub fn opens(&self, publisher: usize, token: &Token) -> bool {
+    pub fn is_token_valid(&self, publisher: usize, token: &Token) -> bool {
         !token.revoked && !self.publishers[&publisher].deleted && !self.users[token.issuer].erased
     }
 
@@ -198,7 +197,7 @@ impl ModelWorld {
 
     fn administer_users(&mut self, caller: ModelCaller, op: &ModelOp) -> Expectation {
         self.administers(caller)?;
-        let spared = |user: usize| user == 0 || caller == ModelCaller::User(user);
+        let is_protected = |user: usize| user == 0 || caller == ModelCaller::User(user);
         match op {
             ModelOp::CreateUser { fields } => {
                 // The new token belongs to the user.
@@ -208,7 +207,7 @@ impl ModelWorld {
             }
             ModelOp::UpdateUser { user, fields } => {
                 let user = self.present(*user)?;
-                reject_unless(409, !spared(user) || fields.get("isAdmin") != Some(&false.into()))?;
+                reject_unless(409, !is_protected(user) || fields.get("isAdmin") != Some(&false.into()))?;
                 revise(&mut self.users[user].fields, fields);
                 Ok(200)
             }
@@ -224,7 +223,7 @@ impl ModelWorld {
             }
             ModelOp::BanUser { user, ban } => {
                 let user = self.present(*user)?;
-                reject_unless(409, !*ban || !spared(user))?;
+                reject_unless(409, !*ban || !is_protected(user))?;
                 set_banned(&mut self.users[user].banned, *ban)
             }
             other => panic!("{other:?} is not about users"),
@@ -254,8 +253,8 @@ impl ModelWorld {
 
     fn delete_publisher(&mut self, caller: ModelCaller, publisher: usize) -> Expectation {
         let banned = self.enter(caller, publisher, ModelRole::Owner)?.banned;
-        let bare = self.nodes.values().all(|node| node.publisher != publisher || node.deleted);
-        reject_unless(409, bare && !banned)?;
+        let has_no_nodes = self.nodes.values().all(|node| node.publisher != publisher || node.deleted);
+        reject_unless(409, has_no_nodes && !banned)?;
         self.publisher(publisher)?.deleted = true;
         Ok(204)
     }

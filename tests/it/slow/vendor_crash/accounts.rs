@@ -14,7 +14,7 @@ use rand::{Rng, SeedableRng};
 use reqwest::Response;
 use serde_json::{Value, json};
 
-use super::books::{LedgerCaller, audit, get};
+use super::ledger::{LedgerCaller, audit, get};
 use super::{CrashPoint, SETTLED_WITHIN, service};
 use crate::support::client;
 use crate::support::eventually::eventually_within;
@@ -27,7 +27,7 @@ use crate::video::{START_END, of_prompt};
 /// Behaviour of the vendor by prompt; most jobs succeed or fail, some run until they are cancelled.
 const PROMPTS: [&str; 6] = ["done", "done", "refused", "failed", "lasting", "lasting"];
 /// Number of requests between two restarts.
-const ASKED: usize = 16;
+const REQUESTS: usize = 16;
 /// Budget of the first caller, in credits: for about ten jobs.
 const BUDGET: u64 = 160;
 
@@ -64,7 +64,7 @@ async fn submit(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &mu
     let caller_index = rng.gen_range(0..3);
     let response = post(process, callers.get(caller_index), START_END, &job(rng)).await.unwrap();
     if caller_index == 2 {
-        assert_eq!(response.status(), 401, "nobody has videos made by a vendor that is paid");
+        assert_eq!(response.status(), 401, "anonymous callers may not use a paid vendor");
         return;
     }
     if caller_index == 0 && response.status() == 402 {
@@ -216,7 +216,7 @@ async fn credits_balance_over_submissions_failures_cancellations_and_crashes() {
     for _ in 0..rounds {
         let process = start(data.path());
         read_ledgers(&process, &callers, &mut known_tasks).await;
-        for _ in 0..ASKED {
+        for _ in 0..REQUESTS {
             match rng.gen_range(0..8) {
                 0..5 => submit(&process, &callers, &mut known_tasks, &mut rng).await,
                 5 | 6 => cancel(&process, &callers, &known_tasks, &mut rng).await,
@@ -233,8 +233,5 @@ async fn credits_balance_over_submissions_failures_cancellations_and_crashes() {
     assert_eq!(recomputed_totals(data.path()), usage_totals(&usage));
     assert!(completed > 0 && completed < tasks, "the test shows nothing: {completed} of {tasks}");
     assert!(rounds < 5 || known_tasks.refused > 0, "no submission exceeded the budget");
-    println!(
-        "{rounds} lives of the service, {tasks} tasks, of which {completed} were charged; {} refused",
-        known_tasks.refused
-    );
+    println!("{rounds} restarts, {tasks} tasks, of which {completed} were charged; {} refused", known_tasks.refused);
 }

@@ -4,10 +4,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::check::ensure_same;
+use super::clients::{CheckResult, ModelClients, text as text_of};
+use super::entities::{Node, Publisher, Token, Version, number, visible_fields};
 use super::op::{ADMIN, JsonFields, ModelCaller, NODES, PUBLISHERS, VERSIONS};
-use super::people::{CheckResult, ModelClients, text as text_of};
 use super::request::{BAN, KnownIds};
-use super::things::{Node, Publisher, Token, Version, number, visible_fields};
 use super::world::{ModelRole, ModelWorld};
 use crate::support::process::TOKEN;
 use crate::support::zip::valid_archive;
@@ -52,14 +52,14 @@ fn with_lists(fields: &mut JsonFields, names: &[&str]) {
 }
 
 /// Expected representation of a version.
-pub fn version_of(world: &ModelWorld, node: &Node, version: &Version, reasoned: bool) -> Value {
+pub fn version_of(world: &ModelWorld, node: &Node, version: &Version, with_reason: bool) -> Value {
     let mut fields = version.fields.clone();
     with_lists(&mut fields, &["dependencies", "supported_accelerators", "supported_os", "tags", "tags_admin"]);
     fields.entry("deprecated").or_insert(json!(false));
     fields.insert("node_id".to_owned(), json!(node.id));
     fields.insert("version".to_owned(), json!(version.number.to_string()));
     fields.insert("status".to_owned(), json!(format!("NodeVersionStatus{}", version.status)));
-    if let Some(reason) = version.reason.filter(|_| reasoned) {
+    if let Some(reason) = version.reason.filter(|_| with_reason) {
         fields.insert("status_reason".to_owned(), json!(reason));
     }
     if version.archive && !["Banned", "Deleted"].contains(&version.status) && world.shows(node) {
@@ -106,11 +106,11 @@ async fn check_node(clients: &ModelClients, world: &ModelWorld, node: &Node) -> 
     ensure_same(node.id, &without_generated(&actual), &node_of(world, node))?;
     // The wrong case redirects to the right one.
     let (status, headers, _) = clients.fetch(None, &format!("/nodes/{}", node.id.to_uppercase())).await;
-    let leads = headers
+    let is_redirected = headers
         .get("Location")
         .and_then(|location| location.to_str().ok())
         .is_some_and(|location| location.ends_with(&path));
-    ensure_same(&path, &(status, leads), &(302, true))?;
+    ensure_same(&path, &(status, is_redirected), &(302, true))?;
     for caller in [ModelCaller::Anonymous, ADMIN, ModelCaller::User(1), ModelCaller::Token(node.publisher)] {
         let role = ModelRole::OwnToken;
         let path = format!("/publishers/{}/nodes/{}/permissions", PUBLISHERS[node.publisher], node.id);
@@ -186,14 +186,14 @@ async fn can_edit(
 
 async fn versions_of(clients: &ModelClients, world: &ModelWorld, node: &Node) -> CheckResult {
     let statuses = ["Active", "Pending", "Flagged", "Banned", "Deleted"];
-    for (requested, reasoned) in [(&statuses[..1], false), (&statuses[1..3], true), (&statuses[..], true)] {
+    for (requested, with_reason) in [(&statuses[..1], false), (&statuses[1..3], true), (&statuses[..], true)] {
         let query: Vec<_> = requested.iter().map(|status| format!("statuses=NodeVersionStatus{status}")).collect();
-        let path = format!("/nodes/{}/versions?{}&include_status_reason={reasoned}", node.id, query.join("&"));
+        let path = format!("/nodes/{}/versions?{}&include_status_reason={with_reason}", node.id, query.join("&"));
         let actual = clients.get_anonymously(&path).await;
         let actual: Vec<_> = actual.as_array().expect("a list").iter().map(without_generated).collect();
         let mut expected: Vec<_> = node.versions.iter().filter(|version| requested.contains(&version.status)).collect();
         expected.sort_by(|a, b| b.number.cmp_precedence(&a.number));
-        let expected: Vec<_> = expected.iter().map(|version| version_of(world, node, version, reasoned)).collect();
+        let expected: Vec<_> = expected.iter().map(|version| version_of(world, node, version, with_reason)).collect();
         ensure_same(&path, &actual, &expected)?;
     }
     Ok(())
@@ -363,7 +363,7 @@ async fn check_publisher(clients: &ModelClients, world: &ModelWorld, index: usiz
     {
         can_edit(clients, world, caller, (index, ModelRole::Owner), &format!("{path}/permissions"), true).await?;
     }
-    let listed = publisher.tokens.iter().filter(|token| world.opens(index, token));
+    let listed = publisher.tokens.iter().filter(|token| world.is_token_valid(index, token));
     tokens(clients, &format!("{path}/tokens"), listed, "mdp_********").await?;
     nodes_of(clients, world, index).await
 }

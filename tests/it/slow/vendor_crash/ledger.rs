@@ -46,7 +46,7 @@ pub async fn audit(process: &Process, caller: &LedgerCaller, completed: &HashMap
             match (completed.get(task), entry["state"].as_str().unwrap()) {
                 (Some(true), "charged") => charged += credits,
                 (Some(false), "refunded") => refunded += credits,
-                (state_name, state) => panic!("{task} is completed: {state_name:?}, and its credits are {state}"),
+                (is_completed, state) => panic!("{task} is completed: {is_completed:?}, and its credits are {state}"),
             }
             tasks.extend((credits > 0).then(|| task.to_owned()));
         }
@@ -60,7 +60,7 @@ pub async fn audit(process: &Process, caller: &LedgerCaller, completed: &HashMap
 }
 
 /// Asserts that every change of every task was delivered at least once; the first status is in the response.
-pub async fn all_told(process: &Process, receiver: &Receiver, tasks: impl Iterator<Item = &String>) {
+pub async fn assert_all_reported(process: &Process, receiver: &Receiver, tasks: impl Iterator<Item = &String>) {
     let all_delivered = async || get(process, "/admin/state").await["queues"]["deliveries"] == 0;
     eventually_within(SETTLED_WITHIN, "all webhooks are delivered", all_delivered).await;
     let reported: HashSet<(String, String)> = receiver.received().iter().map(change).collect();
@@ -69,7 +69,7 @@ pub async fn all_told(process: &Process, receiver: &Receiver, tasks: impl Iterat
         let changes = task_body["history"].as_array().unwrap_or_else(|| panic!("{task_body}"));
         for change in &changes[1..] {
             let state = change["state"].as_str().unwrap().to_owned();
-            assert!(reported.contains(&(task.clone(), state)), "{change} of {task} was not told");
+            assert!(reported.contains(&(task.clone(), state)), "{change} of {task} was not reported");
         }
     }
 }

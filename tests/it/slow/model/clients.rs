@@ -7,9 +7,9 @@ use mediary::environment::Environment;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
+use super::entities::number;
 use super::op::{ModelCaller, ModelOp, ModelStep, NODES};
 use super::request::{KnownIds, ModelRequest};
-use super::things::number;
 use super::world::ModelWorld;
 use crate::support::client;
 use crate::support::process::{Process, TOKEN};
@@ -74,7 +74,7 @@ impl ModelResponse {
 
 impl ModelClients {
     /// Clients of a service without users other than its administrator.
-    pub async fn arrive(service: Process) -> Self {
+    pub async fn connect(service: Process) -> Self {
         let mut clients = Self {
             client: client(),
             service,
@@ -99,7 +99,7 @@ impl ModelClients {
                 (&step.op, world.authenticate(step.caller))
                 && caller != ModelCaller::Anonymous
             {
-                self.settle(world, &NODES[*node].to_lowercase()).await?;
+                self.wait_for_installs(world, &NODES[*node].to_lowercase()).await?;
             }
             self.timestamps.push(Environment::system().now().to_string());
             let request = self.request(world, step);
@@ -143,19 +143,19 @@ impl ModelClients {
     async fn send(&mut self, world: &ModelWorld, step: &ModelStep, request: &ModelRequest) -> ModelResponse {
         if let ModelOp::Upload { good: is_good, .. } = step.op {
             let archive = if is_good { valid_archive() } else { b"no archive".to_vec() };
-            return self.send_with(request, |asking| asking.body(archive)).await;
+            return self.send_with(request, |builder| builder.body(archive)).await;
         }
         let secret = self.secret_of(world, step.caller).filter(|_| !in_body(step)).map(ToOwned::to_owned);
-        let with_secret = |asking: reqwest::RequestBuilder| match &secret {
-            Some(secret) => asking.bearer_auth(secret),
-            None => asking,
+        let with_secret = |builder: reqwest::RequestBuilder| match &secret {
+            Some(secret) => builder.bearer_auth(secret),
+            None => builder,
         };
         if !step.keyed || ![Method::POST, Method::PUT].contains(&request.method) {
             return self.send_with(request, with_secret).await;
         }
         self.keys += 1;
         let key = format!("key-{}", self.keys);
-        let with_key = |asking: reqwest::RequestBuilder| with_secret(asking).header("Idempotency-Key", &key);
+        let with_key = |builder: reqwest::RequestBuilder| with_secret(builder).header("Idempotency-Key", &key);
         let first = self.send_with(request, with_key).await;
         let repeated = self.send_with(request, with_key).await;
         assert_eq!(repeated.status, first.status, "{request:?} came again: {}", repeated.text);
@@ -173,11 +173,10 @@ impl ModelClients {
     }
 
     /// Asserts that requests with a key are replayed, unless the resource in their path is gone.
-    pub async fn same_answers(&self) -> CheckResult {
+    pub async fn assert_replays(&self) -> CheckResult {
         for (key, request, status, text) in self.acknowledged.iter().rev().take(10) {
-            let with_credentials = |with_credentials: reqwest::RequestBuilder| {
-                with_credentials.bearer_auth(TOKEN).header("Idempotency-Key", key)
-            };
+            let with_credentials =
+                |builder: reqwest::RequestBuilder| builder.bearer_auth(TOKEN).header("Idempotency-Key", key);
             let repeated = self.send_with(request, with_credentials).await;
             if repeated.status != 404 && (repeated.status, &repeated.text) != (*status, text) {
                 return Err(format!(
@@ -207,8 +206,7 @@ impl ModelClients {
                 // The response has only the secret; the id is the last in the list.
                 let path = format!("/publishers/{}/tokens", super::op::PUBLISHERS[*publisher]);
                 let tokens = self.get_as_admin(&path).await;
-                let id =
-                    text(tokens.as_array().and_then(|tokens_listed| tokens_listed.last()).expect("it is listed"), "id");
+                let id = text(tokens.as_array().and_then(|listed| listed.last()).expect("it is listed"), "id");
                 self.tokens[*publisher].push((id, text(response, "token")));
             }
             ModelOp::Publish { node, version, .. } | ModelOp::RenewUpload { node, version, .. } if status < 300 => {
@@ -236,7 +234,7 @@ impl ModelClients {
     }
 
     /// Waits until all installs of a node are counted.
-    pub async fn settle(&self, world: &ModelWorld, node: &str) -> CheckResult {
+    pub async fn wait_for_installs(&self, world: &ModelWorld, node: &str) -> CheckResult {
         let Some(node) = world.nodes.get(node).filter(|node| !node.deleted) else { return Ok(()) };
         let mut last_state = Value::Null;
         for _ in 0..1_000 {
@@ -274,9 +272,9 @@ impl ModelClients {
         body: Option<Value>,
     ) -> (u16, Value) {
         let request = ModelRequest { method, path: path.to_owned(), body };
-        let authorize = |asking: reqwest::RequestBuilder| match token {
-            Some(token) => asking.bearer_auth(token),
-            None => asking,
+        let authorize = |builder: reqwest::RequestBuilder| match token {
+            Some(token) => builder.bearer_auth(token),
+            None => builder,
         };
         let response = self.send_with(&request, authorize).await;
         (response.status, response.json())
