@@ -107,8 +107,8 @@ fn round(clients: usize, options: &Options) -> Round {
     let bytes = actor_measurement.bytes as f64 / actor_measurement.events as f64;
     let raw = |preallocate| {
         let path = dir.path().join("raw");
-        let raw_elapsed = raw(&path, (bytes * group) as usize, groups, options.seconds, preallocate);
-        group * raw_elapsed
+        let groups_a_second = raw(&path, (bytes * group) as usize, groups, options.seconds, preallocate);
+        group * groups_a_second
     };
     // Pending writes of sled must not slow down the raw limit.
     drop(std::process::Command::new("sync").status());

@@ -4,7 +4,8 @@
 //! Options: `--dir DIR` (for data, on the disk to be measured), `--connections 1,8,64`, `--seconds`, `--rounds`,
 //! `--sync always,2m` (`sync_interval` of the servers), `--takeovers`.
 //!
-//! Nodes, servers and clients share the cores of one machine. Processor time per command tells what larger ones can do.
+//! Nodes, servers and clients share the cores of one machine. Processor time per command shows what larger
+//! machines can do.
 
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
 #![allow(clippy::doc_markdown, reason = "names of programs are no code")]
@@ -69,7 +70,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if std::env::var_os("MEDIARY_TEST_NATS_SERVER").is_none() {
         // `cargo bench` without a name runs every benchmark.
-        println!("benches/cluster/run");
+        println!("needs NATS servers: start it by benches/cluster/run");
         return;
     }
     let options = Options::from_arguments(&arguments);

@@ -45,9 +45,9 @@ pub struct BenchCluster {
 }
 
 impl BenchCluster {
-    /// Makes the data directories of the nodes; none runs.
+    /// Creates the data directories of the nodes, without starting any.
     pub fn init(root: &Path, sync_interval: &str) -> Self {
-        // Lives as long as the benchmark.
+        // The settings of the servers take only text of static lifetime.
         let sync_interval = String::leak(sync_interval.to_owned());
         let servers = NatsServers::start_with(NatsServerSettings { sync_interval, ..NatsServerSettings::default() });
         let options = servers.options();
@@ -88,7 +88,7 @@ impl BenchCluster {
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Starts nodes until so many run.
+    /// Starts nodes until this many run.
     pub fn start_up_to(&mut self, members: usize) {
         while self.nodes.len() < members {
             let node = self.start(self.nodes.len());
@@ -114,8 +114,8 @@ impl BenchCluster {
         self.servers.process_ids().into_iter().map(processor_time_of).sum()
     }
 
-    /// Starts one more node on the first backup; returns how many events it applied, and how much longer that took than the
-    /// start of the first node.
+    /// Starts one more node on the first backup. Returns how many events it applied, and how much longer its start took
+    /// than that of the first node.
     pub fn join_another(&self) -> (u64, Duration) {
         let before = self.position_of_backup();
         let first = self.nodes[0].as_ref().expect("it runs").ready_after;

@@ -12,8 +12,10 @@ use crate::service::{TOKEN, block_on};
 /// A short video: videos are the work of one node.
 const JOB: &str = r#"{"model": "vq2-turbo", "prompt": "a beach at sunset", "duration": 1}"#;
 const SUBMIT: &str = "/proxy/videovendor/start-end2video";
-/// Longest time for a task.
+/// Deadline of a task.
 const PATIENCE: Duration = Duration::from_mins(2);
+/// Pause after a restart: a new owner waits for 5 seconds before it acts.
+const SETTLING: Duration = Duration::from_secs(6);
 
 /// Kills the owner several times, and prints how long tasks take that are submitted then.
 pub fn measure(cluster: &mut BenchCluster, times: usize) {
@@ -28,7 +30,7 @@ pub fn measure(cluster: &mut BenchCluster, times: usize) {
         after_kill.push(run_task(&cluster.addresses()));
         let again = cluster.start(index);
         cluster.nodes[index] = Some(again);
-        std::thread::sleep(Duration::from_secs(6));
+        std::thread::sleep(SETTLING);
     }
     let (calm, after_kill) = (median(calm), median(after_kill));
     println!("A video takes {calm:.1} s, and {after_kill:.1} s if the owner was killed just before.");

@@ -17,7 +17,7 @@ use mediary_engine::{
     SkinTreatment, StyleJob, StylePreset, UpscaleFactor,
 };
 
-mod likeness;
+mod similarity;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -179,7 +179,7 @@ fn similarity_table(name: &str) -> Result<(), Failure> {
         }
     }
     for (by, enlarged) in rows {
-        let (psnr, ssim) = likeness::psnr_and_ssim(&original, &enlarged);
+        let (psnr, ssim) = similarity::psnr_and_ssim(&original, &enlarged);
         println!("| {name} | {by} | {psnr:.2} | {ssim:.4} |");
     }
     Ok(())

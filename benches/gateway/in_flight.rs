@@ -37,7 +37,7 @@ fn measure(options: &Options, with_hints: bool) -> Vec<(&'static str, String)> {
     let requests = (0..options.tasks).map(|index| submission(index, &outside.receiver)).collect();
     let submitted = block_on(send_at(&service.address, rate, requests));
     assert!(submitted.rejected.is_empty(), "submissions were refused: {:?}", submitted.rejected);
-    assert!(outside.reaches("taken", options.tasks), "not all tasks came to the vendor");
+    assert!(outside.reaches("jobs", options.tasks), "not all tasks reached the vendor");
     std::thread::sleep(CALM);
 
     let (started, processor_before, polls, outside_before) =
@@ -49,7 +49,7 @@ fn measure(options: &Options, with_hints: bool) -> Vec<(&'static str, String)> {
     let outside_percent = (outside.processor_time() - outside_before) / seconds * 100.0;
     let (memory, maximum) = service.memory();
     let running = outside.count("running");
-    assert!(outside.reaches("told", options.tasks), "not all callbacks came");
+    assert!(outside.reaches("callbacks", options.tasks), "not all callbacks arrived");
     let delays = outside.send_question("delays");
     let delay = |name: &str| delays[name].as_f64().unwrap_or(f64::NAN) / 1000.0;
     let peak = service.memory().1;
@@ -58,11 +58,11 @@ fn measure(options: &Options, with_hints: bool) -> Vec<(&'static str, String)> {
     let delayed = format!("{:.3} · {:.3} · {:.3}", delay("p50"), delay("p99"), delay("max"));
     vec![
         ("tasks in flight when it was measured", running.to_string()),
-        ("questions to the vendor a second", format!("{polls:.0}")),
+        ("polls of the vendor a second", format!("{polls:.0}")),
         ("processor share of the service, % of one core", format!("{share:.1}")),
-        ("of vendor and receiver, % of one core", format!("{outside_percent:.1}")),
-        ("resident memory: fresh · in flight · most until then · most in all, MiB", resident),
-        ("from the vendor's end to the callback: p50 · p99 · most, s", delayed),
+        ("processor share of vendor and receiver, % of one core", format!("{outside_percent:.1}")),
+        ("resident memory: at the start · in flight · peak until then · peak of all, MiB", resident),
+        ("from the vendor's end to the callback: p50 · p99 · maximum, s", delayed),
     ]
 }
 

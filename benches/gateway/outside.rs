@@ -20,7 +20,7 @@ use crate::service::{block_on, processor_time_of};
 use crate::vendor_sim::{SimBehavior, SimJob, SimMode, SimOptions, SimRequestKind, VendorSim};
 
 /// Interval at which the vendor checks for jobs whose webhook is due.
-const LOOK: Duration = Duration::from_millis(20);
+const WEBHOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// Status in the callback of a successful task.
 const COMPLETED: &str = "COMPLETED";
 
@@ -107,7 +107,7 @@ fn answer_question(question: &str, vendors: &[Rc<VendorSim>], arrivals: &Arrival
     let (jobs, now) = (all_jobs(vendors), Instant::now());
     let running = jobs.iter().filter(|job| job.completed_at > now).count();
     let polls: u32 = vendors.iter().map(|vendor| vendor.request_count(SimRequestKind::Poll)).sum();
-    json!({"taken": jobs.len(), "running": running, "told": arrivals.lock().len(), "polls": polls})
+    json!({"jobs": jobs.len(), "running": running, "callbacks": arrivals.lock().len(), "polls": polls})
 }
 
 fn all_jobs(vendors: &[Rc<VendorSim>]) -> Vec<SimJob> {
@@ -153,7 +153,7 @@ async fn notify_all(vendor: Rc<VendorSim>) {
                 assert!((200..300).contains(&status), "a hint was answered with {status}");
             });
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(WEBHOOK_INTERVAL).await;
     }
 }
 
@@ -167,7 +167,7 @@ pub struct OutsideProcess {
 }
 
 impl OutsideProcess {
-    /// Starts it. With `hints` the vendor calls webhooks.
+    /// Starts it. With `with_hints` the vendor calls webhooks.
     pub fn start(job_duration: Duration, with_hints: bool) -> Self {
         Self::start_group(job_duration, with_hints, VendorGroup::SINGLE)
     }
@@ -196,7 +196,7 @@ impl OutsideProcess {
         line(&mut self.replies)
     }
 
-    /// Returns one of the counters: `taken`, `running`, `told` or `polls`.
+    /// Returns one of the counters: `jobs`, `running`, `callbacks` or `polls`.
     pub fn count(&mut self, name: &str) -> u64 {
         self.send_question("state")[name].as_u64().expect("a number")
     }

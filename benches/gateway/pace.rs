@@ -70,7 +70,7 @@ pub async fn send_at(address: &str, rate: u32, requests: Vec<Vec<u8>>) -> PacedR
             let lateness = due.elapsed();
             let mut connection = connection(&address, &idle).await;
             let response = connection.exchange(&requests[index]).await;
-            let rejected = (!(200..300).contains(&response.status)).then(|| response.told());
+            let rejected = (!(200..300).contains(&response.status)).then(|| response.status_and_detail());
             let mut results = results.borrow_mut();
             results.times.push(milliseconds(due.elapsed()));
             results.lateness_millis.push(milliseconds(lateness));

@@ -37,14 +37,12 @@ pub fn run(options: &Options) {
         delivered += count - round.rejected.values().sum::<usize>();
         submissions.add(round);
         let started = std::time::Instant::now();
-        assert!(outside.reaches("told", delivered), "not all callbacks came");
+        assert!(outside.reaches("callbacks", delivered), "not all callbacks arrived");
         longest_wait = longest_wait.max(started.elapsed().as_secs_f64());
     }
     let seconds = (options.rounds as u64 * options.time.as_secs()) as f64;
     println!("{rate} requests a second, {} rounds of {count} each, in turns\n", options.rounds);
-    println!(
-        "| at {rate} a second | p50 · p99 · most, ms | went out late by, ms | not answered with success | cores used |"
-    );
+    println!("| at {rate} a second | p50 · p99 · maximum, ms | sent late by, ms | refused or failed | cores used |");
     println!("|---|---|---|---|---|");
     for (label, paced, percent) in
         [("GET /users", &reads, processor_percent[0]), ("submission of a task", &submissions, processor_percent[1])]
@@ -56,7 +54,7 @@ pub fn run(options: &Options) {
     let [base, submission_quantiles] = [&reads, &submissions].map(|paced| PacedResults::quantiles(&paced.times));
     println!("| added | {:.2} · {:.2} | | | |", submission_quantiles[0] - base[0], submission_quantiles[1] - base[1]);
     println!(
-        "\nafter a round the last callback came within {longest_wait:.1} s; at most {:.0} MiB",
+        "\nafter a round the last callback arrived within {longest_wait:.1} s; at most {:.0} MiB",
         service.memory().1
     );
     for (label, count) in &submissions.rejected {

@@ -24,7 +24,7 @@ use service::{Service, block_on};
 /// Length of a piece of the sequential part, in seconds.
 const SINGLE_STREAM_SECONDS: u32 = 30;
 /// Length of a piece of the slow readers, in seconds.
-const SLOW: u32 = 60;
+const SLOW_READER_SECONDS: u32 = 60;
 /// Number of slow readers.
 const READERS: usize = 50;
 /// Pause of a stalling reader.
@@ -88,7 +88,7 @@ fn slow_readers(service: &Service, label: &str, pace: impl Fn(usize) -> Pace) {
         let streams = (0..READERS).map(|reader| {
             let (address, prompt) = (service.address.clone(), PROMPTS[reader % PROMPTS.len()].1);
             let pace = pace(reader);
-            tokio::task::spawn_local(async move { listen(&address, prompt, SLOW, pace).await })
+            tokio::task::spawn_local(async move { listen(&address, prompt, SLOW_READER_SECONDS, pace).await })
         });
         let mut streams: Vec<_> = streams.collect();
         let mut received = Vec::new();
@@ -107,11 +107,11 @@ fn slow_readers(service: &Service, label: &str, pace: impl Fn(usize) -> Pace) {
     let share = (service.processor_time() - processor_before) / elapsed * 100.0;
     let mut first: Vec<_> = received.iter().map(|received| received.first_sound.as_millis()).collect();
     first.sort_unstable();
-    println!("\n{READERS} streams of {SLOW} s at once, readers: {label}");
-    println!("all ended whole after {elapsed:.1} s; share of one core {share:.0} %");
+    println!("\n{READERS} streams of {SLOW_READER_SECONDS} s at once, readers: {label}");
+    println!("all were complete after {elapsed:.1} s; share of one core {share:.0} %");
     println!(
         "resident memory {before:.0} MiB before, {maximum:.0} MiB at most: {:.2} MiB a stream",
         (maximum - before) / READERS as f64
     );
-    println!("first chunk, ms: p50 {}, most {}", first[first.len() / 2], first[first.len() - 1]);
+    println!("first chunk, ms: p50 {}, maximum {}", first[first.len() / 2], first[first.len() - 1]);
 }

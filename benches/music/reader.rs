@@ -12,9 +12,9 @@ use crate::service::TOKEN;
 /// Receive buffer in bytes: the kernel buffers this much for a paused reader.
 const WINDOW: u32 = 8 * 1024;
 /// Bytes a second at playback speed: the bit rate of Opus, in base64.
-const PLAYED: usize = 24 * 1024;
+const PLAYBACK_BYTES: usize = 24 * 1024;
 /// Interval between two reads at playback speed.
-const SIP: Duration = Duration::from_millis(50);
+const READ_INTERVAL: Duration = Duration::from_millis(50);
 const BOUNDARY: &str = "the-border-of-the-parts";
 
 /// Speed of a reader.
@@ -57,7 +57,7 @@ pub async fn listen(address: &str, prompt: &str, seconds: u32, pace: Pace) -> Re
     let started = Instant::now();
     stream.write_all(&request(prompt, seconds)).await.expect("the service reads");
     let (mut raw, mut first_sound) = (Vec::new(), None);
-    let mut buffer = vec![0; PLAYED / 20];
+    let mut buffer = vec![0; PLAYBACK_BYTES / 20];
     loop {
         let count = stream.read(&mut buffer).await.expect("the service answers");
         raw.extend_from_slice(&buffer[..count]);
@@ -71,7 +71,7 @@ pub async fn listen(address: &str, prompt: &str, seconds: u32, pace: Pace) -> Re
             break;
         }
         if !matches!(pace, Pace::AtOnce) {
-            tokio::time::sleep(SIP).await;
+            tokio::time::sleep(READ_INTERVAL).await;
         }
     }
     let body = without_framing(&raw);

@@ -47,7 +47,7 @@ impl CapacityRound {
 /// Measures every selected workload, each with its own service.
 pub fn run(options: &Options) {
     print_conditions(options);
-    println!("where the clients use their core whole and the service does not, the clients are the limit\n");
+    println!("where the clients use all of their cores and the service does not, the clients are the limit\n");
     println!(
         "| request | sustainable, a second | at connections | p50 · p99, ms | offered, a second | goodput, a second | \
          of sustainable | of the baseline's share | successes p50 · p99, ms | refused | refusals p99, ms | failed | \
@@ -120,10 +120,10 @@ fn start_baseline(options: &Options, workload: Workload, load: &Load) -> Baselin
 
 /// Measures the goodput of the baseline at the multiple, as a share of its sustainable load.
 fn baseline_share(options: &Options, workload: Workload, baseline: &Baseline) -> f64 {
-    let mut number_of = 0;
-    let step = highest(&baseline.load, workload, &options.steps, options.time, &mut number_of);
+    let mut request_number = 0;
+    let step = highest(&baseline.load, workload, &options.steps, options.time, &mut request_number);
     let rate = step.goodput * options.factor;
-    let outcome = offer(&baseline.load, workload, rate, options.connections, options.time, &mut number_of, || ());
+    let outcome = offer(&baseline.load, workload, rate, options.connections, options.time, &mut request_number, || ());
     let goodput = outcome.good_count as f64 / outcome.seconds;
     eprintln!(
         "baseline of {}: {:.0} a second at {} connections, {goodput:.0} at {}",
@@ -177,7 +177,7 @@ fn completed_jobs(service: &Service) -> JoinHandle<(Instant, f64)> {
         let text = block_on(async {
             let mut connection = Connection::open(&address).await;
             let response = connection.exchange(&request("GET", "/metrics", TOKEN, "")).await;
-            assert_eq!(response.status, 200, "/metrics: {}", response.told());
+            assert_eq!(response.status, 200, "/metrics: {}", response.status_and_detail());
             String::from_utf8_lossy(response.body).into_owned()
         });
         let line = text.lines().find_map(|line| line.strip_prefix(r#"mediary_events_total{event="TaskCompleted"}"#));

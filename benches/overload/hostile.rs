@@ -4,8 +4,8 @@
 
 mod bombs;
 mod connections;
-mod films;
 mod floods;
+mod videos;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -39,8 +39,8 @@ pub enum AttackKind {
     PixelBombs,
     /// PNG files of 8 x 8 pixels with a colour profile that unpacks to 512 MiB.
     ProfileBombs,
-    /// Films of a few hundred KB with 7,200 frames of 1920 x 1088 pixels, to be extended.
-    LongFilms,
+    /// Videos of a few hundred KB with 7,200 frames of 1920 x 1088 pixels, to be extended.
+    LongVideos,
     /// Connections that send half of a head.
     HalfHeads,
     /// Connections that read large answers byte by byte.
@@ -63,7 +63,7 @@ impl AttackKind {
         Self::JunkBodies,
         Self::PixelBombs,
         Self::ProfileBombs,
-        Self::LongFilms,
+        Self::LongVideos,
         Self::HalfHeads,
         Self::SlowReaders,
         Self::ReadFlood,
@@ -81,7 +81,7 @@ impl AttackKind {
             Self::JunkBodies => "26 junk bodies with `Prefer: wait=60`",
             Self::PixelBombs => "8 PNGs of 10,000 x 10,000 x 16 bit",
             Self::ProfileBombs => "8 PNGs with a bomb as colour profile",
-            Self::LongFilms => "4 films of 7,200 frames to extend",
+            Self::LongVideos => "4 videos of 7,200 frames to extend",
             Self::HalfHeads => "300 half heads",
             Self::SlowReaders => "128 slow readers",
             Self::ReadFlood => "flood of reads, 64 connections",
@@ -115,7 +115,7 @@ impl AttackKind {
             Self::JunkBodies => floods::junk_bodies(target),
             Self::PixelBombs => bombs::pixels(target),
             Self::ProfileBombs => bombs::profiles(target),
-            Self::LongFilms => films::extend(target).await,
+            Self::LongVideos => videos::extend(target).await,
             Self::HalfHeads => connections::half_heads(target),
             Self::SlowReaders => connections::slow_readers(target),
             Self::ReadFlood => floods::reads(target),

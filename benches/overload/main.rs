@@ -53,7 +53,7 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use data_dir::data_dir;
-use service::{Service, apart};
+use service::{Service, on_separate_cores};
 
 /// Command line options.
 #[derive(Debug, Clone)]
@@ -123,14 +123,14 @@ impl Options {
     pub fn start(&self, data_dir: &Path, settings: &[(String, String)]) -> Service {
         let settings = [settings, &self.settings].concat();
         let start = || Service::start_with(data_dir, self.workers, None, &settings);
-        if self.shared_cores { start() } else { apart(start) }
+        if self.shared_cores { start() } else { on_separate_cores(start) }
     }
 
     /// Starts the server of ready-made responses, on the same core as the service.
     #[must_use]
     pub fn start_ready_made(&self) -> Service {
         let start = || Service::start_ready_made(1);
-        if self.shared_cores { start() } else { apart(start) }
+        if self.shared_cores { start() } else { on_separate_cores(start) }
     }
 
     /// Returns `true` if the kind with this name was selected.

@@ -125,13 +125,13 @@ async fn issue_at_rate(shared: &SharedLoad, rate: f64, sample: &mut impl FnMut()
         }
 
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of requests")]
-        let should = (rate * started.elapsed().as_secs_f64()) as usize;
+        let due_count = (rate * started.elapsed().as_secs_f64()) as usize;
         let mut due = shared.due.borrow_mut();
-        due.extend(std::iter::repeat_n(now, should - issued));
+        due.extend(std::iter::repeat_n(now, due_count - issued));
         if measuring {
-            shared.outcome.borrow_mut().offered += should - issued;
+            shared.outcome.borrow_mut().offered += due_count - issued;
         }
-        issued = should;
+        issued = due_count;
         while due.front().is_some_and(|due| *due + PATIENCE < now) {
             due.pop_front();
         }

@@ -64,7 +64,7 @@ fn step(load: &Load, workload: Workload, connections: usize, time: Duration, fir
     let latencies = Rc::<RefCell<Vec<f64>>>::default();
     let first_request = *first;
 
-    let (elapsed, requests_sent) = block_on(async {
+    let (elapsed, most_iterations) = block_on(async {
         let started = Instant::now();
         let end = started + time;
         let mut clients = Vec::new();
@@ -101,14 +101,14 @@ fn step(load: &Load, workload: Workload, connections: usize, time: Duration, fir
             }));
         }
 
-        let mut total_requests = 0;
+        let mut most_iterations = 0;
         for client in clients {
-            total_requests = client.await.expect("a client does not panic").max(total_requests);
+            most_iterations = client.await.expect("a client does not panic").max(most_iterations);
         }
-        (started.elapsed(), total_requests)
+        (started.elapsed(), most_iterations)
     });
 
-    *first += (requests_sent + 1) * connections;
+    *first += (most_iterations + 1) * connections;
     let latencies = latencies.borrow();
     RampStep {
         connections,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::catalogue::{BenchRng, Catalogue, Size};
 use crate::http::{Connection, Measured, load, request};
 use crate::ready_made::record;
-use crate::service::{Service, TOKEN, apart, block_on};
+use crate::service::{Service, TOKEN, block_on, on_separate_cores};
 use crate::{Options, load as registry, median};
 
 const CONNECTIONS: usize = 64;
@@ -33,7 +33,8 @@ pub fn run(options: &Options) {
     let data_dir = registry::filled(options);
     let workers = options.workers.unwrap_or(1);
     // Both on the first core: only one of them is busy at a time.
-    let (service, ready_made) = apart(|| (Service::start(&data_dir, workers), Service::start_ready_made(workers)));
+    let (service, ready_made) =
+        on_separate_cores(|| (Service::start(&data_dir, workers), Service::start_ready_made(workers)));
     let connections = options.connections.as_ref().map_or(CONNECTIONS, |list| list[0]);
     println!(
         "{} nodes, {workers} worker(s), {connections} connections, {} rounds of {} s in turns, medians",
@@ -49,7 +50,7 @@ pub fn run(options: &Options) {
         measure(kind, &service, &ready_made, connections, options);
     }
     let (memory, maximum) = service.memory();
-    println!("\nresident memory afterwards {memory:.0} MiB, at most {maximum:.0} MiB");
+    println!("\nresident memory afterwards {memory:.0} MiB, peak {maximum:.0} MiB");
     service.stop();
 }
 

@@ -20,14 +20,14 @@ pub fn run(options: &Options) {
     let size = options.size;
     println!("{} nodes of {} publishers, {} versions each\n", size.nodes, size.publishers, size.versions);
     println!("| measured | |\n|---|---|");
-    if let Some(FillResult { requests, time, waited_requests: later, memory }) = filled {
+    if let Some(FillResult { requests, time, retries, memory }) = filled {
         let rate = requests as f64 / time.as_secs_f64();
         println!(
             "| commands over HTTP, {CONNECTIONS} connections | {requests} in {:.1} s, {rate:.0} a second |",
             time.as_secs_f64()
         );
-        println!("| asked to come later | {later} |");
-        println!("| resident memory after filling, at most | {:.0} MiB, {:.0} MiB |", memory.0, memory.1);
+        println!("| requests repeated after 429 or 503 | {retries} |");
+        println!("| resident memory after filling, peak | {:.0} MiB, {:.0} MiB |", memory.0, memory.1);
     }
     let (journal, total_bytes) = (bytes(&data_dir.join("log").join("journal")), bytes(&data_dir));
     println!("| journal · whole data directory | {} MiB · {} MiB |", journal >> 20, total_bytes >> 20);
@@ -42,7 +42,7 @@ pub fn run(options: &Options) {
         print_starts("start to ready, page cache dropped", &cold);
     }
     println!(
-        "| resident memory of a fresh process, at most | {:.0} MiB, {:.0} MiB |",
+        "| resident memory of a fresh process, peak | {:.0} MiB, {:.0} MiB |",
         median(warm.iter().map(|start| start.memory.0)),
         median(warm.iter().map(|start| start.memory.1))
     );
@@ -53,7 +53,7 @@ pub fn run(options: &Options) {
 struct FillResult {
     requests: usize,
     time: Duration,
-    waited_requests: u64,
+    retries: u64,
     memory: (f64, f64),
 }
 
@@ -68,23 +68,23 @@ fn fill(options: &Options) -> (PathBuf, Option<FillResult>) {
     let size = options.size;
     let name = format!("registry-{}-{}-{}", size.publishers, size.nodes, size.versions);
     let data_dir = options.dir.join(name);
-    let mark = data_dir.join("filled");
+    let marker = data_dir.join("filled");
     if options.is_fresh && data_dir.exists() {
         std::fs::remove_dir_all(&data_dir).expect("the old data can be removed");
     }
-    if mark.exists() {
+    if marker.exists() {
         return (data_dir, None);
     }
-    assert!(!data_dir.exists(), "{} was left half filled: give --fresh", data_dir.display());
+    assert!(!data_dir.exists(), "{} was left half filled: use --fresh", data_dir.display());
     let catalogue = Catalogue::new(size);
     let service = Service::start(&data_dir, options.workers.unwrap_or(0));
     let started = Instant::now();
-    let waited_requests = block_on(send_catalogue(&service, &catalogue));
+    let retries = block_on(send_catalogue(&service, &catalogue));
     let (time, memory) = (started.elapsed(), service.memory());
     service.stop();
-    std::fs::write(mark, "").expect("a file");
+    std::fs::write(marker, "").expect("a file");
     let requests = size.publishers + size.nodes * size.versions;
-    (data_dir, Some(FillResult { requests, time, waited_requests, memory }))
+    (data_dir, Some(FillResult { requests, time, retries, memory }))
 }
 
 /// Filled data directory of this size.
@@ -102,12 +102,12 @@ async fn send_catalogue(service: &Service, catalogue: &Catalogue) -> u64 {
             request("POST", "/publishers", TOKEN, &body)
         })
     });
-    let waited_requests = send_all(&service.address, publishers.collect()).await;
+    let retries = send_all(&service.address, publishers.collect()).await;
     let nodes = (0..CONNECTIONS).map(|client| {
         let catalogue = catalogue.clone();
         share(client, size.nodes).flat_map(move |index| requests_of_node(&catalogue, index))
     });
-    waited_requests + send_all(&service.address, nodes.collect()).await
+    retries + send_all(&service.address, nodes.collect()).await
 }
 
 fn requests_of_node(catalogue: &Catalogue, index: usize) -> Vec<Vec<u8>> {

@@ -37,7 +37,7 @@ pub struct History {
     tasks: u128,
     events: u64,
     /// Commits that must follow the last step.
-    ahead: Vec<Append>,
+    pending: Vec<Append>,
 }
 
 impl History {
@@ -50,13 +50,13 @@ impl History {
             nodes: Vec::new(),
             tasks: 0,
             events: 0,
-            ahead: Vec::new(),
+            pending: Vec::new(),
         }
     }
 
     /// `true` if an operation has begun whose end is not recorded yet.
-    pub fn is_amid(&self) -> bool {
-        !self.ahead.is_empty()
+    pub fn has_unfinished_operation(&self) -> bool {
+        !self.pending.is_empty()
     }
 
     fn draw(&mut self, below: u64) -> u64 {
@@ -156,7 +156,7 @@ impl History {
             NodeEvent::VersionStatusChanged { id, status: VersionStatus::Active, reason: None },
         ];
         let stored = self.node_commit(node, stored);
-        self.ahead.push(stored);
+        self.pending.push(stored);
         published
     }
 
@@ -195,7 +195,7 @@ impl History {
         .map(|event| self.commit(stream.clone(), vec![event.into()]))
         .collect();
         later_events.reverse();
-        self.ahead.append(&mut later_events);
+        self.pending.append(&mut later_events);
         submitted
     }
 
@@ -279,7 +279,7 @@ impl Iterator for History {
     /// Of 1,000 events about 100 are new nodes, 450 versions, 160 tasks, 130 counted installs, 50 reviews, 45 revisions
     /// and 35 uses of tokens.
     fn next(&mut self) -> Option<Append> {
-        if let Some(next) = self.ahead.pop() {
+        if let Some(next) = self.pending.pop() {
             return Some(next);
         }
         if self.setup < USERS + TOKENS {

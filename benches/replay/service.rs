@@ -46,13 +46,12 @@ impl ReplayService {
 
     /// Resources used until it was ready.
     pub fn measurement(&self) -> ReplayMeasurement {
-        let ReplayMeasurement { seconds, busy, memory } = self.measurement;
-        ReplayMeasurement { seconds, busy, memory }
+        self.measurement
     }
 
     /// Stops the service as an operator would.
     pub fn stop(mut self) {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it can be told");
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it can be signalled");
         let status = self.child.wait().expect("it ends");
         assert!(status.success() || status.code().is_none(), "it did not stop cleanly: {status}");
     }

@@ -31,8 +31,8 @@ impl Answer<'_> {
         header(self.head, "connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
 
-    /// Status, and the error of the body if there is one.
-    pub fn told(&self) -> String {
+    /// Status, and the `detail` of the body if there is one.
+    pub fn status_and_detail(&self) -> String {
         let body: serde_json::Value = serde_json::from_slice(self.body).unwrap_or_default();
         format!("{} {}", self.status, body["detail"].as_str().unwrap_or_default())
     }
@@ -209,10 +209,10 @@ pub async fn send_all<I>(address: &str, queued: Vec<I>) -> u64
 where
     I: Iterator<Item = Vec<u8>> + 'static,
 {
-    let too_many = std::rc::Rc::new(AtomicU64::new(0));
+    let retries = std::rc::Rc::new(AtomicU64::new(0));
     let mut clients = Vec::new();
     for requests in queued {
-        let (mut connection, too_many) = (Connection::open(address).await, too_many.clone());
+        let (mut connection, retries) = (Connection::open(address).await, retries.clone());
         clients.push(tokio::task::spawn_local(async move {
             for request in requests {
                 loop {
@@ -220,7 +220,7 @@ where
                     match response.status {
                         200..300 => break,
                         429 | 503 => {
-                            too_many.fetch_add(1, Ordering::Relaxed);
+                            retries.fetch_add(1, Ordering::Relaxed);
                             tokio::time::sleep(Duration::from_millis(50)).await;
                         }
                         _ => panic!("{}\n{}", response.head, String::from_utf8_lossy(response.body)),
@@ -232,5 +232,5 @@ where
     for client in clients {
         client.await.expect("a client does not panic");
     }
-    too_many.load(Ordering::Relaxed)
+    retries.load(Ordering::Relaxed)
 }

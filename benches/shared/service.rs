@@ -50,7 +50,7 @@ impl Service {
         let listen = listen.unwrap_or("127.0.0.1:0");
         command.args(["serve", "--listen", listen, "--log-level", "warn", "--workers", &workers.to_string()]);
         command.arg("--data-dir").arg(data_dir).env("MEDIARY_ADMIN_TOKEN", TOKEN);
-        // The service knows all settings that begin with its name.
+        // The service refuses variables that begin with its name and are not settings.
         command.env_remove("MEDIARY_TEST_NATS_SERVER").env_remove("MEDIARY_TEST_POSTGRES_BIN");
         command.envs(settings.iter().cloned());
         if let Some(file) = file {
@@ -110,7 +110,7 @@ impl Service {
     /// Stops the process as an operator would; returns the time that it took.
     pub fn stop(mut self) -> Duration {
         let started = Instant::now();
-        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it can be told");
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it can be signalled");
         let status = self.child.wait().expect("it ends");
         assert!(status.success() || status.code().is_none(), "it did not stop cleanly: {status}");
         started.elapsed()
@@ -140,7 +140,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 
 /// Starts processes on the first core and moves this process to the others, so that load and service do not share a
 /// core. Does nothing on a single core.
-pub fn apart<T>(start: impl FnOnce() -> T) -> T {
+pub fn on_separate_cores<T>(start: impl FnOnce() -> T) -> T {
     // Read once: after the first call this thread has only the cores of the clients.
     static CORES: LazyLock<Vec<usize>> = LazyLock::new(|| {
         let all_cores = sched_getaffinity(None).expect("the cores of this thread");

@@ -1,8 +1,8 @@
 //! Video engine compared with ffmpeg: `benches/video/run [SECONDS]`.
 //!
-//! Makes a film from a photograph at each resolution, with one thread. The frames are drawn once and stored in a file,
-//! which both encoders read: ours in groups of 24 as in a film, and x264 (veryfast, one thread) through ffmpeg.
-//! Similarity is the PSNR of the luma against the frames, computed by ffmpeg. Then a complete film is made with all
+//! Makes a video from a photograph at each resolution, with one thread. The frames are drawn once and stored in a file,
+//! which both encoders read: ours in groups of 24 as in a video, and x264 (veryfast, one thread) through ffmpeg.
+//! Similarity is the PSNR of the luma against the frames, computed by ffmpeg. Then a complete video is made with all
 //! cores.
 
 use std::fs::File;
@@ -36,8 +36,8 @@ fn main() {
 fn run(seconds: u32) -> Result<(), Failure> {
     let work_dir = std::env::temp_dir().join(format!("video-bench-{}", std::process::id()));
     std::fs::create_dir_all(&work_dir)?;
-    println!("{seconds} s of film; frames a second, KiB, dB");
-    println!("| | drawn | encoded | x264 veryfast | KiB | x264 | dB | x264 | whole film, all cores |");
+    println!("{seconds} s of video; frames a second, KiB, dB");
+    println!("| | drawn | encoded | x264 veryfast | KiB | x264 | dB | x264 | whole video, all cores |");
     println!("|---|---|---|---|---|---|---|---|---|");
     let outcome = RESOLUTIONS.iter().try_for_each(|lines| measure(*lines, seconds, &work_dir));
     std::fs::remove_dir_all(&work_dir)?;
@@ -87,7 +87,7 @@ fn measure(lines: u32, seconds: u32, work_dir: &Path) -> Result<(), Failure> {
 
     let started = Instant::now();
     std::fs::write(&own_path, encode(&raw, size)?)?;
-    let encoded = started.elapsed().as_secs_f64();
+    let encoding_seconds = started.elapsed().as_secs_f64();
     let started = Instant::now();
     ffmpeg(&[
         "-i",
@@ -102,15 +102,15 @@ fn measure(lines: u32, seconds: u32, work_dir: &Path) -> Result<(), Failure> {
         "1",
         text(&reference_path),
     ])?;
-    let rival = started.elapsed().as_secs_f64();
+    let x264_seconds = started.elapsed().as_secs_f64();
     let started = Instant::now();
     render(plan(lines, seconds)?, &())?;
     let total_seconds = started.elapsed().as_secs_f64();
     println!(
         "| {lines}p | {:.0} | {:.0} | {:.0} | {} | {} | {:.1} | {:.1} | {:.0} |",
         count / drawing_seconds,
-        count / encoded,
-        count / rival,
+        count / encoding_seconds,
+        count / x264_seconds,
         std::fs::metadata(&own_path)?.len() / 1024,
         std::fs::metadata(&reference_path)?.len() / 1024,
         psnr(&own_path, &raw)?,
@@ -160,9 +160,9 @@ fn ffmpeg(arguments: &[&str]) -> Result<String, Failure> {
     if output.status.success() { Ok(message) } else { Err(message.into()) }
 }
 
-/// Similarity of a film to its frames, in dB.
-fn psnr(film: &Path, raw: &Path) -> Result<f64, Failure> {
-    let output = ffmpeg(&["-i", text(film), "-i", text(raw), "-lavfi", "psnr", "-f", "null", "-"])?;
+/// Similarity of a video to its frames, in dB.
+fn psnr(video: &Path, raw: &Path) -> Result<f64, Failure> {
+    let output = ffmpeg(&["-i", text(video), "-i", text(raw), "-lavfi", "psnr", "-f", "null", "-"])?;
     let value = output.rsplit("PSNR y:").next().and_then(|remaining| remaining.split(' ').next());
-    Ok(value.ok_or("ffmpeg told no likeness")?.parse()?)
+    Ok(value.ok_or("ffmpeg printed no PSNR")?.parse()?)
 }

@@ -13,16 +13,16 @@ from urllib.parse import urljoin
 from playwright.sync_api import sync_playwright
 
 PLAY = """async (url) => {
-    const film = Object.assign(document.createElement('video'), { muted: true, src: url });
-    document.body.replaceChildren(film);
+    const video = Object.assign(document.createElement('video'), { muted: true, src: url });
+    document.body.replaceChildren(video);
     await new Promise((ready, failed) => {
-        film.oncanplaythrough = ready;
-        film.onerror = () => failed(new Error(film.error?.message));
+        video.oncanplaythrough = ready;
+        video.onerror = () => failed(new Error(video.error?.message));
     });
-    await film.play();
-    await new Promise((ended) => { film.onended = ended; });
-    const { totalVideoFrames, droppedVideoFrames } = film.getVideoPlaybackQuality();
-    return [film.videoWidth, film.videoHeight, film.duration, totalVideoFrames, droppedVideoFrames];
+    await video.play();
+    await new Promise((ended) => { video.onended = ended; });
+    const { totalVideoFrames, droppedVideoFrames } = video.getVideoPlaybackQuality();
+    return [video.videoWidth, video.videoHeight, video.duration, totalVideoFrames, droppedVideoFrames];
 }"""
 
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use mediary::media::decoders::PictureDecoders;
 
-/// Prints `figures INSPECTING DECODING ESTIMATED GOOD`: both peaks and the estimate that is reserved, in bytes, and 1 if
-/// the picture is good.
+/// Prints `figures INSPECTING DECODING ESTIMATED GOOD`: both peaks and the estimate that is reserved, in bytes, and 1
+/// if the picture is good.
 pub fn print_memory_of(file: &Path) {
     let bytes = std::fs::read(file).unwrap();
     let decoders = PictureDecoders::new(1 << 40);

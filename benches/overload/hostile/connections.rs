@@ -19,13 +19,13 @@ const EVENT_STREAMS: usize = 500;
 /// Receive buffer in bytes: the kernel buffers this much for a paused reader.
 const WINDOW: u32 = 4096;
 /// Bytes per read of a slow reader, and interval between reads.
-const SIP: usize = 64;
-const SIP_INTERVAL: Duration = Duration::from_millis(100);
+const READ_BYTES: usize = 64;
+const READ_INTERVAL: Duration = Duration::from_millis(100);
 /// Bytes of an archive.
 const ARCHIVE: usize = 16 << 20;
 /// Bytes per write of a slow upload, and interval between writes: slightly more than the required 1 KiB/s.
-const TRICKLE: usize = 2048;
-const TRICKLE_INTERVAL: Duration = Duration::from_secs(1);
+const WRITE_BYTES: usize = 2048;
+const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sends half of a head on each connection, and opens it again when the service closes it.
 pub fn half_heads(target: &Rc<AttackTarget>) {
@@ -41,7 +41,7 @@ pub fn half_heads(target: &Rc<AttackTarget>) {
 /// Requests several large answers on each connection and reads them byte by byte.
 pub fn slow_readers(target: &Rc<AttackTarget>) {
     let list = request("GET", "/nodes?limit=1000", &target.account.token, "").repeat(8);
-    hold(target, SLOW_READERS, Some(WINDOW), move |_| list.clone(), SIP_INTERVAL);
+    hold(target, SLOW_READERS, Some(WINDOW), move |_| list.clone(), READ_INTERVAL);
 }
 
 /// Opens streams of the events of a task that does not end, and reads them.
@@ -77,7 +77,7 @@ fn hold(
 async fn hold_once(target: &AttackTarget, window: Option<u32>, bytes: &[u8], pause: Duration) -> std::io::Result<()> {
     let mut stream = connect(target, window).await?;
     stream.write_all(bytes).await?;
-    let mut buffer = [0; SIP];
+    let mut buffer = [0; READ_BYTES];
     let mut is_answered = false;
     loop {
         let count = stream.read(&mut buffer).await?;
@@ -157,9 +157,9 @@ async fn upload(target: &AttackTarget, path: &str, archive: &[u8], fast: bool) -
     if fast {
         stream.write_all(archive).await?;
     } else {
-        for part in archive.chunks(TRICKLE) {
+        for part in archive.chunks(WRITE_BYTES) {
             stream.write_all(part).await?;
-            tokio::time::sleep(TRICKLE_INTERVAL).await;
+            tokio::time::sleep(WRITE_INTERVAL).await;
         }
     }
     let mut status_line = [0; 12];

@@ -30,7 +30,7 @@ pub fn submissions(target: &Rc<AttackTarget>) {
     flood(target, CONNECTIONS, move |iteration| Workload::Submission.request(&account, 1, iteration).into());
 }
 
-/// Sends bodies without an account: by default anonymous callers may create videos. The films queue, and so do the
+/// Sends bodies without an account: by default anonymous callers may create videos. The videos queue, and so do the
 /// requests.
 pub fn junk_bodies(target: &Rc<AttackTarget>) {
     let junk = vec!["1"; JUNK_ELEMENTS].join(",");

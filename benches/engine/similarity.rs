@@ -14,8 +14,8 @@ const C2: f64 = (0.03 * 255.0) * (0.03 * 255.0);
 pub fn psnr_and_ssim(original: &RgbImage, candidate: &RgbImage) -> (f64, f64) {
     let (width, height) = (original.width() as usize, original.height() as usize);
     let (original_luma, candidate_luma) = (luma(original), luma(candidate));
-    let squares: f64 = original_luma.iter().zip(&candidate_luma).map(|(a, b)| (a - b).powi(2)).sum();
-    let psnr = 10.0 * (255.0 * 255.0 / (squares / original_luma.len() as f64)).log10();
+    let squared_error: f64 = original_luma.iter().zip(&candidate_luma).map(|(a, b)| (a - b).powi(2)).sum();
+    let psnr = 10.0 * (255.0 * 255.0 / (squared_error / original_luma.len() as f64)).log10();
     let windows =
         (0..height - SQUARE).step_by(STEP).flat_map(|y| (0..width - SQUARE).step_by(STEP).map(move |x| (x, y)));
     let similarities: Vec<f64> =
