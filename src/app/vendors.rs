@@ -32,7 +32,7 @@ use crate::telemetry::metrics::Metrics;
 use crate::telemetry::trace::Tracer;
 use crate::vendors::local::IsJobWanted;
 use crate::vendors::local::image::{ImageEngineOptions as LocalImageOptions, LocalImage};
-use crate::vendors::local::music::{LocalMusic, bed};
+use crate::vendors::local::music::{LocalMusic, background_music};
 use crate::vendors::local::video::{LocalVideo, VideoEngineOptions as LocalVideoOptions};
 use crate::vendors::metered_vendor::MeteredVendor;
 use crate::vendors::music::MusicVendor;
@@ -176,7 +176,7 @@ impl VendorBuilder<'_> {
         let is_job_wanted = Arc::clone(&self.is_job_wanted);
         if gateway == Gateway::Video {
             let options = LocalVideoOptions::default();
-            return Arc::new(LocalVideo::new(store, options, Some(Arc::new(bed)), is_job_wanted));
+            return Arc::new(LocalVideo::new(store, options, Some(Arc::new(background_music)), is_job_wanted));
         }
         let kilopixels_max = u32::try_from(self.settings.local_image.pixel_budget / 1000).unwrap_or(u32::MAX);
         let options = LocalImageOptions { kilopixels_max, ..LocalImageOptions::default() };

@@ -1,8 +1,8 @@
 //! Music engine: turns a prompt into an Ogg/Opus stream, rendered while it is read.
 //!
 //! [`compose()`] interprets the prompt and returns a [`Piece`]: notes and their timing, without sound. [`Stream`] plays
-//! a piece and encodes it, chunk by chunk. [`bed()`] returns background music as samples. Everything is synthesized and
-//! deterministic: the same prompt gives the same bytes.
+//! a piece and encodes it, chunk by chunk. [`background_music()`] returns samples for a video. Everything is
+//! synthesized and deterministic: the same prompt gives the same bytes.
 //!
 //! ```
 //! let piece = mediary_music::compose("a calm waltz for piano", Some(1));
@@ -26,7 +26,7 @@
     reason = "samples: positions are far below 2^24 and values are clamped before they are narrowed"
 )]
 
-mod bed;
+mod background;
 mod compose;
 mod encode;
 mod instrument;
@@ -41,7 +41,7 @@ mod theory;
 #[cfg(test)]
 mod tests;
 
-pub use bed::bed;
+pub use background::background_music;
 pub use compose::{compose, seconds_of};
 pub use encode::EncodeError;
 pub use piece::{Piece, RATE};

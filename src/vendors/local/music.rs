@@ -15,7 +15,7 @@ use crate::domain::value::Text;
 use crate::fairness::FairSemaphore;
 use crate::vendors::music::{MusicStreamError, MusicVendor, VendorMusicStream};
 
-pub use mediary_music::bed;
+pub use mediary_music::background_music;
 
 /// Returns the length in seconds, rounded up, of the music that the engine generates for a job.
 #[must_use]

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use mediary_engine::video::{Bed, RenderObserver, RenderedVideo, Stereo, VideoError, footage_bytes, render};
+use mediary_engine::video::{
+    BackgroundMusic, RenderObserver, RenderedVideo, Stereo, VideoError, footage_bytes, render,
+};
 use tokio::sync::Notify;
 
 use super::budget::{EngineBudget, EngineShare};
@@ -206,9 +208,9 @@ impl VideoEngine {
             VideoJob::Extend(_) | VideoJob::Multiframe(_) => "",
         };
 
-        let bed = self.music.as_ref().map(|music| move |samples| music(prompt, seed, samples));
+        let background_music = self.music.as_ref().map(|music| move |samples| music(prompt, seed, samples));
         let running_job = RunningJob { engine: self, key };
-        let plan = plan(work, &running_job, bed.as_ref().map(|bed| bed as Bed<'_>))?;
+        let plan = plan(work, &running_job, background_music.as_ref().map(|music| music as BackgroundMusic<'_>))?;
         let has_watermark = plan.watermark.is_some();
 
         match render(plan, &running_job) {

@@ -1,8 +1,8 @@
 //! Mapping of a video job to a plan of the engine.
 
 use mediary_engine::video::{
-    Bed, EncodingQuality, Material, MotionAmount, Size, SoundContent, SoundPlan, Transition, VideoPlan, Watermark,
-    WatermarkCorner, footage_size, size_of,
+    BackgroundMusic, EncodingQuality, Material, MotionAmount, Size, SoundContent, SoundPlan, Transition, VideoPlan,
+    Watermark, WatermarkCorner, footage_size, size_of,
 };
 
 use crate::domain::image::{Picture, PictureSource};
@@ -108,7 +108,7 @@ fn base_plan(work: &VideoWork) -> VideoPlan<'static> {
 pub(super) fn plan<'a, I: Inputs>(
     work: &VideoWork,
     inputs: &I,
-    bed: Option<Bed<'a>>,
+    background_music: Option<BackgroundMusic<'a>>,
 ) -> Result<VideoPlan<'a>, I::Failure> {
     match &work.job {
         VideoJob::StartEnd(job) => {
@@ -123,7 +123,7 @@ pub(super) fn plan<'a, I: Inputs>(
                 },
             };
 
-            generate_plan(work, job, material, inputs, bed)
+            generate_plan(work, job, material, inputs, background_music)
         }
         VideoJob::Reference(job) => {
             let seconds = u32::from(job.seconds.get());
@@ -134,7 +134,7 @@ pub(super) fn plan<'a, I: Inputs>(
                 Material::References { pictures, seconds }
             };
 
-            generate_plan(work, job, material, inputs, bed)
+            generate_plan(work, job, material, inputs, background_music)
         }
         VideoJob::Extend(job) => extend_plan(work, job, inputs),
         VideoJob::Multiframe(job) => multiframe_plan(work, job, inputs),
@@ -150,7 +150,7 @@ fn generate_plan<'a, I: Inputs>(
     job: &GenerateJob,
     material: Material,
     inputs: &I,
-    bed: Option<Bed<'a>>,
+    background_music: Option<BackgroundMusic<'a>>,
 ) -> Result<VideoPlan<'a>, I::Failure> {
     let watermark = job.watermark.as_ref().map(|mark| {
         let picture = mark.image.as_ref().map(|source| inputs.picture(source, "wm_url")).transpose()?;
@@ -158,7 +158,7 @@ fn generate_plan<'a, I: Inputs>(
     });
 
     let audio = job.effective_audio_type().map(sound);
-    let bed = bed.filter(|_| job.has_background_music());
+    let background_music = background_music.filter(|_| job.has_background_music());
     let has_sound_settings = job.model.supports_sound_settings();
     let voice_id = job.voice_id.as_ref().filter(|_| has_sound_settings).map(|voice| voice.as_str().to_owned());
 
@@ -171,7 +171,11 @@ fn generate_plan<'a, I: Inputs>(
         recommended: job.is_rec,
         quality: quality(job.model),
         watermark: watermark.transpose()?,
-        sound: (audio.is_some() || bed.is_some()).then_some(SoundPlan { audio, voice_id, bed }),
+        sound: (audio.is_some() || background_music.is_some()).then_some(SoundPlan {
+            audio,
+            voice_id,
+            background_music,
+        }),
         ..base_plan(work)
     })
 }

@@ -48,7 +48,7 @@ pub fn film(bytes: &[u8]) -> bool {
 
 /// Video of the built-in engine, with sound: one second in the rain.
 pub fn own_video() -> Vec<u8> {
-    let sound = SoundPlan { audio: Some(SoundContent::All), voice_id: None, bed: None };
+    let sound = SoundPlan { audio: Some(SoundContent::All), voice_id: None, background_music: None };
     let plan =
         VideoPlan { prompt: "hills in the rain".to_owned(), ..plan(Material::Words { seconds: 1 }, Some(sound)) };
     render(plan, &()).expect("a video").bytes

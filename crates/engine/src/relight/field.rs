@@ -51,24 +51,24 @@ impl LightField {
     pub fn from_reference(overview: &Overview, reference: &Overview) -> Self {
         let own_form = form(overview);
         let other = form(reference);
-        let own_scale = Scale::from_plane(&own_form);
-        let other_scale = Scale::from_plane(&other);
+        let own_quantiles = Quantiles::from_plane(&own_form);
+        let other_quantiles = Quantiles::from_plane(&other);
         let own_wide = wide(&own_form);
         let other_wide = resized_to(&wide(&other), overview);
 
         let mut stops = own_form.clone();
         let samples = stops.values_mut().iter_mut().zip(own_wide.values()).zip(other_wide.values());
         for ((value, own_wide), other_wide) in samples {
-            let tones = other_scale.at(own_scale.rank(*value)) - *value;
+            let tones = other_quantiles.at(own_quantiles.rank(*value)) - *value;
             *value = (0.75 * tones + 0.6 * other_wide - 0.35 * own_wide).clamp(-STOPS_MAX, STOPS_MAX);
         }
 
-        let from = zones(overview, &own_form, &own_scale);
-        let to = zones(reference, &other, &other_scale);
+        let from = zones(overview, &own_form, &own_quantiles);
+        let to = zones(reference, &other, &other_quantiles);
         let tint = [0, 1, 2].map(|at| {
             let mut tint = own_form.clone();
             tint.values_mut().iter_mut().for_each(|value| {
-                let weights = zone_weights(own_scale.rank(*value));
+                let weights = zone_weights(own_quantiles.rank(*value));
                 let change: f32 = (0..3).map(|zone| weights[zone] * (to[zone][at] - from[zone][at])).sum();
                 *value = (0.9 * change).clamp(-TINT_MAX, TINT_MAX);
             });
@@ -152,9 +152,9 @@ fn resized_to(plane: &Plane, overview: &Overview) -> Plane {
 const RANKS: usize = 32;
 
 /// Quantiles of the values of a plane.
-struct Scale([f32; RANKS + 1]);
+struct Quantiles([f32; RANKS + 1]);
 
-impl Scale {
+impl Quantiles {
     fn from_plane(plane: &Plane) -> Self {
         let mut values = plane.values().to_vec();
         values.sort_by(f32::total_cmp);
@@ -186,12 +186,12 @@ fn zone_weights(rank: f32) -> [f32; 3] {
 }
 
 /// Returns the average colours of shadows, midtones and highlights.
-fn zones(overview: &Overview, stops: &Plane, scale: &Scale) -> [[f32; 3]; 3] {
+fn zones(overview: &Overview, stops: &Plane, quantiles: &Quantiles) -> [[f32; 3]; 3] {
     let mut sums = [[0.0_f32; 4]; 3];
 
     for (light, stops) in overview.colours().zip(stops.values()) {
         let colour = colour(light);
-        for (sum, weight) in sums.iter_mut().zip(zone_weights(scale.rank(*stops))) {
+        for (sum, weight) in sums.iter_mut().zip(zone_weights(quantiles.rank(*stops))) {
             (0..3).for_each(|at| sum[at] += weight * colour[at]);
             sum[3] += weight;
         }
@@ -266,12 +266,12 @@ mod tests {
 
     #[test]
     fn ranks_and_values_are_inverse() {
-        let scale = Scale::from_plane(&Plane::from_fn(101, 1, |x, _| (x as f32 / 100.0).powi(2)));
+        let quantiles = Quantiles::from_plane(&Plane::from_fn(101, 1, |x, _| (x as f32 / 100.0).powi(2)));
         for value in [0.0, 0.1, 0.5, 1.0] {
-            assert!((scale.at(scale.rank(value)) - value).abs() < 0.02, "{value}");
+            assert!((quantiles.at(quantiles.rank(value)) - value).abs() < 0.02, "{value}");
         }
-        assert_eq!(scale.rank(-5.0).to_bits(), 0.0_f32.to_bits());
-        let even = Scale::from_plane(&Plane::from_fn(3, 1, |_, _| 0.4));
+        assert_eq!(quantiles.rank(-5.0).to_bits(), 0.0_f32.to_bits());
+        let even = Quantiles::from_plane(&Plane::from_fn(3, 1, |_, _| 0.4));
         assert!((even.at(even.rank(0.4)) - 0.4).abs() < 1e-6);
     }
 

@@ -5,7 +5,7 @@
 //! show an area beyond the border, the zoom increases as far as necessary.
 
 use super::raster::Vec2;
-use super::words::{Move, VideoKeywords};
+use super::words::{CameraMove, VideoKeywords};
 use crate::noise::scramble;
 use crate::video::MotionAmount;
 
@@ -141,7 +141,7 @@ impl Track {
             apply(*step, share, &mut from, &mut to);
         }
 
-        let hand = if moves.contains(&Move::Handheld) { 0.012 * strength } else { 0.0 };
+        let hand = if moves.contains(&CameraMove::Handheld) { 0.012 * strength } else { 0.0 };
 
         Self { from, to, hand, phase: random(seed, 9) * 50.0, seconds, easing: Pace::Eased }
     }
@@ -249,14 +249,14 @@ pub fn random(seed: u32, salt: u32) -> f32 {
 }
 
 /// Returns a pair of moves that combine well.
-fn chosen(seed: u32) -> Vec<Move> {
-    const PAIRS: [[Move; 2]; 6] = [
-        [Move::OrbitLeft, Move::DollyIn],
-        [Move::OrbitRight, Move::DollyIn],
-        [Move::TruckRight, Move::DollyIn],
-        [Move::TruckLeft, Move::ZoomIn],
-        [Move::Rise, Move::DollyIn],
-        [Move::OrbitRight, Move::Rise],
+fn chosen(seed: u32) -> Vec<CameraMove> {
+    const PAIRS: [[CameraMove; 2]; 6] = [
+        [CameraMove::OrbitLeft, CameraMove::DollyIn],
+        [CameraMove::OrbitRight, CameraMove::DollyIn],
+        [CameraMove::TruckRight, CameraMove::DollyIn],
+        [CameraMove::TruckLeft, CameraMove::ZoomIn],
+        [CameraMove::Rise, CameraMove::DollyIn],
+        [CameraMove::OrbitRight, CameraMove::Rise],
     ];
     PAIRS[(random(seed, 1) * PAIRS.len() as f32) as usize % PAIRS.len()].to_vec()
 }
@@ -273,7 +273,7 @@ fn limited(distance: f32, most: f32) -> f32 {
 
 /// Adds a move to the poses of the start and the end. An orbit is a translation with a shift that keeps the pivot in
 /// place. Outward moves change the start pose, so that they end at the picture's own pose.
-fn apply(step: Move, share: f32, from: &mut Pose, to: &mut Pose) {
+fn apply(step: CameraMove, share: f32, from: &mut Pose, to: &mut Pose) {
     let mut sidestep = |across: f32, down: f32, looking: f32| {
         let [across, down] = [across, down].map(|distance| limited(share * distance, SIDESTEP_MAX));
         to.drift[0] += across;
@@ -283,23 +283,23 @@ fn apply(step: Move, share: f32, from: &mut Pose, to: &mut Pose) {
     };
 
     match step {
-        Move::PanLeft => to.shift[0] -= 0.20 * share,
-        Move::PanRight => to.shift[0] += 0.20 * share,
-        Move::TiltUp => to.shift[1] -= 0.16 * share,
-        Move::TiltDown => to.shift[1] += 0.16 * share,
-        Move::TruckLeft => sidestep(-0.20, 0.0, 0.3),
-        Move::TruckRight => sidestep(0.20, 0.0, 0.3),
-        Move::OrbitLeft => sidestep(-0.22, 0.0, 1.0),
-        Move::OrbitRight => sidestep(0.22, 0.0, 1.0),
-        Move::Rise => sidestep(0.0, -0.20, 0.5),
-        Move::Sink => sidestep(0.0, 0.20, 0.5),
-        Move::ZoomIn => to.zoom *= 1.0 + 0.22 * share,
-        Move::ZoomOut => from.zoom *= 1.0 + 0.22 * share,
-        Move::DollyIn => to.drift[2] += limited(0.20 * share, DOLLY_MAX),
-        Move::DollyOut => from.drift[2] += limited(0.20 * share, DOLLY_MAX),
-        Move::TurnLeft => to.rotation -= 0.09 * share,
-        Move::TurnRight => to.rotation += 0.09 * share,
-        Move::Handheld => {}
+        CameraMove::PanLeft => to.shift[0] -= 0.20 * share,
+        CameraMove::PanRight => to.shift[0] += 0.20 * share,
+        CameraMove::TiltUp => to.shift[1] -= 0.16 * share,
+        CameraMove::TiltDown => to.shift[1] += 0.16 * share,
+        CameraMove::TruckLeft => sidestep(-0.20, 0.0, 0.3),
+        CameraMove::TruckRight => sidestep(0.20, 0.0, 0.3),
+        CameraMove::OrbitLeft => sidestep(-0.22, 0.0, 1.0),
+        CameraMove::OrbitRight => sidestep(0.22, 0.0, 1.0),
+        CameraMove::Rise => sidestep(0.0, -0.20, 0.5),
+        CameraMove::Sink => sidestep(0.0, 0.20, 0.5),
+        CameraMove::ZoomIn => to.zoom *= 1.0 + 0.22 * share,
+        CameraMove::ZoomOut => from.zoom *= 1.0 + 0.22 * share,
+        CameraMove::DollyIn => to.drift[2] += limited(0.20 * share, DOLLY_MAX),
+        CameraMove::DollyOut => from.drift[2] += limited(0.20 * share, DOLLY_MAX),
+        CameraMove::TurnLeft => to.rotation -= 0.09 * share,
+        CameraMove::TurnRight => to.rotation += 0.09 * share,
+        CameraMove::Handheld => {}
     }
 }
 

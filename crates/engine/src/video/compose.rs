@@ -131,7 +131,7 @@ impl ComposedScene {
 }
 
 fn backdrop(references: &[Raster], keywords: &VideoKeywords, prompt: &str, size: Size, seed: u32) -> View {
-    let first = references.first().filter(|_| keywords.ground.is_none());
+    let first = references.first().filter(|_| keywords.scenery.is_none());
     let Some(first) = first.filter(|first| first.pixels().iter().all(|pixel| pixel[3] > 0.99)) else {
         return scene::paint(keywords, prompt, size, seed);
     };

@@ -226,7 +226,7 @@ pub fn shot(
         _ => own_track,
     };
 
-    Ok(Box::new(StillShot { view, track, life: keywords.life.clone() }))
+    Ok(Box::new(StillShot { view, track, elements: keywords.elements.clone() }))
 }
 
 /// Velocity of a camera per second.

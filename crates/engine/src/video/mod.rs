@@ -44,7 +44,7 @@ pub use mp4::{AccessUnit, EncodedVideo, Packet, ParsedVideo, Sound, write as wri
 pub use plan::{Material, MotionAmount, RenderedVideo, Transition, VideoPlan, Watermark, WatermarkCorner, size_of};
 pub use raster::Size;
 pub use render::{frames, render};
-pub use sound::{Bed, SoundContent, SoundPlan, Stereo};
+pub use sound::{BackgroundMusic, SoundContent, SoundPlan, Stereo};
 
 /// Reports which words of a prompt have an effect.
 pub(crate) fn interpret(prompt: &str) -> PromptReport {

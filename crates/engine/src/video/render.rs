@@ -317,14 +317,15 @@ fn prepare_parts(
             if anime {
                 view.picture = styler.stylize(&view.picture);
             }
-            let mut life = keywords.life.clone();
-            life.extend(scene::default_life(keywords).filter(|life_kind| !keywords.life.contains(life_kind)));
-            let still = StillShot { view, track: track_for(keywords, seconds, seed), life };
+            let mut elements = keywords.elements.clone();
+            elements.extend(scene::default_elements(keywords).filter(|element| !keywords.elements.contains(element)));
+            let still = StillShot { view, track: track_for(keywords, seconds, seed), elements };
             parts.add(seconds, keywords, Box::new(still));
         }
         Material::Still { picture, seconds } => {
             let view = View::from_picture(styler.prepare(&picture, size));
-            let still = StillShot { view, track: track_for(keywords, seconds, seed), life: keywords.life.clone() };
+            let still =
+                StillShot { view, track: track_for(keywords, seconds, seed), elements: keywords.elements.clone() };
             parts.add(seconds, keywords, Box::new(still));
         }
         Material::Transitions { start, transitions } => {
@@ -336,7 +337,7 @@ fn prepare_parts(
                 let track = track_for(&keywords, seconds, seed.wrapping_add(index));
                 // Between two equal pictures, the camera leaves the picture and returns to it.
                 let shot: Box<dyn Shot> = if from.picture == to.picture {
-                    Box::new(StillShot { view: from, track: track.returning(), life: keywords.life.clone() })
+                    Box::new(StillShot { view: from, track: track.returning(), elements: keywords.elements.clone() })
                 } else {
                     Box::new(Morph::between(from, to.clone(), &track))
                 };
@@ -349,7 +350,7 @@ fn prepare_parts(
                 pictures.iter().map(|pixels| styler.prepare(pixels, compose::size(pixels, styler.size))).collect();
             let composed = compose::compose(&pictures, keywords, &plan.prompt, size, seed);
             let track = composed.track(keywords, amplitude, seconds as f32, seed);
-            let still = StillShot { view: composed.view, track, life: Vec::new() };
+            let still = StillShot { view: composed.view, track, elements: Vec::new() };
             parts.add(seconds, keywords, Box::new(still));
         }
         Material::Footage { file, seconds, end } => {

@@ -5,7 +5,7 @@ use super::depth::Depth;
 use super::optical::FlowPair;
 use super::raster::{Raster, Vec2};
 use super::view::View;
-use super::words::Life;
+use super::words::MovingElement;
 
 /// Part of a video. Frames can be drawn in any order.
 pub trait Shot: Sync + Send {
@@ -23,20 +23,22 @@ pub trait Shot: Sync + Send {
 pub struct StillShot {
     pub view: View,
     pub track: Track,
-    pub life: Vec<Life>,
+    pub elements: Vec<MovingElement>,
 }
 
 impl Shot for StillShot {
     fn draw(&self, seconds: f32, share: f32, frame: &mut Raster) -> Pose {
         let pose = self.view.limited_to(&self.track.at(share), frame.size());
 
-        if self.life.is_empty() {
+        if self.elements.is_empty() {
             self.view.draw(&pose, None, frame);
         } else {
             // Motion fades in, so that the video starts with the unchanged picture.
             let woken = (2.0 * seconds).min(1.0);
             let bend = |point: Vec2| {
-                self.life.iter().fold(point, |point, life| stirred(*life, point, seconds, woken, &self.view.depth))
+                self.elements
+                    .iter()
+                    .fold(point, |point, element| stirred(*element, point, seconds, woken, &self.view.depth))
             };
             self.view.draw(&pose, Some(&bend), frame);
         }
@@ -54,12 +56,12 @@ impl Shot for StillShot {
 }
 
 /// Returns the source position of moving elements such as water, clouds and leaves.
-fn stirred(life: Life, point: Vec2, seconds: f32, woken: f32, depth: &Depth) -> Vec2 {
+fn stirred(element: MovingElement, point: Vec2, seconds: f32, woken: f32, depth: &Depth) -> Vec2 {
     let [x, y] = point;
     let near = depth.at(point);
 
-    match life {
-        Life::Water => {
+    match element {
+        MovingElement::Water => {
             // Waves grow with nearness. Areas above the horizon have no waves.
             let down = ((y - 0.05) / 0.95).clamp(0.0, 1.0);
             let far = 0.12 + down;
@@ -72,11 +74,11 @@ fn stirred(life: Life, point: Vec2, seconds: f32, woken: f32, depth: &Depth) -> 
                 y + 0.6 * high * (wave(1.7, 31.0, 4.0) + 0.5 * wave(2.6, 23.0, -6.0)),
             ]
         }
-        Life::Clouds => {
+        MovingElement::Clouds => {
             let far = ((0.42 - near) / 0.17).clamp(0.0, 1.0) * (0.3 - y).clamp(0.0, 1.0).sqrt();
             [x - 0.035 * far * seconds * woken.min(1.0), y]
         }
-        Life::Leaves => {
+        MovingElement::Leaves => {
             let gust = 0.6 + 0.4 * (0.7 * seconds + x).sin();
             let sway = (2.3 * seconds + 7.0 * x + 3.0 * y).sin() + 0.4 * (4.1 * seconds - 11.0 * x + 5.0 * y).sin();
             let shift = 0.006 * woken * gust * near * (1.0 - 0.5 * y.max(0.0));
@@ -229,13 +231,13 @@ mod tests {
 
     #[test]
     fn water_and_leaves_move_and_a_still_picture_begins_as_itself() {
-        for life in [Life::Water, Life::Clouds, Life::Leaves] {
+        for element in [MovingElement::Water, MovingElement::Clouds, MovingElement::Leaves] {
             let view = picture(20, [0.8, 0.2, 0.1]);
             let first = view.picture.clone();
-            let still = StillShot { view, track: Track::still(), life: vec![life] };
+            let still = StillShot { view, track: Track::still(), elements: vec![element] };
             assert!(frame(&still, 0.0).pixels().iter().zip(first.pixels()).all(|(a, b)| (a[0] - b[0]).abs() < 1e-3));
-            if life != Life::Clouds {
-                assert_ne!(frame(&still, 0.7), frame(&still, 0.9), "{life:?}");
+            if element != MovingElement::Clouds {
+                assert_ne!(frame(&still, 0.7), frame(&still, 0.9), "{element:?}");
             }
         }
     }

@@ -102,7 +102,7 @@ fn the_watermark_is_in_the_video_and_not_on_the_cover() {
 
 #[test]
 fn sound_is_as_long_as_the_video() {
-    let sound = SoundPlan { audio: Some(SoundContent::All), voice_id: None, bed: None };
+    let sound = SoundPlan { audio: Some(SoundContent::All), voice_id: None, background_music: None };
     let rendered = render_plan(VideoPlan { sound: Some(sound), ..still_plan("a storm") });
     let sound = ParsedVideo::parse(&rendered.bytes).unwrap().sound.unwrap();
     assert_eq!((sound.timescale.get(), sound.packets.len()), (48_000, 50));
@@ -125,7 +125,7 @@ fn legs_are_concatenated_and_a_prompt_alone_suffices() {
 
 #[test]
 fn an_extended_video_continues_sound_and_motion() {
-    let sound = SoundPlan { audio: Some(SoundContent::SoundEffectOnly), voice_id: None, bed: None };
+    let sound = SoundPlan { audio: Some(SoundContent::SoundEffectOnly), voice_id: None, background_music: None };
     let first = render_plan(VideoPlan { sound: Some(sound), ..still_plan("fast pan right") });
     let extended_to = |end| plan(Material::Footage { file: first.bytes.clone(), seconds: 1, end }, "");
     let longer = render_plan(extended_to(None));

@@ -8,7 +8,7 @@ use crate::prompt_report::PromptReport;
 
 /// Camera move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Move {
+pub enum CameraMove {
     PanLeft,
     PanRight,
     TiltUp,
@@ -51,7 +51,7 @@ pub enum Mood {
 
 /// Subject of a generated picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ground {
+pub enum Scenery {
     Hills,
     Sea,
     City,
@@ -63,7 +63,7 @@ pub enum Ground {
 
 /// Time of day in a generated picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Hour {
+pub enum TimeOfDay {
     Dawn,
     Day,
     Dusk,
@@ -72,7 +72,7 @@ pub enum Hour {
 
 /// Moving element of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Life {
+pub enum MovingElement {
     Water,
     Clouds,
     Leaves,
@@ -81,12 +81,12 @@ pub enum Life {
 /// Keywords of a prompt: what they ask of the camera, the weather, the light and the scene.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VideoKeywords {
-    pub moves: Vec<Move>,
+    pub moves: Vec<CameraMove>,
     pub weather: Vec<Weather>,
     pub moods: Vec<Mood>,
-    pub life: Vec<Life>,
-    pub ground: Option<Ground>,
-    pub hour: Option<Hour>,
+    pub elements: Vec<MovingElement>,
+    pub scenery: Option<Scenery>,
+    pub time_of_day: Option<TimeOfDay>,
     /// Speed of all moves; 1 is normal.
     pub speed: f32,
     /// `true` if the camera does not move.
@@ -98,7 +98,7 @@ type Table<T> = &'static [(&'static [&'static str], T)];
 
 /// Moves that take a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verb {
+enum DirectedMove {
     Pan,
     Tilt,
     Zoom,
@@ -108,18 +108,24 @@ enum Verb {
     Turn,
 }
 
-const VERBS: Table<Verb> = &[
-    (&["pan", "pans", "panning", "sweep", "sweeps"], Verb::Pan),
-    (&["tilt", "tilts", "tilting"], Verb::Tilt),
-    (&["zoom", "zooms", "zooming", "closeup", "closer"], Verb::Zoom),
-    (&["dolly", "dollies", "push", "pushes", "pull", "pulls", "move", "moves", "fly", "flies", "walk"], Verb::Dolly),
-    (&["truck", "trucks", "track", "tracks", "tracking", "slide", "slides", "glide", "glides"], Verb::Truck),
-    (&["orbit", "orbits", "orbiting", "circle", "circles", "around", "arc"], Verb::Orbit),
-    (&["rotate", "rotates", "rotating", "rotation", "roll", "rolls", "spin", "spins", "turn", "turns"], Verb::Turn),
+const DIRECTED_MOVES: Table<DirectedMove> = &[
+    (&["pan", "pans", "panning", "sweep", "sweeps"], DirectedMove::Pan),
+    (&["tilt", "tilts", "tilting"], DirectedMove::Tilt),
+    (&["zoom", "zooms", "zooming", "closeup", "closer"], DirectedMove::Zoom),
+    (
+        &["dolly", "dollies", "push", "pushes", "pull", "pulls", "move", "moves", "fly", "flies", "walk"],
+        DirectedMove::Dolly,
+    ),
+    (&["truck", "trucks", "track", "tracks", "tracking", "slide", "slides", "glide", "glides"], DirectedMove::Truck),
+    (&["orbit", "orbits", "orbiting", "circle", "circles", "around", "arc"], DirectedMove::Orbit),
+    (
+        &["rotate", "rotates", "rotating", "rotation", "roll", "rolls", "spin", "spins", "turn", "turns"],
+        DirectedMove::Turn,
+    ),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CameraWay {
+enum Direction {
     Left,
     Right,
     Up,
@@ -128,21 +134,21 @@ enum CameraWay {
     Out,
 }
 
-const WAYS: Table<CameraWay> = &[
-    (&["left", "leftwards", "counterclockwise", "anticlockwise"], CameraWay::Left),
-    (&["right", "rightwards", "clockwise"], CameraWay::Right),
-    (&["up", "upwards", "upward", "skyward"], CameraWay::Up),
-    (&["down", "downwards", "downward"], CameraWay::Down),
-    (&["in", "into", "inward", "forward", "forwards", "towards", "toward", "through"], CameraWay::In),
-    (&["out", "outward", "back", "backward", "backwards", "away"], CameraWay::Out),
+const DIRECTIONS: Table<Direction> = &[
+    (&["left", "leftwards", "counterclockwise", "anticlockwise"], Direction::Left),
+    (&["right", "rightwards", "clockwise"], Direction::Right),
+    (&["up", "upwards", "upward", "skyward"], Direction::Up),
+    (&["down", "downwards", "downward"], Direction::Down),
+    (&["in", "into", "inward", "forward", "forwards", "towards", "toward", "through"], Direction::In),
+    (&["out", "outward", "back", "backward", "backwards", "away"], Direction::Out),
 ];
 
-const SIMPLE_MOVES: Table<Move> = &[
-    (&["rise", "rises", "rising", "ascend", "ascends", "crane", "lift", "drone", "aerial"], Move::Rise),
-    (&["descend", "descends", "sink", "sinks", "sinking", "lower", "fall"], Move::Sink),
-    (&["handheld", "shaky", "shake", "documentary"], Move::Handheld),
-    (&["approach", "approaches"], Move::DollyIn),
-    (&["reveal", "reveals", "recede", "recedes"], Move::DollyOut),
+const SIMPLE_MOVES: Table<CameraMove> = &[
+    (&["rise", "rises", "rising", "ascend", "ascends", "crane", "lift", "drone", "aerial"], CameraMove::Rise),
+    (&["descend", "descends", "sink", "sinks", "sinking", "lower", "fall"], CameraMove::Sink),
+    (&["handheld", "shaky", "shake", "documentary"], CameraMove::Handheld),
+    (&["approach", "approaches"], CameraMove::DollyIn),
+    (&["reveal", "reveals", "recede", "recedes"], CameraMove::DollyOut),
 ];
 
 const WEATHERS: Table<Weather> = &[
@@ -162,36 +168,36 @@ const MOODS: Table<Mood> = &[
     (&["pulse", "pulsing", "neon", "glow", "glowing", "shimmer", "shimmering"], Mood::Pulse),
 ];
 
-const LIVES: Table<Life> = &[
+const MOVING_ELEMENTS: Table<MovingElement> = &[
     (
         &["water", "sea", "ocean", "waves", "wave", "river", "lake", "ripples", "rippling", "stream", "pond"],
-        Life::Water,
+        MovingElement::Water,
     ),
-    (&["clouds", "cloud", "cloudy", "sky", "timelapse"], Life::Clouds),
-    (&["wind", "windy", "breeze", "sway", "sways", "swaying", "grass", "trees"], Life::Leaves),
+    (&["clouds", "cloud", "cloudy", "sky", "timelapse"], MovingElement::Clouds),
+    (&["wind", "windy", "breeze", "sway", "sways", "swaying", "grass", "trees"], MovingElement::Leaves),
 ];
 
-const GROUNDS: Table<Ground> = &[
+const SCENERIES: Table<Scenery> = &[
     (
         &["hills", "hill", "mountain", "mountains", "valley", "alps", "peak", "peaks", "landscape", "meadow"],
-        Ground::Hills,
+        Scenery::Hills,
     ),
-    (&["sea", "ocean", "beach", "waves", "coast", "lake", "water", "ship", "boat"], Ground::Sea),
+    (&["sea", "ocean", "beach", "waves", "coast", "lake", "water", "ship", "boat"], Scenery::Sea),
     (
         &["city", "street", "skyline", "town", "skyscraper", "skyscrapers", "downtown", "cyberpunk", "urban"],
-        Ground::City,
+        Scenery::City,
     ),
-    (&["forest", "woods", "tree", "trees", "jungle", "woodland", "garden"], Ground::Forest),
-    (&["desert", "dune", "dunes", "sand", "sahara", "mars"], Ground::Desert),
-    (&["space", "galaxy", "nebula", "stars", "cosmos", "planet", "universe", "starship"], Ground::Space),
-    (&["abstract", "pattern", "colors", "colours", "paint", "fluid", "ink", "liquid", "fractal"], Ground::Abstract),
+    (&["forest", "woods", "tree", "trees", "jungle", "woodland", "garden"], Scenery::Forest),
+    (&["desert", "dune", "dunes", "sand", "sahara", "mars"], Scenery::Desert),
+    (&["space", "galaxy", "nebula", "stars", "cosmos", "planet", "universe", "starship"], Scenery::Space),
+    (&["abstract", "pattern", "colors", "colours", "paint", "fluid", "ink", "liquid", "fractal"], Scenery::Abstract),
 ];
 
-const HOURS: Table<Hour> = &[
-    (&["dawn", "sunrise", "morning", "daybreak"], Hour::Dawn),
-    (&["day", "noon", "sunny", "midday", "daylight", "bright"], Hour::Day),
-    (&["dusk", "sunset", "evening", "twilight", "golden"], Hour::Dusk),
-    (&["night", "midnight", "moon", "moonlight", "stars", "dark", "neon"], Hour::Night),
+const TIMES_OF_DAY: Table<TimeOfDay> = &[
+    (&["dawn", "sunrise", "morning", "daybreak"], TimeOfDay::Dawn),
+    (&["day", "noon", "sunny", "midday", "daylight", "bright"], TimeOfDay::Day),
+    (&["dusk", "sunset", "evening", "twilight", "golden"], TimeOfDay::Dusk),
+    (&["night", "midnight", "moon", "moonlight", "stars", "dark", "neon"], TimeOfDay::Night),
 ];
 
 const PACES: Table<f32> = &[
@@ -206,25 +212,29 @@ fn meaning<T: Copy>(table: Table<T>, word: &str) -> Option<T> {
     table.iter().find(|(words, _)| words.contains(&word)).map(|(_, meaning)| *meaning)
 }
 
-/// Returns the move of a verb and a direction. Without a direction it is the most common one.
-fn directed(verb: Verb, direction: Option<CameraWay>) -> Move {
-    match (verb, direction) {
-        (Verb::Pan | Verb::Tilt, Some(CameraWay::Up)) | (Verb::Tilt, None) => Move::TiltUp,
-        (Verb::Pan | Verb::Tilt, Some(CameraWay::Down)) => Move::TiltDown,
-        (Verb::Pan | Verb::Tilt, Some(CameraWay::Left)) => Move::PanLeft,
-        (Verb::Pan | Verb::Tilt, _) => Move::PanRight,
-        (Verb::Zoom, Some(CameraWay::Out)) => Move::ZoomOut,
-        (Verb::Zoom, _) => Move::ZoomIn,
-        (Verb::Dolly | Verb::Truck, Some(CameraWay::Left)) => Move::TruckLeft,
-        (Verb::Dolly | Verb::Truck, Some(CameraWay::Right)) | (Verb::Truck, None) => Move::TruckRight,
-        (Verb::Dolly | Verb::Truck, Some(CameraWay::Up)) => Move::Rise,
-        (Verb::Dolly | Verb::Truck, Some(CameraWay::Down)) => Move::Sink,
-        (Verb::Dolly | Verb::Truck, Some(CameraWay::Out)) => Move::DollyOut,
-        (Verb::Dolly, _) | (Verb::Truck, Some(CameraWay::In)) => Move::DollyIn,
-        (Verb::Orbit, Some(CameraWay::Left)) => Move::OrbitLeft,
-        (Verb::Orbit, _) => Move::OrbitRight,
-        (Verb::Turn, Some(CameraWay::Left)) => Move::TurnLeft,
-        (Verb::Turn, _) => Move::TurnRight,
+/// Returns the camera move in a direction; without one, in the most common direction.
+fn camera_move(directed_move: DirectedMove, direction: Option<Direction>) -> CameraMove {
+    match (directed_move, direction) {
+        (DirectedMove::Pan | DirectedMove::Tilt, Some(Direction::Up)) | (DirectedMove::Tilt, None) => {
+            CameraMove::TiltUp
+        }
+        (DirectedMove::Pan | DirectedMove::Tilt, Some(Direction::Down)) => CameraMove::TiltDown,
+        (DirectedMove::Pan | DirectedMove::Tilt, Some(Direction::Left)) => CameraMove::PanLeft,
+        (DirectedMove::Pan | DirectedMove::Tilt, _) => CameraMove::PanRight,
+        (DirectedMove::Zoom, Some(Direction::Out)) => CameraMove::ZoomOut,
+        (DirectedMove::Zoom, _) => CameraMove::ZoomIn,
+        (DirectedMove::Dolly | DirectedMove::Truck, Some(Direction::Left)) => CameraMove::TruckLeft,
+        (DirectedMove::Dolly | DirectedMove::Truck, Some(Direction::Right)) | (DirectedMove::Truck, None) => {
+            CameraMove::TruckRight
+        }
+        (DirectedMove::Dolly | DirectedMove::Truck, Some(Direction::Up)) => CameraMove::Rise,
+        (DirectedMove::Dolly | DirectedMove::Truck, Some(Direction::Down)) => CameraMove::Sink,
+        (DirectedMove::Dolly | DirectedMove::Truck, Some(Direction::Out)) => CameraMove::DollyOut,
+        (DirectedMove::Dolly, _) | (DirectedMove::Truck, Some(Direction::In)) => CameraMove::DollyIn,
+        (DirectedMove::Orbit, Some(Direction::Left)) => CameraMove::OrbitLeft,
+        (DirectedMove::Orbit, _) => CameraMove::OrbitRight,
+        (DirectedMove::Turn, Some(Direction::Left)) => CameraMove::TurnLeft,
+        (DirectedMove::Turn, _) => CameraMove::TurnRight,
     }
 }
 
@@ -244,9 +254,9 @@ impl VideoKeywords {
             moves: Vec::new(),
             weather: Vec::new(),
             moods: Vec::new(),
-            life: Vec::new(),
-            ground: None,
-            hour: None,
+            elements: Vec::new(),
+            scenery: None,
+            time_of_day: None,
             speed: 1.0,
             still: false,
         }
@@ -262,7 +272,7 @@ impl VideoKeywords {
     pub fn interpret(prompt: &str) -> (Self, PromptReport) {
         let mut keywords = Self::neutral();
         let mut report = PromptReport::default();
-        let mut verb: Option<Verb> = None;
+        let mut directed_move: Option<DirectedMove> = None;
         let mut negator: Option<String> = None;
 
         for word in words(prompt) {
@@ -279,12 +289,12 @@ impl VideoKeywords {
                 continue;
             }
 
-            let is_understood = if let Some(next) = meaning(VERBS, &word) {
-                keywords.end(verb.replace(next), None);
+            let is_understood = if let Some(next) = meaning(DIRECTED_MOVES, &word) {
+                keywords.add_move(directed_move.replace(next), None);
                 true
-            } else if let (Some(verb_done), Some(direction)) = (verb, meaning(WAYS, &word)) {
-                keywords.end(Some(verb_done), Some(direction));
-                verb = None;
+            } else if let (Some(finished_move), Some(direction)) = (directed_move, meaning(DIRECTIONS, &word)) {
+                keywords.add_move(Some(finished_move), Some(direction));
+                directed_move = None;
                 true
             } else {
                 keywords.apply_word(&word);
@@ -293,15 +303,15 @@ impl VideoKeywords {
             report.add(word, is_understood);
         }
 
-        keywords.end(verb, None);
+        keywords.add_move(directed_move, None);
         if let Some(unused) = negator {
             report.add(unused, false);
         }
         (keywords, report)
     }
 
-    fn end(&mut self, verb: Option<Verb>, direction: Option<CameraWay>) {
-        push_new(&mut self.moves, verb.map(|verb| directed(verb, direction)));
+    fn add_move(&mut self, directed_move: Option<DirectedMove>, direction: Option<Direction>) {
+        push_new(&mut self.moves, directed_move.map(|directed_move| camera_move(directed_move, direction)));
     }
 
     /// Adds the effects that a word stands for.
@@ -309,9 +319,9 @@ impl VideoKeywords {
         push_new(&mut self.moves, meaning(SIMPLE_MOVES, word));
         push_new(&mut self.weather, meaning(WEATHERS, word));
         push_new(&mut self.moods, meaning(MOODS, word));
-        push_new(&mut self.life, meaning(LIVES, word));
-        self.ground = self.ground.or(meaning(GROUNDS, word));
-        self.hour = self.hour.or(meaning(HOURS, word));
+        push_new(&mut self.elements, meaning(MOVING_ELEMENTS, word));
+        self.scenery = self.scenery.or(meaning(SCENERIES, word));
+        self.time_of_day = self.time_of_day.or(meaning(TIMES_OF_DAY, word));
         self.speed = meaning(PACES, word).unwrap_or(self.speed);
         self.still |= STILL.contains(&word);
 
@@ -325,7 +335,7 @@ impl VideoKeywords {
     #[must_use]
     pub fn recommended(mut self) -> Self {
         if self.moves.is_empty() && !self.still {
-            self.moves = vec![Move::DollyIn, Move::OrbitRight];
+            self.moves = vec![CameraMove::DollyIn, CameraMove::OrbitRight];
         }
 
         if self.weather.is_empty() {
@@ -339,14 +349,14 @@ impl VideoKeywords {
 
 /// Returns `true` if a word has a meaning.
 fn knows(word: &str) -> bool {
-    meaning(VERBS, word).is_some()
+    meaning(DIRECTED_MOVES, word).is_some()
         || meaning(SIMPLE_MOVES, word).is_some()
         || meaning(WEATHERS, word).is_some()
         || meaning(MOODS, word).is_some()
-        || meaning(LIVES, word).is_some()
-        || meaning(GROUNDS, word).is_some()
+        || meaning(MOVING_ELEMENTS, word).is_some()
+        || meaning(SCENERIES, word).is_some()
         || meaning(PACES, word).is_some()
-        || meaning(HOURS, word).is_some()
+        || meaning(TIMES_OF_DAY, word).is_some()
 }
 
 #[cfg(test)]
@@ -356,15 +366,15 @@ mod tests {
     #[test]
     fn camera_moves_are_parsed_with_their_directions() {
         for (prompt, moves) in [
-            ("Pan left.", vec![Move::PanLeft]),
-            ("the camera pans slowly to the right, then zooms in", vec![Move::PanRight, Move::ZoomIn]),
-            ("pull back", vec![Move::DollyOut]),
-            ("push in and rotate clockwise", vec![Move::DollyIn, Move::TurnRight]),
-            ("rotate counterclockwise", vec![Move::TurnLeft]),
-            ("the drone view", vec![Move::Rise]),
-            ("orbit", vec![Move::OrbitRight]),
+            ("Pan left.", vec![CameraMove::PanLeft]),
+            ("the camera pans slowly to the right, then zooms in", vec![CameraMove::PanRight, CameraMove::ZoomIn]),
+            ("pull back", vec![CameraMove::DollyOut]),
+            ("push in and rotate clockwise", vec![CameraMove::DollyIn, CameraMove::TurnRight]),
+            ("rotate counterclockwise", vec![CameraMove::TurnLeft]),
+            ("the drone view", vec![CameraMove::Rise]),
+            ("orbit", vec![CameraMove::OrbitRight]),
             ("a cat on a mat", vec![]),
-            ("do not zoom, tilt down", vec![Move::TiltDown]),
+            ("do not zoom, tilt down", vec![CameraMove::TiltDown]),
         ] {
             assert_eq!(VideoKeywords::from_prompt(prompt).moves, moves, "{prompt}");
         }
@@ -374,8 +384,8 @@ mod tests {
     fn weather_light_and_places_are_parsed() {
         let keywords = VideoKeywords::from_prompt("A stormy sea at night, heavy rain, no snow, fast");
         assert_eq!((&keywords.weather[..], &keywords.moods[..]), (&[Weather::Rain][..], &[Mood::Storm][..]));
-        assert_eq!((keywords.ground, keywords.hour), (Some(Ground::Sea), Some(Hour::Night)));
-        assert!(keywords.speed > 1.0 && keywords.life == [Life::Water]);
+        assert_eq!((keywords.scenery, keywords.time_of_day), (Some(Scenery::Sea), Some(TimeOfDay::Night)));
+        assert!(keywords.speed > 1.0 && keywords.elements == [MovingElement::Water]);
         assert!(VideoKeywords::from_prompt("static shot").still);
     }
 
@@ -385,14 +395,14 @@ mod tests {
             let mut seen = std::collections::HashSet::new();
             assert!(table.iter().flat_map(|(words, _)| words.iter()).all(|word| seen.insert(*word)));
         }
-        single(VERBS);
-        single(WAYS);
+        single(DIRECTED_MOVES);
+        single(DIRECTIONS);
         single(SIMPLE_MOVES);
         single(WEATHERS);
         single(MOODS);
-        single(LIVES);
-        single(GROUNDS);
-        single(HOURS);
+        single(MOVING_ELEMENTS);
+        single(SCENERIES);
+        single(TIMES_OF_DAY);
         single(PACES);
     }
 }

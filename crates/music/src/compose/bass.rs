@@ -1,7 +1,7 @@
 //! Bass part.
 
 use super::harmony::Span;
-use super::score::{Pen, Score, dynamic};
+use super::score::{NoteWriter, Score, dynamic};
 use crate::instrument::{Instrument, Role};
 use crate::piece::Note;
 use crate::style::BassLine;
@@ -10,7 +10,7 @@ use crate::theory::at_or_above;
 /// Writes the bass part.
 #[must_use]
 pub fn write(score: &Score, instrument: Instrument) -> Vec<Note> {
-    let mut pen = score.pen("bass");
+    let mut writer = score.note_writer("bass");
     let floor = instrument.range().0.max(28);
     let ceiling = instrument.range().1;
 
@@ -18,14 +18,14 @@ pub fn write(score: &Score, instrument: Instrument) -> Vec<Note> {
         let line = if phrase.intensity < 0.45 { BassLine::Held } else { score.plan.style.bass };
         for span in score.spans_in(phrase) {
             let walk = Walk { score, span, line, root: at_or_above(span.chord.root, floor), floor, ceiling };
-            walk.write(&mut pen, dynamic(0.85, phrase.intensity));
+            walk.write(&mut writer, dynamic(0.85, phrase.intensity));
         }
     }
 
     if let Some(span) = score.last_chord() {
-        pen.last_note(at_or_above(span.chord.root, floor), 0.8, 0.0);
+        writer.last_note(at_or_above(span.chord.root, floor), 0.8, 0.0);
     }
-    pen.finish()
+    writer.finish()
 }
 
 struct Walk<'a> {
@@ -59,31 +59,31 @@ const FUNKY: &[Stroke] = &[
 const SPARSE: &[Stroke] = &[(0, Tone::Root, 6.0), (7, Tone::Root, 1.6), (10, Tone::Root, 4.0), (14, Tone::Fifth, 1.8)];
 
 impl Walk<'_> {
-    fn write(&self, pen: &mut Pen, velocity: f32) {
+    fn write(&self, writer: &mut NoteWriter, velocity: f32) {
         let beat = self.score.clock().metre.beat;
         match self.line {
-            BassLine::Held => self.stroke(pen, 0, f64::from(self.span.steps) * 0.97, self.root, velocity),
+            BassLine::Held => self.stroke(writer, 0, f64::from(self.span.steps) * 0.97, self.root, velocity),
             BassLine::RootFifth => {
                 let half = if self.span.steps.is_multiple_of(2 * beat) { self.span.steps / 2 } else { self.span.steps };
                 let half = half.min(score_half(self.score));
                 for (index, at) in (0..self.span.steps).step_by(half.max(1) as usize).enumerate() {
                     let pitch = if index % 2 == 0 { self.root } else { self.fifth() };
-                    self.stroke(pen, at, f64::from(half) * 0.85, pitch, velocity);
+                    self.stroke(writer, at, f64::from(half) * 0.85, pitch, velocity);
                 }
             }
-            BassLine::Eighths => self.write_every(pen, 2, 0, |_| Tone::Root, velocity),
-            BassLine::OffBeats => self.write_every(pen, beat, beat / 2, |_| Tone::Root, velocity),
+            BassLine::Eighths => self.write_every(writer, 2, 0, |_| Tone::Root, velocity),
+            BassLine::OffBeats => self.write_every(writer, beat, beat / 2, |_| Tone::Root, velocity),
             BassLine::Octaves => {
                 let tone_at = |index| if index % 2 == 0 { Tone::Root } else { Tone::Octave };
-                self.write_every(pen, 2, 0, tone_at, velocity);
+                self.write_every(writer, 2, 0, tone_at, velocity);
             }
-            BassLine::Walking => self.walk(pen, beat, velocity),
-            BassLine::Funky => self.pattern(pen, FUNKY, velocity),
-            BassLine::Sparse => self.pattern(pen, SPARSE, velocity),
+            BassLine::Walking => self.walk(writer, beat, velocity),
+            BassLine::Funky => self.pattern(writer, FUNKY, velocity),
+            BassLine::Sparse => self.pattern(writer, SPARSE, velocity),
             BassLine::Tresillo => {
                 let strokes =
                     [(0, Tone::Root, 2.6), (6, Tone::Root, 1.6), (8, Tone::Fifth, 3.0), (14, Tone::Root, 1.7)];
-                self.pattern(pen, &strokes, velocity);
+                self.pattern(writer, &strokes, velocity);
             }
         }
     }
@@ -102,30 +102,30 @@ impl Walk<'_> {
         if above - 12 >= self.floor { above - 12 } else { above }
     }
 
-    fn stroke(&self, pen: &mut Pen, at: u32, steps: f64, pitch: i32, velocity: f32) {
+    fn stroke(&self, writer: &mut NoteWriter, at: u32, steps: f64, pitch: i32, velocity: f32) {
         let pitch = if pitch > self.ceiling { pitch - 12 } else { pitch };
-        pen.note(f64::from(self.span.start + at), steps, pitch, velocity);
+        writer.note(f64::from(self.span.start + at), steps, pitch, velocity);
     }
 
-    fn write_every(&self, pen: &mut Pen, gap: u32, first: u32, tone: impl Fn(u32) -> Tone, velocity: f32) {
+    fn write_every(&self, writer: &mut NoteWriter, gap: u32, first: u32, tone: impl Fn(u32) -> Tone, velocity: f32) {
         for (index, at) in (0..).zip((first..self.span.steps).step_by(gap as usize)) {
             let accent = if at % self.score.clock().metre.beat == 0 { 1.0 } else { 0.86 };
-            self.stroke(pen, at, f64::from(gap.min(4)) * 0.82, self.tone(tone(index)), velocity * accent);
+            self.stroke(writer, at, f64::from(gap.min(4)) * 0.82, self.tone(tone(index)), velocity * accent);
         }
     }
 
     /// Plays a pattern of sixteen steps, as far as the chord lasts.
-    fn pattern(&self, pen: &mut Pen, strokes: &[Stroke], velocity: f32) {
+    fn pattern(&self, writer: &mut NoteWriter, strokes: &[Stroke], velocity: f32) {
         for bar in (0..self.span.steps).step_by(16) {
             for (at, tone, steps) in strokes.iter().filter(|(at, ..)| bar + at < self.span.steps) {
                 let left = f64::from(self.span.steps - bar - at);
-                self.stroke(pen, bar + at, steps.min(left), self.tone(*tone), velocity);
+                self.stroke(writer, bar + at, steps.min(left), self.tone(*tone), velocity);
             }
         }
     }
 
     /// Plays one note per beat: the root, chord tones, and finally a neighbour of the next root.
-    fn walk(&self, pen: &mut Pen, beat: u32, velocity: f32) {
+    fn walk(&self, writer: &mut NoteWriter, beat: u32, velocity: f32) {
         let beats = self.span.steps / beat;
         let next = at_or_above(self.score.span_after(self.span.start).chord.root, self.floor);
 
@@ -139,11 +139,11 @@ impl Walk<'_> {
                 }
                 _ => self.root + tones[index as usize % tones.len().min(4)],
             };
-            self.stroke(pen, index * beat, f64::from(beat) * 0.92, pitch, velocity);
+            self.stroke(writer, index * beat, f64::from(beat) * 0.92, pitch, velocity);
         }
 
         if beats == 0 {
-            self.stroke(pen, 0, f64::from(self.span.steps) * 0.9, self.root, velocity);
+            self.stroke(writer, 0, f64::from(self.span.steps) * 0.9, self.root, velocity);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Chord parts: struck, sustained and broken chords.
 
 use super::harmony::Span;
-use super::score::{Pen, Score, dynamic};
+use super::score::{NoteWriter, Score, dynamic};
 use crate::instrument::{Instrument, Role};
 use crate::piece::Note;
 use crate::style::Comping;
@@ -12,27 +12,27 @@ const STRUM_MS: f32 = 14.0;
 /// Writes sustained chords.
 #[must_use]
 pub fn write_pad(score: &Score, instrument: Instrument) -> Vec<Note> {
-    let mut pen = score.pen("pad");
+    let mut writer = score.note_writer("pad");
     for phrase in score.phrases_of(Role::Pad) {
         for span in score.spans_in(phrase) {
             for pitch in voices(span, instrument, 0) {
-                pen.note(f64::from(span.start), f64::from(span.steps) * 1.01, pitch, dynamic(0.7, phrase.intensity));
+                writer.note(f64::from(span.start), f64::from(span.steps) * 1.01, pitch, dynamic(0.7, phrase.intensity));
             }
         }
     }
 
     if let Some(span) = score.last_chord() {
         for pitch in voices(span, instrument, 0) {
-            pen.last_note(pitch, 0.6, 0.0);
+            writer.last_note(pitch, 0.6, 0.0);
         }
     }
-    pen.finish()
+    writer.finish()
 }
 
 /// Writes struck chords.
 #[must_use]
 pub fn write_comp(score: &Score, instrument: Instrument) -> Vec<Note> {
-    let mut pen = score.pen("comp");
+    let mut writer = score.note_writer("comp");
     for phrase in score.phrases_of(Role::Comp) {
         let style_comping = score.plan.style.comping;
         let comping = match style_comping {
@@ -45,7 +45,7 @@ pub fn write_comp(score: &Score, instrument: Instrument) -> Vec<Note> {
 
         for span in score.spans_in(phrase) {
             ChordPlayer { score, span, voices: struck(span, instrument, comping) }.play(
-                &mut pen,
+                &mut writer,
                 comping,
                 dynamic(0.72, phrase.intensity),
             );
@@ -55,10 +55,10 @@ pub fn write_comp(score: &Score, instrument: Instrument) -> Vec<Note> {
     if let Some(span) = score.last_chord() {
         let strum = if score.plan.style.comping == Comping::Strummed { 30.0 } else { 12.0 };
         for (index, pitch) in (0_u8..).zip(voices(span, instrument, 0)) {
-            pen.last_note(pitch, 0.62, f32::from(index) * strum);
+            writer.last_note(pitch, 0.62, f32::from(index) * strum);
         }
     }
-    pen.finish()
+    writer.finish()
 }
 
 /// Returns the voices of a struck chord. Power chords are root, fifth and octave.
@@ -89,61 +89,61 @@ struct ChordPlayer<'a> {
 }
 
 impl ChordPlayer<'_> {
-    fn play(&self, pen: &mut Pen, comping: Comping, velocity: f32) {
+    fn play(&self, writer: &mut NoteWriter, comping: Comping, velocity: f32) {
         let steps = self.span.steps;
         let beat = self.score.clock().metre.beat;
         let weight = |at: u32| if at.is_multiple_of(self.score.clock().metre.bar) { 1.0 } else { 0.85 };
 
         match comping {
-            Comping::Held => self.chord(pen, 0, f64::from(steps) * 0.97, velocity, 6.0),
+            Comping::Held => self.chord(writer, 0, f64::from(steps) * 0.97, velocity, 6.0),
             Comping::Beats => {
                 for at in (0..steps).step_by(beat as usize) {
-                    self.chord(pen, at, f64::from(beat) * 0.9, velocity * weight(self.span.start + at), 4.0);
+                    self.chord(writer, at, f64::from(beat) * 0.9, velocity * weight(self.span.start + at), 4.0);
                 }
             }
             Comping::OffBeats => {
                 for at in (beat / 2..steps).step_by(beat as usize) {
-                    self.chord(pen, at, 1.3, velocity, 2.0);
+                    self.chord(writer, at, 1.3, velocity, 2.0);
                 }
             }
-            Comping::Charleston => self.pattern(pen, &[(0, 3.4), (6, 1.6), (11, 2.2)], velocity),
-            Comping::Tresillo => self.pattern(pen, &[(0, 2.2), (3, 1.4), (6, 2.4), (10, 1.4), (12, 2.6)], velocity),
+            Comping::Charleston => self.pattern(writer, &[(0, 3.4), (6, 1.6), (11, 2.2)], velocity),
+            Comping::Tresillo => self.pattern(writer, &[(0, 2.2), (3, 1.4), (6, 2.4), (10, 1.4), (12, 2.6)], velocity),
             Comping::Pulse => {
                 for at in (0..steps).step_by(2) {
                     let accent = if at % beat == 0 { 1.0 } else { 0.78 };
-                    self.chord(pen, at, 1.5, velocity * accent, 0.0);
+                    self.chord(writer, at, 1.5, velocity * accent, 0.0);
                 }
             }
             Comping::Chug => {
                 for at in (0..steps).step_by(2) {
                     let accent = if at % (2 * beat) == 0 { 1.0 } else { 0.8 };
                     let length = if at + 2 >= steps { 1.9 } else { 1.5 };
-                    self.chord(pen, at, length, velocity * accent, 3.0);
+                    self.chord(writer, at, length, velocity * accent, 3.0);
                 }
             }
-            Comping::Broken => self.broken_chord(pen, velocity),
-            Comping::Strummed => self.strummed(pen, velocity),
+            Comping::Broken => self.broken_chord(writer, velocity),
+            Comping::Strummed => self.strummed(writer, velocity),
         }
     }
 
-    fn chord(&self, pen: &mut Pen, at: u32, steps: f64, velocity: f32, spread_ms: f32) {
+    fn chord(&self, writer: &mut NoteWriter, at: u32, steps: f64, velocity: f32, spread_ms: f32) {
         for (index, pitch) in (0_u8..).zip(&self.voices) {
             let start = f64::from(self.span.start + at);
-            pen.late_note(start, steps, *pitch, velocity, f32::from(index) * spread_ms);
+            writer.late_note(start, steps, *pitch, velocity, f32::from(index) * spread_ms);
         }
     }
 
     /// Plays the strokes of a bar of sixteen steps, as far as the chord lasts.
-    fn pattern(&self, pen: &mut Pen, strokes: &[(u32, f64)], velocity: f32) {
+    fn pattern(&self, writer: &mut NoteWriter, strokes: &[(u32, f64)], velocity: f32) {
         for bar in (0..self.span.steps).step_by(16) {
             for (at, steps) in strokes.iter().filter(|(at, _)| bar + at < self.span.steps) {
-                self.chord(pen, bar + at, *steps, velocity, 4.0);
+                self.chord(writer, bar + at, *steps, velocity, 4.0);
             }
         }
     }
 
     /// Plays an Alberti bass: low, high, middle, high. Metres of twelve steps run up and down instead.
-    fn broken_chord(&self, pen: &mut Pen, velocity: f32) {
+    fn broken_chord(&self, writer: &mut NoteWriter, velocity: f32) {
         let metre = self.score.clock().metre;
         let order: &[usize] = if metre.beat == 6 || metre.bar == 12 { &[0, 1, 2, 3, 2, 1] } else { &[0, 2, 1, 2] };
         for (index, at) in (0..self.span.steps).step_by(2).enumerate() {
@@ -152,12 +152,12 @@ impl ChordPlayer<'_> {
             let accent = if index % order.len() == 0 { 1.0 } else { 0.8 };
             // Each tone is held while the next ones join it.
             let steps = f64::from((self.span.steps - at).min(6));
-            pen.note(f64::from(self.span.start + at), steps, *pitch, velocity * accent);
+            writer.note(f64::from(self.span.start + at), steps, *pitch, velocity * accent);
         }
     }
 
     /// Strums down on the beats and up between them.
-    fn strummed(&self, pen: &mut Pen, velocity: f32) {
+    fn strummed(&self, writer: &mut NoteWriter, velocity: f32) {
         let metre = self.score.clock().metre;
         let strokes: &[u32] = if metre.bar == 12 { &[0, 4, 6, 8, 10] } else { &[0, 4, 6, 10, 12, 14] };
 
@@ -169,7 +169,7 @@ impl ChordPlayer<'_> {
                     let order = if down { index } else { last - index };
                     let soft = if down { 1.0 } else { 0.72 };
                     let start = f64::from(self.span.start + at);
-                    pen.late_note(start, 3.2, *pitch, velocity * soft, order as f32 * STRUM_MS);
+                    writer.late_note(start, 3.2, *pitch, velocity * soft, order as f32 * STRUM_MS);
                 }
             }
         }
@@ -188,7 +188,7 @@ const ORDERS: &[&[usize]] = &[
 /// Writes broken chords.
 #[must_use]
 pub fn write_arpeggio(score: &Score, instrument: Instrument) -> Vec<Note> {
-    let mut pen = score.pen("arpeggio");
+    let mut writer = score.note_writer("arpeggio");
     let mut rng = score.rng.fork("arpeggio order");
     let order = rng.pick(ORDERS);
     // Sixteenths if the tempo leaves time for them and the mood is not quiet, otherwise eighths.
@@ -201,17 +201,17 @@ pub fn write_arpeggio(score: &Score, instrument: Instrument) -> Vec<Note> {
                 let Some(pitch) = tones.get(order[index % order.len()] % tones.len().max(1)) else { continue };
                 let accent = if at % score.clock().metre.beat == 0 { 1.0 } else { 0.78 };
                 let velocity = dynamic(0.66, phrase.intensity) * accent;
-                pen.note(f64::from(span.start + at), f64::from(gap) * 1.4, *pitch, velocity);
+                writer.note(f64::from(span.start + at), f64::from(gap) * 1.4, *pitch, velocity);
             }
         }
     }
 
     if let Some(span) = score.last_chord() {
         for (index, pitch) in (0_u8..).zip(ladder(span, instrument)) {
-            pen.last_note(pitch, 0.5, f32::from(index) * 70.0);
+            writer.last_note(pitch, 0.5, f32::from(index) * 70.0);
         }
     }
-    pen.finish()
+    writer.finish()
 }
 
 /// Returns the tones of a chord over two octaves.

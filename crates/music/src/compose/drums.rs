@@ -1,7 +1,7 @@
 //! Drum part.
 
 use super::form::Phrase;
-use super::score::{Pen, Score, dynamic};
+use super::score::{NoteWriter, Score, dynamic};
 use crate::instrument::Role;
 use crate::piece::{Drum, Note};
 use crate::style::groove::{self, Groove};
@@ -9,22 +9,22 @@ use crate::style::groove::{self, Groove};
 /// Writes the drum part. The ducking reads the kicks from its notes.
 #[must_use]
 pub fn write(score: &Score) -> Vec<Note> {
-    let mut pen = score.pen("drums");
+    let mut writer = score.note_writer("drums");
     let groove = score.plan.style.groove.unwrap_or(&groove::FOLK);
     // A piece too short for a phrase has only the final stroke.
     let mut played = score.phrases.is_empty();
 
     for phrase in score.phrases_of(Role::Drums) {
         let kit = DrumPattern { score, groove, phrase, full: phrase.intensity >= 0.55 || score.is_permanent };
-        kit.write(&mut pen);
+        kit.write(&mut writer);
         played = phrase.last;
     }
 
     if played && score.last_chord().is_some() {
-        pen.last_note(Drum::Kick.pitch() as i32, 0.85, 0.0);
-        pen.last_note(groove::MARK.pitch() as i32, 0.6, 0.0);
+        writer.last_note(Drum::Kick.pitch() as i32, 0.85, 0.0);
+        writer.last_note(groove::MARK.pitch() as i32, 0.6, 0.0);
     }
-    pen.finish()
+    writer.finish()
 }
 
 struct DrumPattern<'a> {
@@ -35,7 +35,7 @@ struct DrumPattern<'a> {
 }
 
 impl DrumPattern<'_> {
-    fn write(&self, pen: &mut Pen) {
+    fn write(&self, writer: &mut NoteWriter) {
         let bar = self.score.clock().metre.bar;
         let seed = format!("bar {}", self.phrase.start);
         let mut rng = self.score.rng.fork(&seed);
@@ -60,27 +60,27 @@ impl DrumPattern<'_> {
                     continue;
                 }
 
-                self.strike(pen, at, *drum, velocity);
+                self.strike(writer, at, *drum, velocity);
             }
 
             if self.full && self.groove.pulse.contains(&Drum::HatClosed) && rng.odds(0.015) {
-                self.strike(pen, at, Drum::Rim, 0.35);
+                self.strike(writer, at, Drum::Rim, 0.35);
             }
         }
 
         if fills && self.phrase.closes {
             for (before, drum, velocity) in groove::fill(self.groove.fill) {
-                self.strike(pen, self.phrase.steps - before, *drum, *velocity);
+                self.strike(writer, self.phrase.steps - before, *drum, *velocity);
             }
         }
 
         if self.phrase.opens && self.full && self.phrase.start > 0 {
-            self.strike(pen, 0, groove::MARK, 0.7);
+            self.strike(writer, 0, groove::MARK, 0.7);
         }
     }
 
-    fn strike(&self, pen: &mut Pen, at: u32, drum: Drum, velocity: f32) {
+    fn strike(&self, writer: &mut NoteWriter, at: u32, drum: Drum, velocity: f32) {
         let velocity = dynamic(velocity, self.phrase.intensity);
-        pen.note(f64::from(self.phrase.start + at), 1.0, drum.pitch() as i32, velocity);
+        writer.note(f64::from(self.phrase.start + at), 1.0, drum.pitch() as i32, velocity);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::plan::PiecePlan;
 use crate::instrument::{Instrument, Role};
-use crate::prompt::Brief;
+use crate::prompt::MusicRequest;
 
 /// Role and the instrument that plays it.
 pub type Player = (Role, Instrument);
@@ -12,18 +12,18 @@ const ROLES: [Role; 6] = [Role::Lead, Role::Comp, Role::Bass, Role::Drums, Role:
 
 /// Returns the players, at most one per role and at least one in total.
 #[must_use]
-pub fn gather(brief: &Brief, plan: &PiecePlan) -> Vec<Player> {
-    let mut rng = brief.rng.fork("ensemble");
+pub fn gather(request: &MusicRequest, plan: &PiecePlan) -> Vec<Player> {
+    let mut rng = request.rng.fork("ensemble");
     let mut players: Vec<Player> = Vec::new();
     let is_free = |players: &Vec<Player>, role: Role| players.iter().all(|(occupied, _)| *occupied != role);
 
-    for instrument in &brief.wanted {
+    for instrument in &request.wanted {
         if let Some(role) = instrument.roles().iter().find(|role| is_free(&players, **role)) {
             players.push((*role, *instrument));
         }
     }
 
-    if brief.solo {
+    if request.solo {
         add_soloist(&mut players);
         return players;
     }
@@ -38,7 +38,7 @@ pub fn gather(brief: &Brief, plan: &PiecePlan) -> Vec<Player> {
     }
 
     for role in ROLES.into_iter().filter(|role| is_free(&players.clone(), *role)).collect::<Vec<_>>() {
-        let choices = candidates(plan, brief, role);
+        let choices = candidates(plan, request, role);
         let probability = match role {
             Role::Lead => plan.style.tune.max(f32::from(u8::from(plan.second.is_some()))),
             Role::Arpeggio => 0.35 + 0.5 * plan.feeling.space,
@@ -54,7 +54,7 @@ pub fn gather(brief: &Brief, plan: &PiecePlan) -> Vec<Player> {
     }
 
     if players.is_empty() {
-        let any_instrument = Instrument::all().find(|instrument| !brief.unwanted.contains(instrument));
+        let any_instrument = Instrument::all().find(|instrument| !request.unwanted.contains(instrument));
         let player = any_instrument.unwrap_or(Instrument::Piano);
         players.push((player.roles()[0], player));
     }
@@ -66,7 +66,7 @@ pub fn gather(brief: &Brief, plan: &PiecePlan) -> Vec<Player> {
 }
 
 /// Returns the instruments that the genres use in a role, without the rejected ones.
-fn candidates(plan: &PiecePlan, brief: &Brief, role: Role) -> Vec<Instrument> {
+fn candidates(plan: &PiecePlan, request: &MusicRequest, role: Role) -> Vec<Instrument> {
     let style = plan.style;
     let second_style = plan.second.unwrap_or(style);
     let mut choices = match role {
@@ -84,16 +84,16 @@ fn candidates(plan: &PiecePlan, brief: &Brief, role: Role) -> Vec<Instrument> {
     let no_bass = [Instrument::ElectricBass, Instrument::UprightBass, Instrument::SynthBass, Instrument::SubBass];
     let is_unwanted = |instrument: &Instrument| {
         // "No bass" and "no guitar" reject the whole family.
-        let family = role == Role::Bass && brief.unwanted.iter().any(|other| no_bass.contains(other))
+        let family = role == Role::Bass && request.unwanted.iter().any(|other| no_bass.contains(other))
             || instrument.name().contains("guitar")
-                && brief.unwanted.iter().any(|other| other.name().contains("guitar"))
-            || instrument.name().contains("synth") && brief.unwanted.contains(&Instrument::SawLead);
-        family || brief.unwanted.contains(instrument)
+                && request.unwanted.iter().any(|other| other.name().contains("guitar"))
+            || instrument.name().contains("synth") && request.unwanted.contains(&Instrument::SawLead);
+        family || request.unwanted.contains(instrument)
     };
 
     choices.retain(|instrument| !is_unwanted(instrument));
     // A quiet piece has no drums in any genre unless the prompt asks for them.
-    if role == Role::Drums && plan.feeling.energy < -0.62 && !brief.wanted.contains(&Instrument::Drums) {
+    if role == Role::Drums && plan.feeling.energy < -0.62 && !request.wanted.contains(&Instrument::Drums) {
         choices.clear();
     }
     choices
@@ -124,8 +124,8 @@ mod tests {
     use Instrument as I;
 
     fn players(prompt: &str) -> Vec<Player> {
-        let brief = prompt::parse(prompt);
-        gather(&brief, &PiecePlan::from_brief(&brief, None))
+        let request = prompt::parse(prompt);
+        gather(&request, &PiecePlan::from_request(&request, None))
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Melody: one-bar motifs that return in sequence, follow the chords, vary and come to rest.
 
 use super::form::{Label, Phrase};
-use super::score::{Pen, Score, dynamic};
+use super::score::{NoteWriter, Score, dynamic};
 use crate::instrument::{Instrument, Role};
 use crate::piece::Note;
 use crate::prompt::lexicon::Metre;
@@ -17,20 +17,21 @@ struct Motif {
 /// Writes the melody.
 #[must_use]
 pub fn write(score: &Score, instrument: Instrument) -> Vec<Note> {
-    let mut pen = score.pen("lead");
+    let mut writer = score.note_writer("lead");
     let (low, high) = register(instrument);
-    let mut singer = Singer { score, low, high, last: i32::midpoint(low, high), doubles: doubles(instrument) };
+    let mut composer =
+        MelodyComposer { score, low, high, last: i32::midpoint(low, high), doubles: doubles(instrument) };
 
     for phrase in score.phrases_of(Role::Lead) {
-        singer.phrase(&mut pen, phrase);
+        composer.phrase(&mut writer, phrase);
     }
 
     if let Some(span) = score.last_chord() {
-        let tonic = span.chord.nearest(singer.last);
+        let tonic = span.chord.nearest(composer.last);
         let root = [tonic, tonic - 12, tonic + 12].into_iter().find(|pitch| (low..=high).contains(pitch));
-        pen.last_note(root.unwrap_or(tonic), 0.72, 0.0);
+        writer.last_note(root.unwrap_or(tonic), 0.72, 0.0);
     }
-    pen.finish()
+    writer.finish()
 }
 
 /// Returns the pitch range of a melody: about an octave and a half around the middle of the instrument, within limits.
@@ -45,7 +46,7 @@ fn doubles(instrument: Instrument) -> bool {
     instrument.roles().iter().any(|role| matches!(role, Role::Comp | Role::Pad))
 }
 
-struct Singer<'a> {
+struct MelodyComposer<'a> {
     score: &'a Score,
     low: i32,
     high: i32,
@@ -53,8 +54,8 @@ struct Singer<'a> {
     doubles: bool,
 }
 
-impl Singer<'_> {
-    fn phrase(&mut self, pen: &mut Pen, phrase: &Phrase) {
+impl MelodyComposer<'_> {
+    fn phrase(&mut self, writer: &mut NoteWriter, phrase: &Phrase) {
         let metre = self.score.clock().metre;
         let motifs = self.motifs(phrase.label);
         let mut rng = self.score.rng.fork(&format!("phrase {}", phrase.start));
@@ -84,7 +85,7 @@ impl Singer<'_> {
 
             motif.tones.retain(|(at, ..)| *at < length);
             let shift = if bar % 4 == 1 { sequence } else { 0 };
-            self.sing(pen, phrase, &motif, start, shift, closing);
+            self.write_motif(writer, phrase, &motif, start, shift, closing);
         }
     }
 
@@ -103,7 +104,15 @@ impl Singer<'_> {
         [(); 2].map(|()| Motif::draw(&mut rng, self.score.clock().metre, density))
     }
 
-    fn sing(&mut self, pen: &mut Pen, phrase: &Phrase, motif: &Motif, start: u32, shift: i32, closing: bool) {
+    fn write_motif(
+        &mut self,
+        writer: &mut NoteWriter,
+        phrase: &Phrase,
+        motif: &Motif,
+        start: u32,
+        shift: i32,
+        closing: bool,
+    ) {
         let key = self.score.plan.key;
         let metre = self.score.clock().metre;
         let lift = if phrase.label == Label::Chorus { 3 } else { 0 };
@@ -137,12 +146,12 @@ impl Singer<'_> {
 
             let velocity = dynamic(0.86, phrase.intensity) * accent;
             let position = f64::from(start + at);
-            pen.note(position, f64::from(*steps) * 0.96, pitch, velocity);
+            writer.note(position, f64::from(*steps) * 0.96, pitch, velocity);
 
             if self.doubles && phrase.label == Label::Chorus && phrase.intensity > 0.8 && strong {
                 let below = (3..=9).map(|down| pitch - down).find(|pitch| chord.holds(*pitch));
                 if let Some(below) = below {
-                    pen.note(position, f64::from(*steps) * 0.9, below, velocity * 0.62);
+                    writer.note(position, f64::from(*steps) * 0.9, below, velocity * 0.62);
                 }
             }
 

@@ -24,26 +24,26 @@ use score::Score;
 
 use crate::instrument::{Instrument, Role};
 use crate::piece::{Drum, DrumKit, Note, Part, Piece, RATE, Space};
-use crate::prompt::{self, Brief};
+use crate::prompt::{self, MusicRequest};
 
 /// Composes a piece. `seconds` takes precedence over a length in the prompt and is clamped to 1 to 360.
 #[must_use]
 pub fn compose(prompt: &str, seconds: Option<u16>) -> Piece {
-    let brief = prompt::parse(prompt);
-    let plan = PiecePlan::from_brief(&brief, seconds);
-    let players = ensemble::gather(&brief, &plan);
+    let request = prompt::parse(prompt);
+    let plan = PiecePlan::from_request(&request, seconds);
+    let players = ensemble::gather(&request, &plan);
 
-    let score = score(&brief, plan, &players);
+    let score = score(&request, plan, &players);
     let mut parts: Vec<Part> = players.iter().map(|player| part(&score, *player)).collect();
     parts.retain(|part| !part.notes.is_empty());
     let kicks = kicks(&parts);
 
-    let mut seed = brief.rng.fork("noise");
+    let mut seed = request.rng.fork("noise");
     Piece {
-        title: title::title(&brief, &score.plan),
-        tags: title::tags(&brief, &score.plan, &players),
+        title: title::title(&request, &score.plan),
+        tags: title::tags(&request, &score.plan, &players),
         frames: score.clock().frames,
-        space: space(&brief, &score.plan),
+        space: space(&request, &score.plan),
         parts,
         kicks,
         seed: seed.bits(),
@@ -53,17 +53,17 @@ pub fn compose(prompt: &str, seconds: Option<u16>) -> Piece {
 /// Returns the length in seconds, rounded up, of the piece that [`compose`] returns for these arguments.
 #[must_use]
 pub fn seconds_of(prompt: &str, seconds: Option<u16>) -> u16 {
-    let plan = PiecePlan::from_brief(&prompt::parse(prompt), seconds);
+    let plan = PiecePlan::from_request(&prompt::parse(prompt), seconds);
     plan.clock.frames.div_ceil(RATE) as u16
 }
 
-fn score(brief: &Brief, plan: PiecePlan, players: &[Player]) -> Score {
+fn score(request: &MusicRequest, plan: PiecePlan, players: &[Player]) -> Score {
     let clock = plan.clock;
     let phrases = form::phrases(&Shape {
         steps: clock.steps,
         bar: clock.metre.bar,
-        intro: brief.form.intro,
-        build: brief.form.build,
+        intro: request.form.intro,
+        build: request.form.build,
         seamless: clock.ending == PieceEnding::Seamless,
         energy: plan.feeling.energy,
     });
@@ -75,7 +75,7 @@ fn score(brief: &Brief, plan: PiecePlan, players: &[Player]) -> Score {
         bar: clock.metre.bar,
         closes: matches!(clock.ending, PieceEnding::Chord { .. }),
     };
-    let spans = harmony.spans(&phrases, &mut brief.rng.fork("harmony"));
+    let spans = harmony.spans(&phrases, &mut request.rng.fork("harmony"));
 
     let roles: Vec<Role> = players.iter().map(|(role, _)| *role).collect();
     let role_order = [Role::Pad, Role::Comp, Role::Arpeggio, Role::Lead, Role::Bass, Role::Drums];
@@ -84,9 +84,9 @@ fn score(brief: &Brief, plan: PiecePlan, players: &[Player]) -> Score {
         plan,
         phrases,
         spans,
-        rng: brief.rng.fork("parts"),
-        builds: brief.form.build,
-        is_permanent: brief.solo || players.len() < 3,
+        rng: request.rng.fork("parts"),
+        builds: request.form.build,
+        is_permanent: request.solo || players.len() < 3,
         fallback_role: role_order.into_iter().find(|role| roles.contains(role)).unwrap_or(Role::Lead),
         roles,
     }
@@ -142,7 +142,7 @@ fn kicks(parts: &[Part]) -> Vec<u32> {
     drums.flat_map(|part| part.notes.iter().filter(is_kick).map(|note| note.start)).collect()
 }
 
-fn space(brief: &Brief, plan: &PiecePlan) -> Space {
+fn space(request: &MusicRequest, plan: &PiecePlan) -> Space {
     let style = plan.style;
     let clock = &plan.clock;
     let beat = clock.step_seconds() * if clock.metre.beat == 6 { 6.0 } else { 4.0 };
@@ -166,6 +166,6 @@ fn space(brief: &Brief, plan: &PiecePlan) -> Space {
         tape_hertz: style.tape_hertz,
         fade_frames: fade as u32,
         seamless: clock.ending == PieceEnding::Seamless,
-        texture: brief.texture.or(style.texture),
+        texture: request.texture.or(style.texture),
     }
 }

@@ -3,7 +3,7 @@
 use super::clock::{Clock, Pace, PieceEnding};
 use crate::instrument::Instrument;
 use crate::prompt::lexicon::{FOUR, Feeling, Metre, THREE};
-use crate::prompt::{Brief, length::SECONDS_MAX};
+use crate::prompt::{MusicRequest, length::SECONDS_MAX};
 use crate::rng::SeededRng;
 use crate::style::progression::Palette;
 use crate::style::{Genre, Style};
@@ -25,29 +25,29 @@ pub struct PiecePlan {
 impl PiecePlan {
     /// Decides on all properties. `seconds` takes precedence over a length in the prompt.
     #[must_use]
-    pub fn from_brief(brief: &Brief, seconds: Option<u16>) -> Self {
-        let mut rng = brief.rng.fork("plan");
-        let genre = brief.genres.first().copied().unwrap_or_else(|| fitting_genre(brief, &mut rng));
+    pub fn from_request(request: &MusicRequest, seconds: Option<u16>) -> Self {
+        let mut rng = request.rng.fork("plan");
+        let genre = request.genres.first().copied().unwrap_or_else(|| fitting_genre(request, &mut rng));
         let style = genre.style();
-        let second = brief.genres.get(1).map(|genre| genre.style());
+        let second = request.genres.get(1).map(|genre| genre.style());
 
-        let feeling = blend(style.feeling, brief);
-        let key = key(brief, style, feeling, &mut rng);
+        let feeling = blend(style.feeling, request);
+        let key = key(request, style, feeling, &mut rng);
 
-        let metre = brief.metre.unwrap_or(style.metre);
-        let bpm = tempo(brief, style, feeling, metre, &mut rng);
-        let seconds = seconds.or(brief.seconds).unwrap_or_else(|| usual_length(brief, style, metre, bpm));
+        let metre = request.metre.unwrap_or(style.metre);
+        let bpm = tempo(request, style, feeling, metre, &mut rng);
+        let seconds = seconds.or(request.seconds).unwrap_or_else(|| usual_length(request, style, metre, bpm));
 
-        let ending = match brief.form {
+        let ending = match request.form {
             form if form.seamless => PieceEnding::Seamless,
             form if form.fade_out => PieceEnding::Fade,
-            _ => PieceEnding::Chord { ritards: style.ritards && !brief.form.build },
+            _ => PieceEnding::Chord { ritards: style.ritards && !request.form.build },
         };
 
         let clock = Clock::new(&Pace {
             seconds: seconds.clamp(1, SECONDS_MAX),
             bpm,
-            fixed: brief.tempo.requested_bpm.is_some(),
+            fixed: request.tempo.requested_bpm.is_some(),
             metre,
             swing: style.swing,
             swing_steps: style.swing_steps,
@@ -59,11 +59,11 @@ impl PiecePlan {
 }
 
 /// Chooses the genre of a prompt that names none: by its instruments, or else by its mood.
-fn fitting_genre(brief: &Brief, rng: &mut SeededRng) -> Genre {
+fn fitting_genre(request: &MusicRequest, rng: &mut SeededRng) -> Genre {
     use Instrument as I;
-    let wants = |instruments: &[I]| instruments.iter().any(|instrument| brief.wanted.contains(instrument));
-    let has_mood = |mood: &str| brief.moods.contains(&mood);
-    let Feeling { valence, energy, tension, .. } = brief.feeling;
+    let wants = |instruments: &[I]| instruments.iter().any(|instrument| request.wanted.contains(instrument));
+    let has_mood = |mood: &str| request.moods.contains(&mood);
+    let Feeling { valence, energy, tension, .. } = request.feeling;
 
     if wants(&[I::Chip]) {
         Genre::Chiptune
@@ -77,13 +77,13 @@ fn fitting_genre(brief: &Brief, rng: &mut SeededRng) -> Genre {
         Genre::Lullaby
     } else if has_mood("epic") || has_mood("triumphant") || tension > 0.55 || wants(&[I::Horns, I::Brass]) {
         Genre::Cinematic
-    } else if brief.metre == Some(THREE) || wants(&[I::Violin, I::Cello, I::Harpsichord, I::Oboe, I::Clarinet]) {
+    } else if request.metre == Some(THREE) || wants(&[I::Violin, I::Cello, I::Harpsichord, I::Oboe, I::Clarinet]) {
         Genre::Classical
     } else if energy < -0.55 && valence > -0.4 && !wants(&[I::Piano, I::NylonGuitar, I::SteelGuitar]) {
         Genre::Ambient
     } else if wants(&[I::SteelGuitar, I::Ukulele, I::Accordion, I::NylonGuitar, I::PanFlute]) {
         Genre::Folk
-    } else if valence < -0.4 || brief.solo {
+    } else if valence < -0.4 || request.solo {
         Genre::Classical
     } else if has_mood("groovy") {
         Genre::Funk
@@ -100,13 +100,13 @@ fn fitting_genre(brief: &Brief, rng: &mut SeededRng) -> Genre {
 }
 
 /// Blends the mood of the genre with that of the prompt, which has the larger weight.
-fn blend(default_feeling: Feeling, brief: &Brief) -> Feeling {
-    if brief.moods.is_empty() && brief.feeling.valence == 0.0 {
+fn blend(default_feeling: Feeling, request: &MusicRequest) -> Feeling {
+    if request.moods.is_empty() && request.feeling.valence == 0.0 {
         return default_feeling;
     }
 
     let mix = |default: f32, requested_value: f32| 0.3 * default + 0.7 * requested_value;
-    let requested = brief.feeling;
+    let requested = request.feeling;
     Feeling {
         valence: mix(default_feeling.valence, requested.valence),
         energy: mix(default_feeling.energy, requested.energy),
@@ -116,7 +116,7 @@ fn blend(default_feeling: Feeling, brief: &Brief) -> Feeling {
 }
 
 /// Returns the requested key. Without one, the mood determines the mode, and the tonic is random.
-fn key(brief: &Brief, style: &Style, feeling: Feeling, rng: &mut SeededRng) -> Key {
+fn key(request: &MusicRequest, style: &Style, feeling: Feeling, rng: &mut SeededRng) -> Key {
     // Functional harmony uses only major and minor.
     let is_functional = matches!(style.palette, Palette::Jazz | Palette::Classical | Palette::Blues);
     let Feeling { valence, tension, space, .. } = feeling;
@@ -143,22 +143,22 @@ fn key(brief: &Brief, style: &Style, feeling: Feeling, rng: &mut SeededRng) -> K
     };
 
     let tonic = rng.below(12) as i32;
-    Key { tonic: brief.key.tonic.unwrap_or(tonic), mode: brief.key.mode.unwrap_or(guessed) }
+    Key { tonic: request.key.tonic.unwrap_or(tonic), mode: request.key.mode.unwrap_or(guessed) }
 }
 
 /// Returns the requested tempo. Without one, the mood selects it within the range of the genre.
-fn tempo(brief: &Brief, style: &Style, feeling: Feeling, metre: Metre, rng: &mut SeededRng) -> f32 {
+fn tempo(request: &MusicRequest, style: &Style, feeling: Feeling, metre: Metre, rng: &mut SeededRng) -> f32 {
     let (low, high) = style.tempo;
     let drive = (0.5 + 0.5 * (feeling.energy - style.feeling.energy) + rng.between(-0.2, 0.2)).clamp(-0.4, 1.4);
     // A compound metre in a genre of simple metres has longer beats.
     let beat_factor = if metre.beat == 6 && style.metre.beat != 6 { 0.67 } else { 1.0 };
-    let bpm = (low + (high - low) * drive) * brief.tempo.factor * beat_factor;
-    brief.tempo.requested_bpm.unwrap_or_else(|| bpm.round().clamp(40.0, 200.0))
+    let bpm = (low + (high - low) * drive) * request.tempo.factor * beat_factor;
+    request.tempo.requested_bpm.unwrap_or_else(|| bpm.round().clamp(40.0, 200.0))
 }
 
 /// Returns the default length in seconds. A loop has eight bars.
-fn usual_length(brief: &Brief, style: &Style, metre: Metre, bpm: f32) -> u16 {
-    if !brief.form.seamless {
+fn usual_length(request: &MusicRequest, style: &Style, metre: Metre, bpm: f32) -> u16 {
+    if !request.form.seamless {
         return style.seconds;
     }
     let quarter = if metre.beat == 6 { 6.0 } else { FOUR.beat as f32 };
@@ -172,7 +172,7 @@ mod tests {
     use crate::prompt;
 
     fn plan(prompt: &str) -> PiecePlan {
-        PiecePlan::from_brief(&prompt::parse(prompt), None)
+        PiecePlan::from_request(&prompt::parse(prompt), None)
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
         assert!((piece_plan.clock.bpm() - 131.0).abs() < 0.01);
         assert_eq!((piece_plan.key, piece_plan.clock.metre.name), (Key { tonic: 6, mode: Mode::Aeolian }, "7/8"));
         assert_eq!((piece_plan.style.genre, piece_plan.clock.frames), (Genre::Techno, 40 * 48_000));
-        assert_eq!(PiecePlan::from_brief(&prompt::parse("40 seconds"), Some(7)).clock.frames, 7 * 48_000);
+        assert_eq!(PiecePlan::from_request(&prompt::parse("40 seconds"), Some(7)).clock.frames, 7 * 48_000);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! State shared by all parts during composition, and the pen that places notes in time.
+//! State shared by all parts during composition, and the writer that places notes in time.
 
 use super::clock::{Clock, PieceEnding};
 use super::form::Phrase;
@@ -75,17 +75,17 @@ impl Score {
         self.spans.last().filter(|_| matches!(self.clock().ending, PieceEnding::Chord { .. }))
     }
 
-    /// Creates a pen for one part.
+    /// Creates the writer of the notes of one part.
     #[must_use]
-    pub fn pen(&self, part: &str) -> Pen {
+    pub fn note_writer(&self, part: &str) -> NoteWriter {
         let human = self.plan.style.human_ms / 1000.0 * RATE as f32;
-        Pen { clock: *self.clock(), rng: self.rng.fork(part), human, notes: Vec::new() }
+        NoteWriter { clock: *self.clock(), rng: self.rng.fork(part), human, notes: Vec::new() }
     }
 }
 
 /// Writer of notes. It varies timing and velocity slightly to imitate a human player.
 #[derive(Debug)]
-pub struct Pen {
+pub struct NoteWriter {
     clock: Clock,
     rng: SeededRng,
     human: f32,
@@ -95,7 +95,7 @@ pub struct Pen {
 /// Minimum length of a note in samples; no note starts closer to the end.
 const SHORTEST: u32 = 400;
 
-impl Pen {
+impl NoteWriter {
     /// Writes a note that starts at a step and lasts `steps`. A note that would start after the end is dropped.
     pub fn note(&mut self, start: f64, steps: f64, pitch: i32, velocity: f32) {
         self.late_note(start, steps, pitch, velocity, 0.0);

@@ -4,7 +4,7 @@ use super::clock::PieceEnding;
 use super::ensemble::Player;
 use super::plan::PiecePlan;
 use crate::instrument::{Instrument, Role};
-use crate::prompt::Brief;
+use crate::prompt::MusicRequest;
 use crate::prompt::words::Word;
 use crate::style::Genre;
 
@@ -101,13 +101,13 @@ const fn subjects(genre: Genre) -> &'static [&'static str] {
 
 /// Returns a title from the subject of the prompt, if it has one, and an adjective for its mood.
 #[must_use]
-pub fn title(brief: &Brief, plan: &PiecePlan) -> String {
-    let mut rng = brief.rng.fork("title");
-    let matches_mood = |moods: &[&str]| brief.moods.first().is_some_and(|mood| moods.contains(mood));
+pub fn title(request: &MusicRequest, plan: &PiecePlan) -> String {
+    let mut rng = request.rng.fork("title");
+    let matches_mood = |moods: &[&str]| request.moods.first().is_some_and(|mood| moods.contains(mood));
     let qualities = QUALITIES.iter().find(|row| matches_mood(row.0)).map_or(ANY_QUALITY, |row| row.1);
     let quality = rng.pick(qualities);
 
-    let subject_word = subject(&brief.words);
+    let subject_word = subject(&request.words);
     let subject = subject_word.unwrap_or_else(|| rng.pick(subjects(plan.style.genre)).to_owned());
 
     let title = match (rng.below(4), plan.clock.metre.name) {
@@ -144,7 +144,7 @@ fn noun_at(words: &[Word], at: usize) -> Option<String> {
 
 /// Returns tags for genres, moods, instruments, tempo, key and other unusual properties, at most [`TAGS_MAX`].
 #[must_use]
-pub fn tags(brief: &Brief, plan: &PiecePlan, players: &[Player]) -> Vec<String> {
+pub fn tags(request: &MusicRequest, plan: &PiecePlan, players: &[Player]) -> Vec<String> {
     let mut tags = vec![plan.style.names[0].to_owned()];
     let mut add = |tag: String| {
         if tags.len() < TAGS_MAX && !tags.contains(&tag) {
@@ -153,7 +153,7 @@ pub fn tags(brief: &Brief, plan: &PiecePlan, players: &[Player]) -> Vec<String> 
     };
 
     plan.second.iter().for_each(|style| add(style.names[0].to_owned()));
-    brief.moods.iter().take(3).for_each(|mood| add((*mood).to_owned()));
+    request.moods.iter().take(3).for_each(|mood| add((*mood).to_owned()));
     add(format!("{} bpm", plan.clock.bpm().round()));
     add(plan.key.name());
 
@@ -165,7 +165,7 @@ pub fn tags(brief: &Brief, plan: &PiecePlan, players: &[Player]) -> Vec<String> 
     }
 
     let prominent = players.iter().filter(|(role, _)| matches!(role, Role::Lead | Role::Comp));
-    let instruments: Vec<Instrument> = brief.wanted.iter().copied().chain(prominent.map(|player| player.1)).collect();
+    let instruments: Vec<Instrument> = request.wanted.iter().copied().chain(prominent.map(|player| player.1)).collect();
     instruments.iter().take(3).for_each(|instrument| add(instrument.name().to_owned()));
 
     if players.iter().all(|(role, _)| *role != Role::Drums) {

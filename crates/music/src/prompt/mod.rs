@@ -15,9 +15,9 @@ use crate::rng::SeededRng;
 use crate::style::Genre;
 use words::Word;
 
-/// Interpreted prompt.
+/// Interpreted prompt: what it asks of the music.
 #[derive(Debug, Clone)]
-pub struct Brief {
+pub struct MusicRequest {
     /// Words of the prompt, used for the title.
     pub words: Vec<Word>,
     /// Random numbers seeded by the words.
@@ -76,7 +76,7 @@ pub const BPM: (f32, f32) = (30.0, 260.0);
 
 /// Interprets a prompt.
 #[must_use]
-pub fn parse(prompt: &str) -> Brief {
+pub fn parse(prompt: &str) -> MusicRequest {
     let words = words::parse(prompt);
     let joined: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
     let (moods, feeling) = feelings(&words);
@@ -90,7 +90,7 @@ pub fn parse(prompt: &str) -> Brief {
         build: wants(lexicon::BUILD),
     };
 
-    Brief {
+    MusicRequest {
         rng: SeededRng::from_text(&joined.join(" ")),
         genres: Genre::named_in(&words),
         moods,
@@ -242,8 +242,8 @@ mod tests {
             ("flute, flute and oboe", vec![I::Flute, I::Oboe], vec![]),
             ("a cat on a mat", vec![], vec![]),
         ] {
-            let brief = parse(prompt);
-            assert_eq!((brief.wanted, brief.unwanted), (wanted, unwanted), "{prompt}");
+            let request = parse(prompt);
+            assert_eq!((request.wanted, request.unwanted), (wanted, unwanted), "{prompt}");
         }
         assert!(parse("solo piano").solo && parse("just a piano").solo && !parse("just calm").solo);
     }
@@ -258,12 +258,12 @@ mod tests {
 
     #[test]
     fn forms_metres_and_backgrounds_are_named() {
-        let brief = parse("a looping waltz with rain");
-        assert!(brief.form.seamless && !brief.form.fade_out);
-        assert_eq!((brief.metre.map(|metre| metre.name), brief.texture), (Some("3/4"), Some(Texture::Rain)));
-        let brief = parse("builds up slowly, then fades out; intro in 6/8");
-        assert!(brief.form.build && brief.form.fade_out && brief.form.intro);
-        assert_eq!(brief.metre.map(|metre| metre.name), Some("6/8"));
+        let request = parse("a looping waltz with rain");
+        assert!(request.form.seamless && !request.form.fade_out);
+        assert_eq!((request.metre.map(|metre| metre.name), request.texture), (Some("3/4"), Some(Texture::Rain)));
+        let request = parse("builds up slowly, then fades out; intro in 6/8");
+        assert!(request.form.build && request.form.fade_out && request.form.intro);
+        assert_eq!(request.metre.map(|metre| metre.name), Some("6/8"));
         assert_eq!(parse("no waltz").metre, None);
     }
 

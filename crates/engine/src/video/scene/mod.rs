@@ -1,12 +1,12 @@
 //! Generated pictures of the places that a prompt names, painted from noise with known depth.
 
-mod grounds;
+mod sceneries;
 
 use super::camera::random;
 use super::depth::Depth;
 use super::raster::{Raster, Size};
 use super::view::View;
-use super::words::{Ground, Hour, Life, VideoKeywords};
+use super::words::{MovingElement, Scenery, TimeOfDay, VideoKeywords};
 use crate::light::ramp;
 use crate::noise::scramble;
 use crate::plane::Plane;
@@ -53,15 +53,15 @@ pub fn paint(keywords: &VideoKeywords, prompt: &str, size: Size, seed: u32) -> V
 }
 
 /// Returns the moving elements of a painted place.
-pub fn default_life(keywords: &VideoKeywords) -> impl Iterator<Item = Life> {
-    let ground_life = match keywords.ground {
-        Some(Ground::Sea) => Some(Life::Water),
-        Some(Ground::Forest) => Some(Life::Leaves),
-        Some(Ground::Hills | Ground::Desert) | None => Some(Life::Clouds),
-        Some(Ground::City | Ground::Space | Ground::Abstract) => None,
+pub fn default_elements(keywords: &VideoKeywords) -> impl Iterator<Item = MovingElement> {
+    let own_element = match keywords.scenery {
+        Some(Scenery::Sea) => Some(MovingElement::Water),
+        Some(Scenery::Forest) => Some(MovingElement::Leaves),
+        Some(Scenery::Hills | Scenery::Desert) | None => Some(MovingElement::Clouds),
+        Some(Scenery::City | Scenery::Space | Scenery::Abstract) => None,
     };
 
-    ground_life.into_iter()
+    own_element.into_iter()
 }
 
 /// Colours of a time of day.
@@ -77,28 +77,28 @@ struct SceneColours {
 }
 
 impl SceneColours {
-    fn from_hour(hour: Hour) -> Self {
-        let [zenith, horizon, sun, lit, dark] = match hour {
-            Hour::Dawn => {
+    fn from_time_of_day(time_of_day: TimeOfDay) -> Self {
+        let [zenith, horizon, sun, lit, dark] = match time_of_day {
+            TimeOfDay::Dawn => {
                 [[0.36, 0.47, 0.70], [0.98, 0.78, 0.66], [1.0, 0.92, 0.78], [0.86, 0.74, 0.66], [0.28, 0.30, 0.42]]
             }
-            Hour::Day => {
+            TimeOfDay::Day => {
                 [[0.20, 0.45, 0.80], [0.76, 0.87, 0.95], [1.0, 0.98, 0.90], [0.92, 0.94, 0.86], [0.24, 0.32, 0.38]]
             }
-            Hour::Dusk => {
+            TimeOfDay::Dusk => {
                 [[0.20, 0.20, 0.44], [0.98, 0.55, 0.30], [1.0, 0.80, 0.48], [0.95, 0.62, 0.42], [0.16, 0.13, 0.24]]
             }
-            Hour::Night => {
+            TimeOfDay::Night => {
                 [[0.02, 0.03, 0.09], [0.10, 0.14, 0.28], [0.92, 0.94, 1.0], [0.34, 0.40, 0.55], [0.02, 0.03, 0.07]]
             }
         };
 
-        Self { zenith, horizon, sun, lit, dark, night: hour == Hour::Night }
+        Self { zenith, horizon, sun, lit, dark, night: time_of_day == TimeOfDay::Night }
     }
 }
 
 struct Painter {
-    ground: Ground,
+    scenery: Scenery,
     palette: SceneColours,
     seed: u32,
     sun: [f32; 2],
@@ -108,37 +108,37 @@ struct Painter {
 
 impl Painter {
     fn from_keywords(keywords: &VideoKeywords, seed: u32) -> Self {
-        let ground = keywords.ground.unwrap_or(Ground::Hills);
+        let scenery = keywords.scenery.unwrap_or(Scenery::Hills);
 
-        let default_hour = match ground {
-            Ground::City | Ground::Space => Hour::Night,
-            _ => [Hour::Day, Hour::Dusk, Hour::Dawn][(3.0 * random(seed, 20)) as usize % 3],
+        let default_time_of_day = match scenery {
+            Scenery::City | Scenery::Space => TimeOfDay::Night,
+            _ => [TimeOfDay::Day, TimeOfDay::Dusk, TimeOfDay::Dawn][(3.0 * random(seed, 20)) as usize % 3],
         };
 
-        let horizon = match ground {
-            Ground::Sea => 0.05 + 0.15 * random(seed, 21),
-            Ground::City => 0.45,
-            Ground::Desert => 0.1,
+        let horizon = match scenery {
+            Scenery::Sea => 0.05 + 0.15 * random(seed, 21),
+            Scenery::City => 0.45,
+            Scenery::Desert => 0.1,
             _ => 0.2,
         };
 
-        let hour = keywords.hour.unwrap_or(default_hour);
-        let high = if matches!(hour, Hour::Day | Hour::Night) { 0.62 } else { 0.16 };
+        let time_of_day = keywords.time_of_day.unwrap_or(default_time_of_day);
+        let high = if matches!(time_of_day, TimeOfDay::Day | TimeOfDay::Night) { 0.62 } else { 0.16 };
         let sun = [1.4 * random(seed, 22) - 0.7, horizon - high - 0.1 * random(seed, 23)];
 
-        Self { ground, palette: SceneColours::from_hour(hour), seed, sun, horizon }
+        Self { scenery, palette: SceneColours::from_time_of_day(time_of_day), seed, sun, horizon }
     }
 
     /// Returns the point at a position; `pixel` is the size of a pixel there.
     fn point(&self, position: [f32; 2], pixel: f32) -> Point {
-        match self.ground {
-            Ground::Hills => self.hills(position),
-            Ground::Sea => self.sea(position),
-            Ground::City => self.city(position, pixel),
-            Ground::Forest => self.forest(position),
-            Ground::Desert => self.desert(position),
-            Ground::Space => self.space(position, pixel),
-            Ground::Abstract => self.marble(position),
+        match self.scenery {
+            Scenery::Hills => self.hills(position),
+            Scenery::Sea => self.sea(position),
+            Scenery::City => self.city(position, pixel),
+            Scenery::Forest => self.forest(position),
+            Scenery::Desert => self.desert(position),
+            Scenery::Space => self.space(position, pixel),
+            Scenery::Abstract => self.marble(position),
         }
     }
 
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn every_ground_has_a_picture_with_depth() {
+    fn every_scenery_has_a_picture_with_depth() {
         let mut pictures = Vec::new();
         for prompt in ["mountains", "sea", "city", "forest", "desert", "galaxy", "abstract"] {
             let view = painted(prompt);

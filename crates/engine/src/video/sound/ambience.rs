@@ -5,7 +5,7 @@ use std::f32::consts::TAU;
 use super::{Band, Noise, RATE, Stereo};
 use crate::noise::scramble;
 use crate::video::camera::random;
-use crate::video::words::{Ground, Hour, Life, Mood, VideoKeywords, Weather};
+use crate::video::words::{Mood, MovingElement, Scenery, TimeOfDay, VideoKeywords, Weather};
 
 /// Band of noise with slow swells.
 struct Layer {
@@ -62,29 +62,29 @@ fn sounds_for(keywords: &VideoKeywords) -> (Vec<Layer>, Vec<ShortSound>) {
     let mut layers = vec![ROOM];
     let mut short_sounds = Vec::new();
 
-    let night = keywords.hour == Some(Hour::Night);
+    let night = keywords.time_of_day == Some(TimeOfDay::Night);
 
-    match keywords.ground {
-        Some(Ground::Sea) => layers.extend([SURF, SPRAY]),
-        Some(Ground::City) => layers.extend([CITY, TRAFFIC]),
-        Some(Ground::Forest) => layers.push(LEAVES),
-        Some(Ground::Hills | Ground::Desert) => layers.push(WIND),
-        Some(Ground::Space | Ground::Abstract) => {
+    match keywords.scenery {
+        Some(Scenery::Sea) => layers.extend([SURF, SPRAY]),
+        Some(Scenery::City) => layers.extend([CITY, TRAFFIC]),
+        Some(Scenery::Forest) => layers.push(LEAVES),
+        Some(Scenery::Hills | Scenery::Desert) => layers.push(WIND),
+        Some(Scenery::Space | Scenery::Abstract) => {
             layers.push(DEEP);
             short_sounds.push(ShortSound::Chimes);
         }
         None => {}
     }
 
-    if keywords.ground != Some(Ground::Sea) && keywords.life.contains(&Life::Water) {
+    if keywords.scenery != Some(Scenery::Sea) && keywords.elements.contains(&MovingElement::Water) {
         layers.push(SURF);
     }
 
-    if keywords.life.contains(&Life::Leaves) || keywords.weather.contains(&Weather::Petals) {
+    if keywords.elements.contains(&MovingElement::Leaves) || keywords.weather.contains(&Weather::Petals) {
         layers.push(LEAVES);
     }
 
-    if keywords.weather.contains(&Weather::Snow) || keywords.life.contains(&Life::Clouds) {
+    if keywords.weather.contains(&Weather::Snow) || keywords.elements.contains(&MovingElement::Clouds) {
         layers.push(WIND);
     }
 
@@ -107,7 +107,7 @@ fn sounds_for(keywords: &VideoKeywords) -> (Vec<Layer>, Vec<ShortSound>) {
         short_sounds.push(ShortSound::Thunder);
     }
 
-    if matches!(keywords.ground, Some(Ground::Forest | Ground::Hills)) && keywords.weather.is_empty() {
+    if matches!(keywords.scenery, Some(Scenery::Forest | Scenery::Hills)) && keywords.weather.is_empty() {
         short_sounds.push(if night { ShortSound::Crickets } else { ShortSound::Birds });
     }
 

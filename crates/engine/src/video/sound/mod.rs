@@ -18,7 +18,7 @@ pub const RATE: usize = 48_000;
 pub type Stereo = [f32; 2];
 
 /// Source of music: returns the requested number of samples.
-pub type Bed<'a> = &'a (dyn Fn(usize) -> Vec<Stereo> + Sync);
+pub type BackgroundMusic<'a> = &'a (dyn Fn(usize) -> Vec<Stereo> + Sync);
 
 /// Content of a sound track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct SoundPlan<'a> {
     /// Name that selects the pitch of the voice.
     pub voice_id: Option<String>,
     /// Background music, if any.
-    pub bed: Option<Bed<'a>>,
+    pub background_music: Option<BackgroundMusic<'a>>,
 }
 
 /// Gain of music without other sound.
@@ -88,8 +88,8 @@ fn mixed(
         voice::add(&mut mix, plan.voice_id.as_deref(), gain, seed);
     }
 
-    if let Some(bed) = plan.bed {
-        mix_music(&mut mix, &bed(length));
+    if let Some(background_music) = plan.background_music {
+        mix_music(&mut mix, &background_music(length));
     }
 
     let fade = FADE.min(length / 4).max(1);
@@ -102,13 +102,13 @@ fn mixed(
 }
 
 /// Adds music, ducked under other sound.
-fn mix_music(mix: &mut [Stereo], bed: &[Stereo]) {
+fn mix_music(mix: &mut [Stereo], music: &[Stereo]) {
     let mut level = 0.0_f32;
-    for (sum, bed_sample) in mix.iter_mut().zip(bed) {
+    for (sum, music_sample) in mix.iter_mut().zip(music) {
         let other = sum[0].abs().max(sum[1].abs());
         level += (other - level) / if other > level { DUCKING_ATTACK } else { DUCKING_RELEASE };
         let gain = MUSIC_GAIN / (1.0 + DUCKING_STRENGTH * level);
-        (0..2).for_each(|side| sum[side] += gain * bed_sample[side]);
+        (0..2).for_each(|side| sum[side] += gain * music_sample[side]);
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     fn plan(audio: Option<SoundContent>) -> SoundPlan<'static> {
-        SoundPlan { audio, voice_id: None, bed: None }
+        SoundPlan { audio, voice_id: None, background_music: None }
     }
 
     fn mix_of(plan: &SoundPlan<'_>, prompt: &str) -> Vec<Stereo> {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn grounds_sound_different_and_nothing_clips() {
+    fn sceneries_sound_different_and_nothing_clips() {
         let mut mixes: Vec<Vec<Stereo>> = Vec::new();
         for prompt in ["", "rain", "the sea", "a city at night", "a forest", "campfire", "storm", "galaxy"] {
             let samples = mix_of(&plan(Some(SoundContent::SoundEffectOnly)), prompt);
@@ -198,8 +198,8 @@ mod tests {
 
     #[test]
     fn music_is_mixed_in() {
-        let bed = |count: usize| vec![[0.5, -0.5]; count];
-        let samples = mix_of(&SoundPlan { bed: Some(&bed), ..plan(None) }, "");
+        let background_music = |count: usize| vec![[0.5, -0.5]; count];
+        let samples = mix_of(&SoundPlan { background_music: Some(&background_music), ..plan(None) }, "");
         let [left, right] = samples[RATE / 2];
         assert!((left + right).abs() < 1e-6 && left > 0.2 && samples[0][0].abs() < 0.01);
     }

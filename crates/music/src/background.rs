@@ -9,7 +9,7 @@ const FADE_MAX: usize = 2 * RATE as usize;
 
 /// Returns the given number of stereo samples. The same prompt and seed give the same music.
 #[must_use]
-pub fn bed(prompt: &str, seed: u32, samples: usize) -> Vec<[f32; 2]> {
+pub fn background_music(prompt: &str, seed: u32, samples: usize) -> Vec<[f32; 2]> {
     let seconds = samples.div_ceil(RATE as usize).clamp(1, usize::from(u16::MAX));
     // A separate sentence, so that no negation in the prompt reaches the seed word.
     let text = format!("{prompt}. {}", seed_word(seed));
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn the_bed_has_the_length_of_the_video_and_fades_out() {
         for samples in [RATE as usize, SECONDS * RATE as usize, 70_001] {
-            let sound = bed("a walk on the beach", 5, samples);
+            let sound = background_music("a walk on the beach", 5, samples);
             assert_eq!(sound.len(), samples);
             let middle = &sound[samples / 3..samples / 2];
             let end = &sound[samples - samples / 40..];
@@ -68,14 +68,14 @@ mod tests {
     #[test]
     fn prompt_and_seed_select_the_bed() {
         let samples = RATE as usize;
-        let render = |prompt, seed| bed(prompt, seed, samples);
+        let render = |prompt, seed| background_music(prompt, seed, samples);
         assert!(render("techno", 1) == render("techno", 1));
         assert!(render("techno", 1) != render("techno", 2) && render("techno", 1) != render("calm piano", 1));
     }
 
     #[test]
     fn the_bed_is_tonal() {
-        let sound = bed("calm solo piano", 5, SECONDS * RATE as usize);
+        let sound = background_music("calm solo piano", 5, SECONDS * RATE as usize);
         let mono: Vec<f32> = sound.iter().map(|[left, right]| left + right).collect();
         let windows: Vec<&[f32]> = mono.chunks_exact(RATE as usize / 20).collect();
         let tonal = windows.iter().filter(|window| periodicity(window) > 0.6).count();
