@@ -144,6 +144,7 @@ async fn through_actors(clients: usize, seconds: f64, dir: &Path) -> Measured {
         create(&actors.dispatch, name, &environment).await;
     }
     let (first, groups, started) = (log.head(), log.sync_count(), Instant::now());
+
     let end = started + Duration::from_secs_f64(seconds);
     let clients = names.into_iter().map(|name| client(name, actors.dispatch.clone(), environment.clone(), end));
     let clients: Vec<_> = clients.map(actix_web::rt::spawn).collect();
@@ -151,6 +152,7 @@ async fn through_actors(clients: usize, seconds: f64, dir: &Path) -> Measured {
         client.await.expect("a client does not panic");
     }
     let (acknowledged_time, groups) = (started.elapsed(), log.sync_count() - groups);
+
     actors.stop();
     // Closing the log waits until sled has caught up with the journal.
     log.close().expect("the log closes");

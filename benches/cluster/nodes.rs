@@ -53,6 +53,7 @@ impl BenchCluster {
         let options = servers.options();
         let files = root.join("files");
         std::fs::create_dir(&files).expect("a directory");
+
         let mut settings = vec![
             ("MEDIARY_CLUSTER__ENGINE".to_owned(), options.servers.join(",")),
             ("MEDIARY_CLUSTER__FILES".to_owned(), files.display().to_string()),

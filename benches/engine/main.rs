@@ -107,11 +107,13 @@ fn compare(python: &str, rounds: &str) -> Result<(), Failure> {
     println!(
         "| job | input, Mpx | Mpx of result/s | Pillow | ratio | peak, MiB | Pillow |\n|---|---|---|---|---|---|---|"
     );
+
     for (job, times) in JOBS {
         let picture = image::open(photograph("portrait.jpg"))?.into_rgb8();
         let (width, height) = (picture.width() * times, picture.height() * times);
         let path = directory.path().join(format!("{times}.png"));
         imageops::resize(&picture, width, height, FilterType::Lanczos3).save(&path)?;
+
         let own_output = run_and_parse(
             Command::new(env::current_exe()?)
                 .arg("--job")
@@ -131,6 +133,7 @@ fn compare(python: &str, rounds: &str) -> Result<(), Failure> {
             other_output.peak_mib,
         );
     }
+
     println!("\n| photograph, reduced 4x | enlarged by | PSNR, dB | SSIM |\n|---|---|---|---|");
     ["portrait.jpg", "landscape.jpg"].into_iter().try_for_each(similarity_table)
 }
@@ -160,12 +163,14 @@ fn similarity_table(name: &str) -> Result<(), Failure> {
     let bicubic = imageops::resize(&small, width, height, FilterType::CatmullRom);
     let lanczos = imageops::resize(&small, width, height, FilterType::Lanczos3);
     let mut rows = vec![("bicubic".to_owned(), bicubic), ("Lanczos".to_owned(), lanczos)];
+
     let to_rgb = |result: DecodedPicture| match result.pixels {
         Pixels::Opaque(pixels) => pixels,
         Pixels::Transparent(pixels) => image::DynamicImage::ImageRgba8(pixels).into_rgb8(),
     };
     let input = || DecodedPicture { pixels: Pixels::Opaque(small.clone()), profile: None };
     rows.push(("image-upscaler".to_owned(), to_rgb(PictureJob::Upscale(four_times()).run(input(), None, 1))));
+
     for (preset, name) in [
         (PrecisionPreset::Sublime, "sublime"),
         (PrecisionPreset::Photo, "photo"),
@@ -178,6 +183,7 @@ fn similarity_table(name: &str) -> Result<(), Failure> {
             rows.push((format!("precision-v2, {name}{suffix}"), to_rgb(enlarged)));
         }
     }
+
     for (by, enlarged) in rows {
         let (psnr, ssim) = similarity::psnr_and_ssim(&original, &enlarged);
         println!("| {name} | {by} | {psnr:.2} | {ssim:.4} |");

@@ -52,6 +52,7 @@ pub async fn send_at(address: &str, rate: u32, requests: Vec<Vec<u8>>) -> PacedR
     let (pacer, mut due) = mpsc::unbounded_channel();
     let (results, idle) = (Rc::<RefCell<PacedResults>>::default(), IdleConnections::default());
     let (count, requests) = (requests.len(), Rc::new(requests));
+
     // A separate thread, because the runtime's timer has a resolution of a millisecond.
     std::thread::spawn(move || {
         let started = Instant::now();
@@ -63,6 +64,7 @@ pub async fn send_at(address: &str, rate: u32, requests: Vec<Vec<u8>>) -> PacedR
             }
         }
     });
+
     let mut in_flight = JoinSet::new();
     while let Some((index, due)) = due.recv().await {
         let (address, requests, results, idle) = (address.to_owned(), requests.clone(), results.clone(), idle.clone());
@@ -83,6 +85,7 @@ pub async fn send_at(address: &str, rate: u32, requests: Vec<Vec<u8>>) -> PacedR
             finished.expect("a request does not panic");
         }
     }
+
     while let Some(finished) = in_flight.join_next().await {
         finished.expect("a request does not panic");
     }

@@ -18,16 +18,19 @@ pub fn run(options: &Options) {
     let mut outside = OutsideProcess::start(options.job_duration, false);
     let directory = tempfile::tempdir_in(&options.dir).expect("a directory");
     let service = start(options, &outside, false, directory.path());
+
     let read_requests = || vec![request("GET", "/users", TOKEN, ""); count];
     let (mut reads, mut submissions, mut processor_percent) =
         (PacedResults::default(), PacedResults::default(), [0.0; 2]);
     let (mut submitted, mut delivered, mut longest_wait) = (0, 0, 0.0_f64);
+
     // The first second of each does not count: connections and threads are new.
     drop(block_on(send_at(&service.address, rate, read_requests())));
     for _ in 0..options.rounds {
         let before = service.processor_time();
         reads.add(block_on(send_at(&service.address, rate, read_requests())));
         processor_percent[0] += service.processor_time() - before;
+
         let requests: Vec<_> =
             (submitted..submitted + count).map(|index| submission(index, &outside.receiver)).collect();
         let before = service.processor_time();
@@ -36,10 +39,12 @@ pub fn run(options: &Options) {
         submitted += count;
         delivered += count - round.rejected.values().sum::<usize>();
         submissions.add(round);
+
         let started = std::time::Instant::now();
         assert!(outside.reaches("callbacks", delivered), "not all callbacks arrived");
         longest_wait = longest_wait.max(started.elapsed().as_secs_f64());
     }
+
     let seconds = (options.rounds as u64 * options.time.as_secs()) as f64;
     println!("{rate} requests a second, {} rounds of {count} each, in turns\n", options.rounds);
     println!("| at {rate} a second | p50 · p99 · maximum, ms | sent late by, ms | refused or failed | cores used |");
@@ -51,12 +56,14 @@ pub fn run(options: &Options) {
             (cell(&paced.times), cell(&paced.lateness_millis), paced.rejected.values().sum::<usize>());
         println!("| {label} | {times} | {lateness} | {rejected} | {:.2} |", percent / seconds);
     }
+
     let [base, submission_quantiles] = [&reads, &submissions].map(|paced| PacedResults::quantiles(&paced.times));
     println!("| added | {:.2} · {:.2} | | | |", submission_quantiles[0] - base[0], submission_quantiles[1] - base[1]);
     println!(
         "\nafter a round the last callback arrived within {longest_wait:.1} s; at most {:.0} MiB",
         service.memory().1
     );
+
     for (label, count) in &submissions.rejected {
         println!("{count} times: {label}");
     }

@@ -67,11 +67,13 @@ fn single_stream(service: &Service, directory: &Path) {
     for (name, prompt) in PROMPTS {
         let (started, processor_before) = (Instant::now(), service.processor_time());
         let received = block_on(listen(&service.address, prompt, SINGLE_STREAM_SECONDS, Pace::AtOnce));
+
         let (elapsed, processor_seconds) =
             (started.elapsed().as_secs_f64(), service.processor_time() - processor_before);
         let (first, seconds) = (received.first_sound.as_millis(), f64::from(SINGLE_STREAM_SECONDS));
         let sound = received.sound();
         std::fs::write(directory.join(format!("{name}.opus")), &sound).expect("a file in the directory");
+
         println!(
             "| {name} | {first} | {:.0} | {:.0} | {} |",
             seconds / elapsed,
@@ -84,12 +86,14 @@ fn single_stream(service: &Service, directory: &Path) {
 fn slow_readers(service: &Service, label: &str, pace: impl Fn(usize) -> Pace) {
     let (before, processor_before, started) = (service.memory().0, service.processor_time(), Instant::now());
     let mut maximum = before;
+
     let received: Vec<ReceivedStream> = block_on(async {
         let streams = (0..READERS).map(|reader| {
             let (address, prompt) = (service.address.clone(), PROMPTS[reader % PROMPTS.len()].1);
             let pace = pace(reader);
             tokio::task::spawn_local(async move { listen(&address, prompt, SLOW_READER_SECONDS, pace).await })
         });
+
         let mut streams: Vec<_> = streams.collect();
         let mut received = Vec::new();
         while let Some(stream) = streams.pop() {
@@ -103,10 +107,12 @@ fn slow_readers(service: &Service, label: &str, pace: impl Fn(usize) -> Pace) {
         }
         received
     });
+
     let elapsed = started.elapsed().as_secs_f64();
     let share = (service.processor_time() - processor_before) / elapsed * 100.0;
     let mut first: Vec<_> = received.iter().map(|received| received.first_sound.as_millis()).collect();
     first.sort_unstable();
+
     println!("\n{READERS} streams of {SLOW_READER_SECONDS} s at once, readers: {label}");
     println!("all were complete after {elapsed:.1} s; share of one core {share:.0} %");
     println!(

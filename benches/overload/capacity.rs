@@ -214,6 +214,7 @@ fn print(workload: Workload, rounds: &[CapacityRound], failures: &mut Vec<String
     let relative = middle(&|round| round.share() / round.baseline.unwrap_or(1.0));
     let refusal_quantile = quantile(&refusals, 0.99);
     let failed_count: usize = rounds.iter().flat_map(|round| round.outcome.failures.values()).sum();
+
     println!(
         "| {} | {:.0} | {:.0} | {:.2} · {:.2} | {:.0} | {:.0} | {share:.2} | {} | {:.1} · {:.1} | {} | {} | {failed_count} | {:.2} · {:.2} | {:.0} · {:.0} |",
         workload.name(),
@@ -233,9 +234,11 @@ fn print(workload: Workload, rounds: &[CapacityRound], failures: &mut Vec<String
         middle(&|round| round.memory[0]),
         middle(&|round| round.memory[1]),
     );
+
     for round in rounds.iter().filter(|round| !round.outcome.failures.is_empty()) {
         eprintln!("{}: failed: {:?}", workload.name(), round.outcome.failures);
     }
+
     if relative < GOODPUT_AIM {
         failures
             .push(format!("goodput of {} is {relative:.2} of what is possible, not {GOODPUT_AIM}", workload.name()));

@@ -83,6 +83,7 @@ pub fn run(options: &Options) {
     // The last account is the hostile caller's.
     let mut accounts = fill(options, &template, options.accounts + 1);
     let hostile = accounts.pop().expect("an account");
+
     let mut failures = Vec::new();
     for attack in AttackKind::ALL.into_iter().filter(|attack| options.selects(attack.name())) {
         let mut comparison = AttackComparison::default();
@@ -267,9 +268,11 @@ fn print(attack: AttackKind, comparison: &AttackComparison, failures: &mut Vec<S
             format!("{baseline_quantile:.1} → {attacked:.1} ({ratio:.2})")
         })
         .collect();
+
     if attacked.failures > 0 && attack.is_judged() {
         failures.push(format!("{} failed beside {}", attacked.failures, attack.name()));
     }
+
     println!(
         "| {} | {} | {} · {} | {:.0} · {:.0} | {report} |",
         attack.name(),

@@ -108,6 +108,7 @@ fn measure(kind: &ListKind, service: &Service, ready_made: &Service, connections
         }
         bytes / kind.paths.len()
     });
+
     let requests: Vec<Vec<u8>> = kind.paths.iter().map(|path| request("GET", path, "", "")).collect();
     let requests: Arc<[Vec<u8>]> = requests.into();
     let rounds: Vec<(ListRound, ListRound)> = (0..options.rounds)
@@ -120,6 +121,7 @@ fn measure(kind: &ListKind, service: &Service, ready_made: &Service, connections
             (own_round, run_round(ready_made))
         })
         .collect();
+
     let middle = |value: fn(&(ListRound, ListRound)) -> f64| median(rounds.iter().map(value));
     println!(
         "| {} | {bytes} | {:.0} | {:.0} | {:.2} | {:.1} | {:.1} | {:.0} | {:.0} | {:.0} |",

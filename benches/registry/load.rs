@@ -29,6 +29,7 @@ pub fn run(options: &Options) {
         println!("| requests repeated after 429 or 503 | {retries} |");
         println!("| resident memory after filling, peak | {:.0} MiB, {:.0} MiB |", memory.0, memory.1);
     }
+
     let (journal, total_bytes) = (bytes(&data_dir.join("log").join("journal")), bytes(&data_dir));
     println!("| journal · whole data directory | {} MiB · {} MiB |", journal >> 20, total_bytes >> 20);
 
@@ -41,6 +42,7 @@ pub fn run(options: &Options) {
     } else {
         print_starts("start to ready, page cache dropped", &cold);
     }
+
     println!(
         "| resident memory of a fresh process, peak | {:.0} MiB, {:.0} MiB |",
         median(warm.iter().map(|start| start.memory.0)),

@@ -76,8 +76,10 @@ fn table(data: &Path, events: u64, rounds: usize) {
     let snapshot = data.join("snapshots/models");
     let stored_snapshot = data.join("kept-snapshot");
     println!("| what | seconds | processor s | events/s | VmRSS MiB | VmHWM MiB |\n|---|---|---|---|---|---|");
+
     let read_seconds = row("read + decode", events, rounds, || part(data, events, "read"));
     let rebuild_seconds = row("rebuild of all read models", events, rounds, || part(data, events, "rebuild"));
+
     let start = |with_snapshot: bool| {
         if with_snapshot {
             fs::create_dir_all(data.join("snapshots")).expect("a directory");
@@ -88,8 +90,10 @@ fn table(data: &Path, events: u64, rounds: usize) {
         service.stop();
         service_measurement
     };
+
     row("start to ready, the whole log", events, rounds, || start(false));
     row(&format!("start to ready, snapshot + {TAIL} events"), events, rounds, || start(true));
+
     let megabytes = fs::metadata(&stored_snapshot).expect("a snapshot").len() as f64 / 1e6;
     println!(
         "\nThe rebuild is {:.2} times as fast as read + decode. The snapshot has {megabytes:.0} MB.",

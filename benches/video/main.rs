@@ -68,6 +68,7 @@ fn measure(lines: u32, seconds: u32, work_dir: &Path) -> Result<(), Failure> {
     let single_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
     let size = plan(lines, seconds)?.size;
     let count = f64::from(seconds * FPS);
+
     let mut file = BufWriter::new(File::create(&raw)?);
     writeln!(file, "YUV4MPEG2 W{} H{} F{FPS}:1 Ip C420jpeg", size.width, size.height)?;
     let started = Instant::now();
@@ -88,6 +89,7 @@ fn measure(lines: u32, seconds: u32, work_dir: &Path) -> Result<(), Failure> {
     let started = Instant::now();
     std::fs::write(&own_path, encode(&raw, size)?)?;
     let encoding_seconds = started.elapsed().as_secs_f64();
+
     let started = Instant::now();
     ffmpeg(&[
         "-i",
@@ -103,9 +105,11 @@ fn measure(lines: u32, seconds: u32, work_dir: &Path) -> Result<(), Failure> {
         text(&reference_path),
     ])?;
     let x264_seconds = started.elapsed().as_secs_f64();
+
     let started = Instant::now();
     render(plan(lines, seconds)?, &())?;
     let total_seconds = started.elapsed().as_secs_f64();
+
     println!(
         "| {lines}p | {:.0} | {:.0} | {:.0} | {} | {} | {:.1} | {:.1} | {:.0} |",
         count / drawing_seconds,

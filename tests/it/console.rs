@@ -84,6 +84,7 @@ async fn every_file_has_its_type_and_security_headers() {
 
     for path in files.iter().map(String::as_str).chain(["/", "/docs"]) {
         let file = app.get(path).await.expect(200);
+
         // Only a document has a policy; the others are subject to that of their document.
         let extension = path.rsplit_once('.').map(|(_, extension)| extension);
         let is_document = !matches!(extension, Some("js" | "css"));
@@ -91,6 +92,7 @@ async fn every_file_has_its_type_and_security_headers() {
         if is_document {
             assert_eq!(policy_of(&file), BTreeSet::from(POLICY), "{path}");
         }
+
         let expected = match extension {
             Some("js") => "text/javascript; charset=utf-8",
             Some("css") => "text/css; charset=utf-8",
@@ -106,6 +108,7 @@ async fn every_file_has_its_type_and_security_headers() {
         assert!(file.header("access-control-allow-origin").is_none(), "{path}");
         assert!(file.header("access-control-expose-headers").is_none(), "{path}");
         assert_eq!(file.header("vary"), Some("accept-encoding"), "{path}");
+
         let addresses = file.text().replace("http://www.w3.org/2000/svg", "");
         let is_own_file = !path.contains("/vendor/");
         assert!(

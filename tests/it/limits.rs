@@ -154,6 +154,7 @@ async fn only_trusted_proxies_determine_the_client_address() {
     assert_eq!(forwarded(&app, "x-forwarded-for", "203.0.113.2").await, 200);
     assert_eq!(forwarded(&app, "x-forwarded-for", "203.0.113.3").await, 429);
     app.stop().await;
+
     // The tests are trusted as a proxy: callers are distinguished, but not by entries that they prepend.
     let trusting = |header| {
         move |settings: &mut Settings| {
@@ -162,6 +163,7 @@ async fn only_trusted_proxies_determine_the_client_address() {
             settings.limits.proxy_header = header;
         }
     };
+
     let app = TestApp::start_with(trusting(ProxyHeader::XForwardedFor), noon()).await;
     for (value, status) in [
         ("203.0.113.1", 200),
@@ -179,6 +181,7 @@ async fn only_trusted_proxies_determine_the_client_address() {
     assert_eq!(forwarded(&app, "forwarded", "for=203.0.113.10").await, 200);
     assert_eq!(forwarded(&app, "forwarded", "for=203.0.113.11").await, 429, "the other header is not read");
     app.stop().await;
+
     let app = TestApp::start_with(trusting(ProxyHeader::Forwarded), noon()).await;
     for (value, status) in
         [("for=203.0.113.1", 200), ("for=1.1.1.1, for=\"203.0.113.1:80\"", 200), ("for=203.0.113.1", 429)]

@@ -160,12 +160,14 @@ async fn administrators_can_set_admin_fields_of_nodes() {
         "created_at": "2024-02-29T12:00:00+02:00", "downloads": 1234, "rating": 4.5, "github_stars": 77, "search_ranking": -3,
         "tags_admin": ["security"],
     });
+
     let mut body = facts.clone();
     body["id"] = json!("imported");
     body["latest_version"] = json!({
         "version": "1.0.0", "createdAt": "2024-03-01T00:00:00Z", "status": "NodeVersionStatusPending",
         "tags_admin": ["reviewed"], "host_node_extract_status": "success",
     });
+
     let created = app.post_as(app.admin_token(), NODES, body).await.expect(201).json();
     let changed = app.put_as(app.admin_token(), NODE, facts.clone()).await.expect(200).json();
 
@@ -176,6 +178,7 @@ async fn administrators_can_set_admin_fields_of_nodes() {
         }
         assert_eq!(node["created_at"], "2024-02-29T10:00:00.000000Z", "{name}");
     }
+
     assert_eq!(created.get("latest_version"), None, "a pending version is not the latest");
     let version = app.get("/nodes/imported/versions/1.0.0").await.expect(200).json();
     assert_eq!(

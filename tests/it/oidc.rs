@@ -140,6 +140,7 @@ async fn invalid_oidc_tokens_are_rejected() {
         let code = Hmac::<Sha256>::new_from_slice(secret).unwrap().chain_update(&signing_input).finalize().into_bytes();
         format!("{signing_input}.{}", encoded(&code))
     };
+
     let other_claims = encoded(fixture.claims_with("sub", json!("admin")).to_string().as_bytes());
     let invalid_tokens = [
         ("alg none", unsigned("none")),
@@ -179,6 +180,7 @@ async fn invalid_oidc_tokens_are_rejected() {
         ("no JSON", format!("{}.{claims}.{signature}", encoded(b"{"))),
         ("empty parts", "..".to_owned()),
     ];
+
     let missing =
         ["iss", "sub", "aud", "exp"].map(|claim| (claim, fixture.token(&fixture.claims_with(claim, Value::Null))));
     for (label, token) in invalid_tokens.into_iter().chain(missing) {

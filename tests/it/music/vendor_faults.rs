@@ -145,12 +145,14 @@ async fn holds_with(profile: &str, rows: Vec<MusicFaultRow>, after_acceptance: b
     };
     let codes: Vec<_> = rows.iter().map(|row| (row.name, code_of(row))).collect();
     let acts: HashMap<_, _> = rows.into_iter().map(|row| (row.name, row.acts)).collect();
+
     let vendor = MusicSim::with_behavior(move |request| {
         let prompt = request.field("prompt").and_then(|prompt| acts.get(prompt));
         prompt.cloned().unwrap_or_default()
     })
     .await;
     let base = vendor.base();
+
     let change = |settings: &mut mediary::config::Settings| {
         remote(settings, &base);
         settings.music_vendors[0].selection.profile = VendorProfile::find(profile, None).expect("a shipped profile");
@@ -160,6 +162,7 @@ async fn holds_with(profile: &str, rows: Vec<MusicFaultRow>, after_acceptance: b
     };
     let app = Arc::new(TestApp::start_with(change, Environment::system()).await);
     let user = Arc::new(app.user("u").await);
+
     let rows = codes.into_iter().map(|(name, code)| {
         let (app, user) = (app.clone(), user.clone());
         actix_web::rt::spawn(async move {
@@ -170,10 +173,12 @@ async fn holds_with(profile: &str, rows: Vec<MusicFaultRow>, after_acceptance: b
             check((name, code), &last, &task, &id, after_acceptance).err()
         })
     });
+
     let mut mismatches = Vec::new();
     for row in rows.collect::<Vec<_>>() {
         mismatches.extend(row.await.expect("no panic"));
     }
+
     let record = vendor.record();
     for request in &record.requests {
         let times = record.requests.iter().filter(|other| other.body == request.body).count();
@@ -181,6 +186,7 @@ async fn holds_with(profile: &str, rows: Vec<MusicFaultRow>, after_acceptance: b
         let same_prompt_count = record.requests.iter().filter(|other| other.field("prompt") == prompt).count();
         assert_eq!((times, same_prompt_count), (1, 1), "{prompt:?} was asked for more than once");
     }
+
     assert!(mismatches.is_empty(), "{profile}:\n{}", mismatches.join("\n"));
     let Ok(app) = Arc::try_unwrap(app) else { panic!("all rows have ended") };
     app.stop().await;

@@ -146,8 +146,10 @@ async fn round(directory: &Path, outside: &OutsideWorld, (end, pass): (CrashPoin
     if let CrashPoint::AtVendor(kind) = end {
         *order.lock() = Some((kind, process.pid(), pass));
     }
+
     let submitting = submit(process.url(""), receiver.url("/hook"), callers.clone());
     let (pid, submitting) = (process.pid(), actix_web::rt::spawn(submitting));
+
     let exit = tokio::task::spawn_blocking(move || process.wait_for_exit());
     let mut exit = std::pin::pin!(exit);
     let is_reached = tokio::time::timeout(REACHED_WITHIN, &mut exit).await.is_ok();
@@ -155,6 +157,7 @@ async fn round(directory: &Path, outside: &OutsideWorld, (end, pass): (CrashPoin
         let _ = kill_process(pid, Signal::KILL);
         exit.await.unwrap();
     }
+
     *order.lock() = None;
     submitting.await.unwrap();
     is_reached
@@ -191,8 +194,10 @@ async fn settle(directory: &Path, outside: &OutsideWorld) -> String {
     let process = Process::try_start(&mut service(directory, &outside.bases(), *mode, CrashPoint::Nowhere, 0)).unwrap();
     let all_ended = async || get(&process, "/admin/state").await["queues"]["tasks"] == 0;
     eventually_within(SETTLED_WITHIN, "all tasks end", all_ended).await;
+
     let ends = ends(&process).await;
     assert_all_reported(&process, receiver, ends.keys()).await;
+
     let completed = ends.iter().map(|(task, end)| (task.clone(), end == "TaskCompleted")).collect();
     let (mut accounts, mut videos) = (Vec::new(), 0);
     for caller in callers {
@@ -204,10 +209,12 @@ async fn settle(directory: &Path, outside: &OutsideWorld) -> String {
     accounts.dedup();
     assert!(accounts.len() == videos && videos * 3 > ends.len(), "every video is in one account: {videos}");
     assert!(process.terminate().0.success());
+
     let mut paid: HashMap<String, usize> = HashMap::new();
     for charge in vendors.iter().flat_map(VendorSim::charges) {
         *paid.entry(charge.key).or_default() += 1;
     }
+
     let mut unknown = Vec::new();
     for (task, end) in &ends {
         let paid = paid.get(task).copied().unwrap_or(0);
@@ -221,6 +228,7 @@ async fn settle(directory: &Path, outside: &OutsideWorld) -> String {
         }
     }
     assert!(!ends.is_empty() && paid.keys().all(|task| ends.contains_key(task)), "only what was submitted is paid for");
+
     let unpaid = unknown.iter().filter(|(_, paid)| *paid == 0).count();
     format!(
         "{mode:?}: {} tasks, {videos} of them videos, {} charges, {} of unknown outcome (paid for: {})",
@@ -258,11 +266,13 @@ async fn crashes(mode: SimMode, vendor_count: usize) {
     let parent = tempfile::tempdir().unwrap();
     let data = parent.path().join("data");
     let outside = outside(&data, mode, vendor_count).await;
+
     let mut rng = StdRng::seed_from_u64(0x0C4A_26ED);
     for end in (0..times).flat_map(|_| named_points()) {
         let is_reached = round(&data, &outside, (end, rng.gen_range(1..=2))).await;
         assert!(is_reached, "{end:?} was not reached");
     }
+
     let commit_points = STEPS.map(|step| CrashPoint::InService(FailPoint::After(step)));
     let everywhere: Vec<_> = named_points().into_iter().chain(commit_points).collect();
     let mut reached_count = 0;
@@ -272,6 +282,7 @@ async fn crashes(mode: SimMode, vendor_count: usize) {
         let pass = rng.gen_range(1..=if is_commit_step { 20 } else { TASKS as u64 });
         reached_count += u64::from(round(&data, &outside, (end, pass)).await);
     }
+
     let settled = settle(&data, &outside).await;
     let named_rounds = times * named_points().len() as u64;
     println!(

@@ -153,6 +153,7 @@ impl ModelClients {
         if !step.keyed || ![Method::POST, Method::PUT].contains(&request.method) {
             return self.send_with(request, with_secret).await;
         }
+
         self.keys += 1;
         let key = format!("key-{}", self.keys);
         let with_key = |builder: reqwest::RequestBuilder| with_secret(builder).header("Idempotency-Key", &key);

@@ -115,11 +115,13 @@ async fn read_ledgers(process: &Process, callers: &[LedgerCaller; 2], known_task
             }
             cursor = ledger["next_cursor"].as_str().map(|next| format!("&cursor={next}")).unwrap_or_default();
         }
+
         assert!(
             new <= known_tasks.unanswered[caller_index],
             "{new} tasks of caller {caller_index} that nobody submitted"
         );
         known_tasks.unanswered[caller_index] = 0;
+
         let [held_credits, charged, refunded] =
             ["held", "charged", "refunded"].map(|name| ledger[name].as_u64().unwrap());
         assert_eq!(held_credits + charged + refunded, known_tasks.credits_of(caller_index), "{ledger}");
@@ -130,6 +132,7 @@ async fn read_ledgers(process: &Process, callers: &[LedgerCaller; 2], known_task
         let sums = ["held", "charged", "refunded"].map(|name| usage["total"][name].as_u64().unwrap());
         assert_eq!(sums.iter().sum::<u64>(), known_tasks.credits_of(caller_index), "{usage}");
     }
+
     let budget = get(process, &format!("/admin/budgets/user/{}", callers[0].id)).await;
     let [spent, held] = ["spent", "held"].map(|name| budget[name].as_u64().unwrap());
     assert!(spent + held <= BUDGET, "{budget}");
@@ -162,6 +165,7 @@ async fn settle(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &Kn
             post(process, Some(&callers[*owner]), &path, &json!({})).await.unwrap();
         }
     }
+
     let all_ended = async || get(process, "/admin/state").await["queues"]["tasks"] == 0;
     eventually_within(SETTLED_WITHIN, "all tasks end", all_ended).await;
     let mut completed = HashMap::new();
@@ -170,11 +174,13 @@ async fn settle(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &Kn
         assert!(state == "success" || state == "failed", "{task} is {state}");
         completed.insert(task.clone(), state == "success");
     }
+
     let mut audited = 0;
     for caller in callers {
         audited += audit(process, caller, &completed).await.len();
     }
     assert_eq!(audited, known_tasks.tasks.len(), "every task is in one account");
+
     let budget = get(process, &format!("/admin/budgets/user/{}", callers[0].id)).await;
     let ledger = get(process, &format!("/users/credits?user={}", callers[0].id)).await;
     assert_eq!((&budget["spent"], &budget["held"]), (&ledger["charged"], &json!(0)), "the budget and the account");
@@ -204,6 +210,7 @@ async fn credits_balance_over_submissions_failures_cancellations_and_crashes() {
         let mut command = service(directory, &[vendor.base()], SimMode::HonoursKeys, CrashPoint::Nowhere, 0);
         Process::try_start(&mut command).unwrap_or_else(|errors| panic!("it did not start: {errors}"))
     };
+
     let process = start(data.path());
     let callers = [LedgerCaller::new(&process, "alice").await, LedgerCaller::new(&process, "bob").await];
     let path = process.url(&format!("/admin/budgets/user/{}", callers[0].id));
@@ -225,6 +232,7 @@ async fn credits_balance_over_submissions_failures_cancellations_and_crashes() {
         }
         end(process, &callers, &mut known_tasks, &mut rng).await;
     }
+
     let process = start(data.path());
     read_ledgers(&process, &callers, &mut known_tasks).await;
     let (tasks, completed) = settle(&process, &callers, &known_tasks).await;
