@@ -56,14 +56,11 @@ pub fn connect_engine(settings: &ClusterSettings, log_id: Uuid) -> anyhow::Resul
 ///
 /// # Errors
 /// If the servers do not respond or do not accept the client.
-pub(super) fn check_engine(
-    settings: &ClusterSettings,
-    log_id: Option<Uuid>,
-) -> Result<Vec<EngineCheck>, EngineOpenError> {
-    match EngineOptions::new(settings)? {
-        EngineOptions::Nats(options) => NatsEngine::check(options, log_id),
-        EngineOptions::Postgres(options) => PostgresEngine::check(*options, log_id),
-    }
+pub fn check_engine(settings: &ClusterSettings, log_id: Option<Uuid>) -> anyhow::Result<Vec<EngineCheck>> {
+    Ok(match EngineOptions::new(settings)? {
+        EngineOptions::Nats(options) => NatsEngine::check(options, log_id)?,
+        EngineOptions::Postgres(options) => PostgresEngine::check(*options, log_id)?,
+    })
 }
 
 fn create(settings: &ClusterSettings, log_id: Uuid) -> Result<Arc<dyn Engine>, EngineOpenError> {

@@ -11,8 +11,8 @@ use super::client::cluster_status;
 use super::client::service::ServiceArguments;
 use super::{CliError, DirectoryFlags, SettingFlags, existing_data_dir, print, print_text};
 use crate::app::{
-    EngineContents, EngineReport, check_cluster, connect_engine, create_engine, init_cluster, leave_cluster,
-    verify_engine,
+    EngineContents, EngineReport, check_cluster, check_engine, connect_engine, create_engine, init_cluster,
+    leave_cluster, verify_engine,
 };
 use crate::cluster::membership::Membership;
 use crate::config::Settings;
@@ -38,14 +38,16 @@ Examples:
 The service must be stopped. Every other node starts on a restored backup of this one.";
 
 const CHECK_HELP: &str = "\
-Checks what a start checks, and changes nothing: the servers of the engine and, if the data directory
-is a node, its stream or tables. Prints one line per check: ok, risk or FAILED. A node may run.
+Checks the servers of the engine and, if the data directory is a node, its secrets, the shared files
+and the log in the engine; changes nothing. Prints one line per check: ok, risk or FAILED. A node may
+run. A start also checks the node's own log, as `mediary audit verify` does.
 
 Examples:
   mediary cluster check --config /etc/mediary.toml
   mediary cluster check --config /etc/mediary.toml --json
 
-Exit codes: 0 no check failed, 1 a check failed, 2 the servers could not be asked.";
+Exit codes: 0 no check failed, 1 a check failed, 2 the servers or the data directory cannot be
+read.";
 
 const STATUS_HELP: &str = "\
 Examples:
@@ -72,7 +74,7 @@ pub(super) enum ClusterCommand {
     /// Turn the data directory of a stopped service into the first node of a cluster
     #[command(after_help = INIT_HELP)]
     Init(DirectoryFlags),
-    /// Check the servers of the engine and what they store, without starting a node
+    /// Check the engine, and that the data directory fits it, without starting a node
     #[command(after_help = CHECK_HELP)]
     Check(CheckArguments),
     /// Show the nodes as a running one sees them
@@ -132,7 +134,10 @@ fn init(settings: &Settings) -> anyhow::Result<()> {
 
 fn check(settings: &Settings, json: bool) -> Result<(), CliError> {
     check_has_engine(settings).map_err(CliError::CannotRun)?;
-    let report = check_cluster(settings).map_err(CliError::CannotRun)?;
+    let cluster = &settings.cluster;
+    let report =
+        check_cluster(settings, |log_id| check_engine(cluster, log_id), |log_id| connect_engine(cluster, log_id))
+            .map_err(CliError::CannotRun)?;
     let text = if json { format!("{}\n", json_of(&report)) } else { text_of(&report) };
     print_text(&text)?;
     if report.is_suitable() { Ok(()) } else { Err(CliError::CheckFailed) }
@@ -162,8 +167,8 @@ fn text_of(report: &EngineReport) -> String {
         let _ = writeln!(text, "{status}  {}", printable(&format!("{subject}: {finding}")));
     }
     text += match (report.is_suitable(), report.log_id) {
-        (false, _) => "A node does not start with this engine.\n",
-        (true, Some(_)) => "A node can start with this engine.\n",
+        (false, _) => "A node does not start.\n",
+        (true, Some(_)) => "The data directory fits its cluster.\n",
         (true, None) => "The servers can be used. The data directory is no node, so no stored log was checked.\n",
     };
     text

@@ -68,6 +68,17 @@ fn check_owner(shared_dir: &Path, log_id: Uuid) -> Result<(), SharedFilesError> 
     }
 }
 
+/// Checks that the shared directory is that of the log, and that no tree of the node is linked elsewhere. Changes nothing.
+///
+/// # Errors
+/// If not.
+pub fn check(data_dir: &Path, shared_dir: &Path, log_id: Uuid) -> Result<(), SharedFilesError> {
+    check_owner(shared_dir, log_id)?;
+    let shared_dir = shared_dir.canonicalize().map_err(file_error(shared_dir))?;
+    let linked = SHARED_TREES.iter().filter(|tree| data_dir.join(tree).is_symlink());
+    linked.map(|tree| check_link(data_dir.join(tree), shared_dir.join(tree))).collect()
+}
+
 /// Links the trees of a node to the shared directory. A restored backup has copies of them, which may be older; they are
 /// removed.
 ///
@@ -194,5 +205,11 @@ mod tests {
         share(node.path(), own.path(), LOG).unwrap();
         fs::write(another.path().join(OWNER_FILE), LOG.to_string()).unwrap();
         assert!(matches!(link(node.path(), another.path(), LOG), Err(SharedFilesError::OtherLink { .. })));
+
+        assert!(check(node.path(), own.path(), LOG).is_ok());
+        assert!(matches!(check(node.path(), another.path(), LOG), Err(SharedFilesError::OtherLink { .. })));
+        assert!(matches!(check(node.path(), shared.path(), LOG), Err(SharedFilesError::OtherLog { .. })));
+        let empty = tempfile::tempdir().unwrap();
+        assert!(matches!(check(node.path(), empty.path(), LOG), Err(SharedFilesError::NotMounted(_))));
     }
 }

@@ -5,23 +5,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use mediary::app::{App, leave_cluster, verify_engine};
+use mediary::app::{App, check_cluster, leave_cluster, verify_engine};
 use mediary::environment::Environment;
 use mediary::events::journal::ChainHash;
 use mediary::events::log::EventLog;
 use mediary::events::shared::engine::Engine;
+use mediary::events::shared::engine_check::CheckStatus;
 use mediary::events::shared::format::Group;
 use mediary::events::shared::memory_engine::{EngineFaults, MemoryEngine};
 use mediary::events::stream::Position;
 use mediary::outbound::address::AllowEntry;
 use reqwest::Method;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::image::submit;
 use crate::support::cluster::{TestCluster, init_first, node_settings, restored_backup_of};
 use crate::support::eventually::{eventually, eventually_within};
 use crate::support::files::vacant_port;
 use crate::support::picture::base64_png;
+use crate::support::process::{CommandOutput, command_on, run};
 use crate::support::receiver::Receiver;
 use crate::support::vendor_sim::{SimMode, SimRequestKind, VendorSim};
 use crate::support::{TestApp, TestResponse, settings};
@@ -360,6 +363,71 @@ async fn the_last_node_leaves_with_everything_and_the_others_stop() {
         };
         assert!(error.to_string().contains("dissolved"), "{error}");
     }
+}
+
+/// Checks a node; returns the findings of the failed checks.
+fn failed_checks(dir: &TempDir, files: &TempDir, engine: &MemoryEngine) -> Vec<String> {
+    let mut settings = settings(dir);
+    node_settings(&mut settings, files.path());
+    let engine: Arc<dyn Engine> = Arc::new(engine.clone());
+    let report = check_cluster(&settings, |_| Ok(Vec::new()), |_| Ok(engine)).unwrap();
+    assert!(report.log_id.is_some() && report.checks.len() == 3, "{}", report.checks.len());
+    let failed = report.checks.into_iter().filter(|check| check.status == CheckStatus::Failed);
+    failed.map(|check| check.finding).collect()
+}
+
+#[actix_web::test]
+async fn a_check_finds_what_a_start_refuses_and_changes_nothing() {
+    // Given two nodes that have stopped, and a restored backup that has never started
+    let mut cluster = TestCluster::start(2).await;
+    let behind = cluster.nodes.pop().unwrap().stop().await;
+    let alice = cluster.nodes[0].user("alice").await;
+    cluster.nodes[0].publisher("acme", &alice).await;
+    let last = cluster.nodes.pop().unwrap().stop().await;
+    let restored = restored_backup_of(last.path());
+    std::fs::remove_file(restored.path().join("log/engine.json")).unwrap();
+    let (engine, files) = (cluster.engine, cluster.files);
+
+    // Then all of them fit, and the last one is as it was
+    for node in [&behind, &last, &restored] {
+        assert_eq!(failed_checks(node, &files, &engine), [""; 0]);
+    }
+    assert!(!restored.path().join("media").is_symlink() && !restored.path().join("log/engine.json").exists());
+
+    // And other secrets, another log, another directory and an engine without the groups are found
+    let assert_found = |found: &[String], expected: &str| {
+        assert!(found.len() == 1 && found[0].contains(expected), "{expected}: {found:?}");
+    };
+    let alone = TestApp::start().await.stop().await;
+    std::fs::copy(alone.path().join("webhook-key"), restored.path().join("webhook-key")).unwrap();
+    assert_found(&failed_checks(&restored, &files, &engine), "webhook-key");
+    std::fs::copy(last.path().join("cluster.json"), alone.path().join("cluster.json")).unwrap();
+    assert_found(&failed_checks(&alone, &files, &engine), "restore a backup of a node");
+    assert_found(&failed_checks(&last, &tempfile::tempdir().unwrap(), &engine), "is not mounted");
+    let empty = MemoryEngine::new(EngineFaults::default(), Environment::system());
+    assert_found(&failed_checks(&last, &files, &empty), "the engine has lost groups");
+
+    // When the cluster ends and a late group arrives
+    let mut settings = settings(&last);
+    node_settings(&mut settings, files.path());
+    let leaver: Arc<dyn Engine> = Arc::new(engine.clone());
+    leave_cluster(&settings, &Environment::system(), |_| Ok(leaver)).unwrap();
+    engine.store(engine.groups()[0].clone());
+
+    // Then the other node does not fit any more
+    assert_found(&failed_checks(&behind, &files, &engine), "dissolved");
+}
+
+#[test]
+fn a_check_without_servers_cannot_run() {
+    let [data, files] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let refused = run(data.path(), &["cluster", "check"]).expect(2).err;
+    assert!(refused.contains("cluster.engine is not set"), "{refused}");
+
+    let mut command = command_on(data.path(), &["cluster", "check", "--json"]);
+    command.env("MEDIARY_CLUSTER__ENGINE", "nats://127.0.0.1:1").env("MEDIARY_CLUSTER__FILES", files.path());
+    let failed = CommandOutput::from(command.output().unwrap()).expect(2);
+    assert!(failed.out.is_empty() && failed.err.contains("127.0.0.1:1"), "{}", failed.err);
 }
 
 #[actix_web::test]

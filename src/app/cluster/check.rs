@@ -1,15 +1,25 @@
-//! `mediary cluster check`: checks the engine of the settings without starting a node.
+//! `mediary cluster check`: checks the engine of the settings, and that the data directory fits it, without starting a
+//! node.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use uuid::Uuid;
 
-use crate::app::cluster_engine::{check_engine, connect_engine};
+use super::verify::read_groups;
 use crate::cluster::membership::Membership;
+use crate::cluster::shared_files;
 use crate::config::Settings;
+use crate::events::journal::scan;
+use crate::events::log::LogFailure;
 use crate::events::shared::checkpoint::EngineCheckpoint;
+use crate::events::shared::engine::Engine;
 use crate::events::shared::engine_check::{CheckStatus, EngineCheck};
+use crate::events::shared::format::Group;
 
-/// Result of a check of the engine.
+/// Result of a check of the engine and a data directory.
 pub struct EngineReport {
     /// Log of the data directory; `None` if it is no node, so that only the servers were checked.
     pub log_id: Option<Uuid>,
@@ -17,42 +27,88 @@ pub struct EngineReport {
 }
 
 impl EngineReport {
-    /// Returns `true` if a node can start.
+    /// Returns `true` if no check failed.
     #[must_use]
     pub fn is_suitable(&self) -> bool {
         self.checks.iter().all(|check| check.status != CheckStatus::Failed)
     }
 }
 
-/// Checks the servers of the engine and, if the data directory is a node, the stored log. The node may be running.
+/// Checks the servers of the engine and, if the data directory is a node, its secrets, the shared files and the stored
+/// log. Changes nothing; a node may run on the directory.
 ///
 /// # Errors
 /// If the servers do not respond, or the data directory cannot be read.
-pub fn check_cluster(settings: &Settings) -> anyhow::Result<EngineReport> {
+pub fn check_cluster(
+    settings: &Settings,
+    check_engine: impl FnOnce(Option<Uuid>) -> anyhow::Result<Vec<EngineCheck>>,
+    open_engine: impl FnOnce(Uuid) -> anyhow::Result<Arc<dyn Engine>>,
+) -> anyhow::Result<EngineReport> {
     let membership = Membership::read(&settings.data_dir)?;
     let log_id = membership.as_ref().map(Membership::log_id);
-    let mut report = EngineReport { log_id, checks: check_engine(&settings.cluster, log_id)? };
-    if let Some(log_id) = log_id
-        && report.is_suitable()
-    {
-        report.checks.push(check_not_shorter(settings, log_id)?);
+    let mut report = EngineReport { log_id, checks: check_engine(log_id)? };
+    let is_engine_suitable = report.is_suitable();
+
+    if let Some(membership) = membership {
+        report.checks.push(check_directory(&settings.data_dir, &membership)?);
+        report.checks.extend(settings.cluster.files.as_ref().map(|files| check_files(settings, files, &membership)));
+        if is_engine_suitable {
+            let log_id = membership.log_id();
+            report.checks.push(check_log(&settings.data_dir, log_id, &*open_engine(log_id)?)?);
+        }
     }
     Ok(report)
 }
 
-/// Checks that the engine has all groups that the data directory has applied.
-fn check_not_shorter(settings: &Settings, log_id: Uuid) -> anyhow::Result<EngineCheck> {
-    let checkpoint = EngineCheckpoint::read(&settings.data_dir.join("log"), log_id).map_err(anyhow::Error::msg)?;
+/// Checks that the data directory has the log and the secrets of the cluster.
+fn check_directory(data_dir: &Path, membership: &Membership) -> anyhow::Result<EngineCheck> {
+    let subject = data_dir.display().to_string();
+    let segments = scan::segments(&data_dir.join("log/journal"))?;
+    let Some(log_id) = scan::read_log_id(&segments) else {
+        return Ok(EngineCheck::failed(subject, "no segment of the journal has an intact header"));
+    };
+    Ok(match membership.check(data_dir, log_id) {
+        Ok(()) => EngineCheck::met(subject, "it has the log and the secrets of the cluster"),
+        Err(error) => EngineCheck::failed(subject, error.to_string()),
+    })
+}
+
+fn check_files(settings: &Settings, files: &Path, membership: &Membership) -> EngineCheck {
+    let subject = files.display().to_string();
+    match shared_files::check(&settings.data_dir, files, membership.log_id()) {
+        Ok(()) => EngineCheck::met(subject, "it has the shared files of the cluster"),
+        Err(error) => EngineCheck::failed(subject, error.to_string()),
+    }
+}
+
+/// Checks that the engine has all groups that the data directory has applied, and that none of the others ended the log.
+fn check_log(data_dir: &Path, log_id: Uuid, engine: &dyn Engine) -> anyhow::Result<EngineCheck> {
+    let checkpoint = EngineCheckpoint::read(&data_dir.join("log"), log_id).map_err(anyhow::Error::msg)?;
     let applied = checkpoint.map_or(0, |checkpoint| checkpoint.sequence);
-    let last = connect_engine(&settings.cluster, log_id)?
-        .last()
-        .context("the last group of the engine cannot be determined")?;
+    let last = engine.last().context("the last group of the engine cannot be determined")?;
 
     let found = format!("the engine ends at group {last}, and this node has applied group {applied}");
     let subject = format!("log {log_id}");
-    Ok(if last >= applied {
-        EngineCheck::met(subject, found)
-    } else {
-        EngineCheck::failed(subject, format!("{found}: the engine has lost groups"))
+    if last < applied {
+        return Ok(EngineCheck::failed(subject, format!("{found}: the engine has lost groups")));
+    }
+    Ok(match find_refusal(engine, applied, last)? {
+        None => EngineCheck::met(subject, found),
+        Some(reason) => EngineCheck::failed(subject, format!("{found}: {reason}")),
     })
+}
+
+/// Reads the groups that the node has not applied. Returns the reason why it cannot apply one of them, if there is one.
+fn find_refusal(engine: &dyn Engine, applied: u64, last: u64) -> anyhow::Result<Option<String>> {
+    let mut refusal = None;
+    let fault = read_groups(engine, applied, last, |sequence, group| {
+        // The group that ended the log need not be the last one: late ones may follow it.
+        refusal = match Group::decode(group) {
+            Ok(group) if group.is_closing() => Some(LogFailure::Closed.to_string()),
+            Ok(_) => None,
+            Err(error) => Some(format!("group {sequence} cannot be read: {error}")),
+        };
+        if refusal.is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    Ok(refusal.or_else(|| fault.map(|fault| fault.to_string())))
 }

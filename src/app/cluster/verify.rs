@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use crate::events::journal::ChainHash;
-use crate::events::shared::engine::{Engine, EngineSignal};
+use crate::events::shared::engine::{Engine, EngineFault, EngineSignal};
 use crate::events::shared::format::Group;
 
 /// Time without a group after which the engine counts as silent.
@@ -33,25 +33,50 @@ pub struct EngineContents {
 pub fn verify_engine(engine: &dyn Engine) -> anyhow::Result<EngineContents> {
     let last = engine.last()?;
     let mut reading = EngineReading::default();
-    if last == 0 {
-        return Ok(reading.contents);
+    let fault = read_groups(engine, 0, last, |sequence, group| {
+        reading.read(sequence, group);
+        ControlFlow::Continue(())
+    })?;
+    if let Some(fault) = fault {
+        reading.find(fault.to_string());
+    }
+    Ok(reading.contents)
+}
+
+/// Calls `each` with the groups after `applied` up to `last`, until it breaks. Returns the fault of the engine, if it has
+/// one.
+///
+/// # Errors
+/// If the engine does not respond.
+pub(super) fn read_groups(
+    engine: &dyn Engine,
+    applied: u64,
+    last: u64,
+    mut each: impl FnMut(u64, &[u8]) -> ControlFlow<()>,
+) -> anyhow::Result<Option<EngineFault>> {
+    if applied >= last {
+        return Ok(None);
     }
 
+    let mut read = applied;
+    let mut is_complete = false;
     let mut heard_at = Instant::now();
-    let followed = engine.follow(0, &mut |signal| {
+    let followed = engine.follow(applied, &mut |signal| {
         let EngineSignal::Group { sequence, group } = signal else {
             return if heard_at.elapsed() < PATIENCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
         };
         heard_at = Instant::now();
-        reading.read(sequence, &group);
-        if sequence == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        read = sequence;
+        is_complete = each(sequence, &group).is_break() || sequence == last;
+        if is_complete { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    let groups = reading.contents.groups;
     match followed {
-        Err(error) => reading.find(error.to_string()),
-        Ok(()) => anyhow::ensure!(groups == last, "the engine stopped responding after group {groups} of {last}"),
+        Err(fault) => Ok(Some(fault)),
+        Ok(()) => {
+            anyhow::ensure!(is_complete, "the engine stopped responding after group {read} of {last}");
+            Ok(None)
+        }
     }
-    Ok(reading.contents)
 }
 
 #[derive(Default)]

@@ -1,11 +1,12 @@
-//! Findings about an engine: what its servers and the stored log must be like, and what they are like.
+//! Findings about an engine: what its servers, the stored log and the directories of a node must be like, and what they
+//! are like.
 
 use super::engine::EngineOpenError;
 
 /// One requirement of an engine, and what was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineCheck {
-    /// Server or stored log that was checked.
+    /// Server, stored log or directory that was checked.
     pub subject: String,
     pub status: CheckStatus,
     /// The value; if it is not as it should be, also the required one and the remedy.
