@@ -137,9 +137,14 @@ impl NodeDirectories {
 
     /// Runs a command of the program to its end, with the settings of the cluster.
     fn run(&self, index: usize, arguments: &[&str]) -> CommandOutput {
-        let mut command = command_on(&self.data_dir(index), arguments);
-        command.env("MEDIARY_CLUSTER__ENGINE", &self.engine.url);
-        self.set_files(&mut command, &self.engine);
+        self.run_on(&self.data_dir(index), &self.engine, arguments)
+    }
+
+    /// Runs a command on a directory and an engine.
+    fn run_on(&self, data_dir: &Path, engine: &EngineSettings, arguments: &[&str]) -> CommandOutput {
+        let mut command = command_on(data_dir, arguments);
+        command.env("MEDIARY_CLUSTER__ENGINE", &engine.url);
+        self.set_files(&mut command, engine);
         CommandOutput::from(command.output().unwrap())
     }
 
@@ -209,6 +214,7 @@ pub async fn become_a_cluster_and_a_service_again(cluster: &NodeDirectories) -> 
         }
     }
     let result = complete_task(&nodes).await;
+    printed.push(cluster.run(0, &["cluster", "check"]).expect(0).assert_contains(&["fits its cluster"]).out);
 
     // And no node leaves while another one runs
     printed.push(get(&nodes[0], "/admin/state").await.1.to_string());
@@ -242,6 +248,7 @@ pub async fn become_a_cluster_and_a_service_again(cluster: &NodeDirectories) -> 
     let refused = start_error(cluster.node(1));
     assert!(refused.contains("dissolved"), "{refused}");
     printed.push(refused);
+    printed.push(cluster.run(1, &["cluster", "check"]).expect(1).assert_contains(&["FAILED", "dissolved"]).out);
     printed
 }
 
@@ -316,4 +323,39 @@ async fn a_node_that_does_not_fit_its_engine_is_refused_with_the_remedy() {
     let node = Process::from_command(&mut cluster.node(1));
     assert_eq!(post(&node, "/publishers", json!({"id": "acme"})).await.0, 201);
     assert!(node.terminate().0.success());
+}
+
+#[actix_web::test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+async fn a_check_tells_a_usable_engine_from_one_that_is_not() {
+    let cluster = NodeDirectories::init();
+    let check = |data_dir: &Path, engine: &EngineSettings| cluster.run_on(data_dir, engine, &["cluster", "check"]);
+
+    // A service that is no node yet learns about the servers only, a node also about its log
+    let service = tempfile::tempdir().unwrap();
+    check(service.path(), &cluster.engine).expect(0).assert_contains(&["ok ", "is no node"]);
+    let json = cluster.run(0, &["cluster", "check", "--json"]).expect(0).out;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["ok"], json["log_id"].is_string()), (&json!(true), true), "{json}");
+    assert!(json["checks"].as_array().unwrap().iter().all(|check| check["status"] == "ok"), "{json}");
+
+    // Servers that sync late are refused with the remedy
+    let settings = NatsServerSettings { servers: 1, sync_interval: "2m", ..NatsServerSettings::default() };
+    let late = EngineSettings::of_nats(&NatsServers::start_with(settings));
+    check(service.path(), &late).expect(1).assert_contains(&["FAILED", "sync_interval", "does not start"]);
+
+    // So is a stream that was deleted
+    let stream = cluster.stream();
+    if let EngineServers::Nats(servers) = &*cluster.servers.lock() {
+        servers.administer(async |jetstream| jetstream.delete_stream(&stream).await).unwrap();
+    }
+    check(&cluster.data_dir(0), &cluster.engine).expect(1).assert_contains(&["FAILED", "no stream"]);
+
+    // Without servers, there is no result
+    let NodeDirectories { servers, .. } = &cluster;
+    if let EngineServers::Nats(servers) = &mut *servers.lock() {
+        (0..3).for_each(|index| servers.kill(index));
+    }
+    let failed = check(&cluster.data_dir(0), &cluster.engine).expect(2);
+    assert!(failed.out.is_empty(), "{}", failed.out);
 }
