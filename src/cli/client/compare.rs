@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::complete;
 use super::node_ref::{NodeReference, url_version};
-use super::node_view::{FoundNode, FoundVersion, NamedValue};
+use super::node_view::{FieldValue, FoundNode, FoundVersion, NamedValue, text};
 use super::service::{ServiceArguments, ServiceConnection};
 use crate::app;
 use crate::cli::audit::text::{printable, truncate};
@@ -22,6 +22,8 @@ use crate::pluralize::pluralize;
 
 /// Maximum characters of a value in a table.
 const VALUE_MAX: usize = 48;
+/// Characters before the first difference of two values that do not fit.
+const CONTEXT_CHARS: usize = 16;
 
 pub(super) const HELP: &str = "\
 Compares two versions of a node: the fields that differ, and the files of their archives. Without a
@@ -150,20 +152,25 @@ fn difference_path(node: &str, from: &Value, to: &Value) -> Result<String, CliEr
 
 fn describe_versions(old: &FoundVersion, new: &FoundVersion, difference: Option<&ArchiveDifference>) -> String {
     let headers = [old.version.as_str(), new.version.as_str()];
-    let published = |version: &FoundVersion| ("published", Some(version.date()));
-    let fields = |version: &FoundVersion| [vec![published(version)], version.fields()].concat();
-    let mut text = field_table(headers, &fields(old), &fields(new), true);
+    let fields = |version: &FoundVersion| {
+        let mut fields = vec![("published", text(version.date()))];
+        fields.extend(version.fields());
+        fields.push(deprecated(version));
+        fields.push(("changelog", version.changelog.as_deref().and_then(text)));
+        fields
+    };
+    let mut output = field_table(headers, &fields(old), &fields(new), true);
 
-    if !text.is_empty() {
-        text.push('\n');
+    if !output.is_empty() {
+        output.push('\n');
     }
     let Some(ArchiveDifference { files }) = difference else {
-        text.push_str("One of the versions has no archive, so that their files cannot be compared.\n");
-        return text;
+        output.push_str("One of the versions has no archive, so that their files cannot be compared.\n");
+        return output;
     };
     if files.is_empty() {
-        text.push_str("The archives have the same files.\n");
-        return text;
+        output.push_str("The archives have the same files.\n");
+        return output;
     }
     let mut table = TextTable::new(&["CHANGE", "OLD", "NEW", "FILE"]).right_align(&[1, 2]);
     for ChangedFile { path, change, old_bytes, new_bytes, .. } in files {
@@ -177,11 +184,15 @@ fn describe_versions(old: &FoundVersion, new: &FoundVersion, difference: Option<
             .push(color, [change.clone(), size(old_bytes), size(new_bytes), path.clone()].map(|cell| printable(&cell)));
     }
     let _ = writeln!(
-        text,
+        output,
         "{table}\n{}; --patch prints the changes of texts",
         pluralize(files.len() as u64, "changed file")
     );
-    text
+    output
+}
+
+fn deprecated(version: &FoundVersion) -> NamedValue {
+    ("deprecated", text("yes").filter(|_| version.deprecated))
 }
 
 impl ArchiveDifference {
@@ -219,20 +230,22 @@ fn compare_nodes(service: &ServiceConnection, first: &NodeReference, second: &No
 
     let fields = |compared: ComparedNode| -> Result<(String, Vec<NamedValue>), CliError> {
         let node: FoundNode = service.parse(compared.node)?;
-        let mut fields = vec![("name", Some(node.name.clone())), ("description", Some(node.description.clone()))];
+        let mut fields = vec![("name", text(&*node.name)), ("description", text(&*node.description))];
         fields.extend(node.fields());
         let version = compared.version.map(|version| service.parse::<FoundVersion>(version)).transpose()?;
-        fields.push(("version", version.as_ref().map(|version| version.version.clone())));
-        fields.push(("published", version.as_ref().map(FoundVersion::date)));
-        fields.push(("dependencies", version.and_then(|version| version.dependencies())));
+        let of_version = |field: &dyn Fn(&FoundVersion) -> Option<FieldValue>| version.as_ref().and_then(field);
+        fields.push(("version", of_version(&|version| text(&*version.version))));
+        fields.push(("published", of_version(&|version| text(version.date()))));
+        fields.push(("deprecated", of_version(&|version| deprecated(version).1)));
+        fields.push(("dependencies", of_version(&FoundVersion::dependencies)));
         Ok((node.id, fields))
     };
     let ((one, one_fields), (other, other_fields)) = (fields(one)?, fields(other)?);
     print_text(&field_table([&one, &other], &one_fields, &other_fields, false))
 }
 
-/// Formats the fields of two resources side by side, or nothing if there are none; those that differ are coloured. Fields that both lack, and with
-/// `only_different` those that are equal, are left out.
+/// Formats the fields of two resources side by side, or nothing if there are none; those that differ are coloured. Fields
+/// that both lack, and with `only_different` those that are equal, are left out.
 fn field_table(headers: [&str; 2], one: &[NamedValue], other: &[NamedValue], only_different: bool) -> String {
     let headers = headers.map(printable);
     let mut table = TextTable::new(&["", &headers[0], &headers[1]]);
@@ -243,14 +256,63 @@ fn field_table(headers: [&str; 2], one: &[NamedValue], other: &[NamedValue], onl
             continue;
         }
         let color = if is_equal { RowColor::Plain } else { RowColor::Pending };
-        let cell = |value: &Option<String>| {
-            let text = value.as_deref().unwrap_or("-");
-            printable(&truncate(text.lines().next().unwrap_or("-"), VALUE_MAX))
-        };
-        table.push(color, [(*name).to_owned(), cell(value), cell(other_value)]);
+        for (index, [cell, other_cell]) in value_cells(value.as_ref(), other_value.as_ref()).into_iter().enumerate() {
+            let name = if index == 0 { *name } else { "" };
+            table.push(color, [name, &cell, &other_cell].map(printable));
+        }
         is_empty = false;
     }
     if is_empty { String::new() } else { table.to_string() }
+}
+
+/// Returns the cells of two values: of lists, a row for each entry that only one of them has.
+fn value_cells(one: Option<&FieldValue>, other: Option<&FieldValue>) -> Vec<[String; 2]> {
+    let entries = |value: Option<&FieldValue>| match value {
+        None => Some(Vec::new()),
+        Some(FieldValue::List(entries)) => Some(entries.clone()),
+        Some(FieldValue::Text(_)) => None,
+    };
+    if one != other
+        && let (Some(removed), Some(added)) = (entries(one), entries(other))
+    {
+        let rows = entry_cells(&removed, &added);
+        // Lists with the same entries in another order are shown as texts.
+        if !rows.is_empty() {
+            return rows;
+        }
+    }
+    let texts = [one, other].map(|value| value.map_or_else(|| "-".to_owned(), FieldValue::to_string));
+    vec![[excerpt(&texts[0], &texts[1]), excerpt(&texts[1], &texts[0])]]
+}
+
+/// Returns a row for each entry of a list that the other one lacks: the removed ones marked with `-` on the left, the
+/// added ones with `+` on the right.
+fn entry_cells(old: &[String], new: &[String]) -> Vec<[String; 2]> {
+    let missing_in = |list: &[String], other: &[String]| -> Vec<String> {
+        list.iter().filter(|entry| !other.contains(entry)).cloned().collect()
+    };
+    let (removed, added) = (missing_in(old, new), missing_in(new, old));
+    let rows = 0..removed.len().max(added.len());
+    rows.map(|row| {
+        let cell = |sign: &str, entry: Option<&String>, paired: Option<&String>| {
+            let paired = paired.map_or("", String::as_str);
+            entry.map_or_else(String::new, |entry| format!("{sign}{}", excerpt(entry, paired)))
+        };
+        let (removed, added) = (removed.get(row), added.get(row));
+        [cell("-", removed, added), cell("+", added, removed)]
+    })
+    .collect()
+}
+
+/// Returns a text in one line, cut so that its first difference from another one is shown.
+fn excerpt(text: &str, other: &str) -> String {
+    let common = text.chars().zip(other.chars()).take_while(|(char, other)| char == other).count();
+    let fits = [text, other].iter().all(|text| text.chars().count() <= VALUE_MAX);
+    let is_seen = fits || text == other || common + CONTEXT_CHARS < VALUE_MAX;
+    let skipped = if is_seen { 0 } else { common - CONTEXT_CHARS };
+    let ellipsis = if skipped > 0 { "…" } else { "" };
+    let shown: String = ellipsis.chars().chain(text.chars().skip(skipped)).collect();
+    truncate(&shown.replace(['\n', '\r', '\t'], " "), VALUE_MAX)
 }
 
 #[cfg(test)]
@@ -260,11 +322,46 @@ mod tests {
     #[test]
     fn equal_fields_are_left_out_between_versions() {
         assert_eq!(field_table(["1.0.0", "2.0.0"], &[("x", None)], &[("x", None)], true), "");
-        let fields = |text: &str| vec![("tags", Some("a".to_owned())), ("host", Some(text.to_owned())), ("x", None)];
+        let fields = |host: &str| vec![("tags", text("a")), ("host", text(host)), ("x", None)];
         let table = field_table(["1.0.0", "2.0.0"], &fields(">=1"), &fields(">=2"), true);
         assert_eq!(table, "      1.0.0  2.0.0\nhost  >=1    >=2\n");
         let table = field_table(["a", "b"], &fields(">=1"), &fields(">=1"), false);
         assert_eq!(table.lines().count(), 3, "{table}");
+    }
+
+    #[test]
+    fn what_differs_is_shown_wherever_it_is() {
+        let table = |one: FieldValue, other: FieldValue| {
+            field_table(["1", "2"], &[("x", Some(one))], &[("x", Some(other))], true)
+        };
+        let list = |entries: &[&str]| FieldValue::List(entries.iter().map(|entry| (*entry).to_owned()).collect());
+
+        // Of lists the entries that one of them lacks, or another order
+        let old = list(&["torch>=2.0", "numpy>=1.26", "opencv-python>=4.9", "pillow==10.2", "tqdm"]);
+        let new = list(&["torch>=2.0", "numpy>=1.26", "opencv-python>=4.9", "pillow==10.3"]);
+        assert_eq!(table(old, new), "   1              2\nx  -pillow==10.2  +pillow==10.3\n   -tqdm\n");
+        let ordered = table(list(&["a", "b"]), list(&["b", "a"]));
+        assert!(ordered.ends_with("x  a, b  b, a\n"), "{ordered}");
+
+        // Of texts the place of the first difference, also in a later line
+        let long = |end: &str| FieldValue::Text(format!("{}\n- {end}", "same ".repeat(20)));
+        let table = table(long("old"), long("new"));
+        assert!(table.ends_with("x  …same same same - old  …same same same - new\n"), "{table}");
+        assert_eq!(excerpt(&"a".repeat(60), &"a".repeat(60)), format!("{}…", "a".repeat(47)));
+        assert_eq!(excerpt(&"a".repeat(48), &"a".repeat(60)).chars().count(), 17);
+    }
+
+    #[test]
+    fn deprecations_and_changelogs_of_versions_are_compared() {
+        let version = |deprecated: bool, changelog: &str| -> FoundVersion {
+            serde_json::from_value(
+                json!({"version": "1.0.0", "status": "NodeVersionStatusActive", "changelog": changelog,
+                                          "createdAt": "2026-03-01T09:30:00Z", "deprecated": deprecated}),
+            )
+            .unwrap()
+        };
+        let text = describe_versions(&version(false, "First"), &version(true, "Second"), None);
+        assert!(text.contains("deprecated  -      yes\n") && text.contains("changelog   First  Second\n"), "{text}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Nodes and versions as the registry returns them, and their fields as text.
 
+use std::fmt;
+
 use serde::Deserialize;
 
 use crate::cli::audit::text::truncate;
@@ -79,31 +81,47 @@ struct SupportedPlatforms {
     frontend: Option<String>,
 }
 
+/// Value of a field. Displays as one line, unless the text has several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum FieldValue {
+    Text(String),
+    List(Vec<String>),
+}
+
+impl fmt::Display for FieldValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::List(entries) => f.write_str(&entries.join(", ")),
+        }
+    }
+}
+
 /// Name and value of a field; `None` if the field is empty.
-pub(super) type NamedValue = (&'static str, Option<String>);
+pub(super) type NamedValue = (&'static str, Option<FieldValue>);
 
 impl FoundNode {
     /// Returns all fields except the name, the id and the description.
     pub(super) fn fields(&self) -> Vec<NamedValue> {
         let publisher = format!("{} ({})", self.publisher.name, self.publisher.id);
         let mut fields = vec![
-            ("publisher", Some(publisher)),
-            ("author", non_empty(self.author.as_deref())),
-            ("license", non_empty(self.license.as_deref())),
-            ("repository", non_empty(self.repository.as_deref())),
-            ("category", non_empty(self.category.as_deref())),
+            ("publisher", text(publisher)),
+            ("author", optional_text(self.author.as_deref())),
+            ("license", optional_text(self.license.as_deref())),
+            ("repository", optional_text(self.repository.as_deref())),
+            ("category", optional_text(self.category.as_deref())),
             ("tags", list(&self.tags)),
             ("admin tags", list(&self.tags_admin)),
         ];
         fields.extend(self.supports.fields());
         fields.extend([
             ("replaces", list(&self.preempted_host_node_names)),
-            ("downloads", Some(self.downloads.to_string())),
-            ("stars", (self.github_stars > 0).then(|| self.github_stars.to_string())),
-            ("rating", self.rating.map(|rating| format!("{rating:.1}"))),
-            ("created", self.created_at.as_deref().map(date)),
-            ("icon", non_empty(self.icon.as_deref())),
-            ("banner", non_empty(self.banner_url.as_deref())),
+            ("downloads", text(self.downloads.to_string())),
+            ("stars", text(self.github_stars.to_string()).filter(|_| self.github_stars > 0)),
+            ("rating", self.rating.and_then(|rating| text(format!("{rating:.1}")))),
+            ("created", self.created_at.as_deref().and_then(|time| text(date(time)))),
+            ("icon", optional_text(self.icon.as_deref())),
+            ("banner", optional_text(self.banner_url.as_deref())),
             ("status", status(&self.status, self.status_detail.as_deref())),
         ]);
         fields
@@ -124,7 +142,7 @@ impl FoundVersion {
     }
 
     /// Returns the Python dependencies, if there are any.
-    pub(super) fn dependencies(&self) -> Option<String> {
+    pub(super) fn dependencies(&self) -> Option<FieldValue> {
         list(&self.dependencies)
     }
 
@@ -148,8 +166,8 @@ impl SupportedPlatforms {
         [
             ("systems", list(&self.systems)),
             ("accelerators", list(&self.accelerators)),
-            ("host", non_empty(self.host.as_deref())),
-            ("frontend", non_empty(self.frontend.as_deref())),
+            ("host", optional_text(self.host.as_deref())),
+            ("frontend", optional_text(self.frontend.as_deref())),
         ]
     }
 }
@@ -164,20 +182,26 @@ fn date(time: &str) -> String {
     time.split('T').next().unwrap_or_default().to_owned()
 }
 
-fn non_empty(text: Option<&str>) -> Option<String> {
-    text.filter(|text| !text.is_empty()).map(str::to_owned)
+/// Returns the value of a text; `None` if it is empty.
+pub(super) fn text(text: impl Into<String>) -> Option<FieldValue> {
+    Some(text.into()).filter(|text| !text.is_empty()).map(FieldValue::Text)
 }
 
-fn list(values: &[String]) -> Option<String> {
-    Some(values.join(", ")).filter(|text| !text.is_empty())
+fn optional_text(value: Option<&str>) -> Option<FieldValue> {
+    value.and_then(text)
+}
+
+fn list(entries: &[String]) -> Option<FieldValue> {
+    Some(entries.to_vec()).filter(|entries| !entries.is_empty()).map(FieldValue::List)
 }
 
 /// Returns a status with its reason; `None` for an active node or version, unless there is a reason.
-fn status(status: &str, reason: Option<&str>) -> Option<String> {
+fn status(status: &str, reason: Option<&str>) -> Option<FieldValue> {
     let name = short_status(status);
     match reason.filter(|reason| !reason.is_empty()) {
-        Some(reason) => Some(format!("{name}: {reason}")),
-        None => Some(name).filter(|name| name != "active"),
+        Some(reason) => text(format!("{name}: {reason}")),
+        None if name == "active" => None,
+        None => text(name),
     }
 }
 
@@ -196,8 +220,8 @@ mod tests {
     #[test]
     fn a_status_is_named_if_it_is_not_active() {
         assert_eq!(status("NodeStatusActive", None), None);
-        assert_eq!(status("NodeStatusBanned", None).as_deref(), Some("banned"));
-        assert_eq!(status("NodeVersionStatusFlagged", Some("odd")).as_deref(), Some("flagged: odd"));
+        assert_eq!(status("NodeStatusBanned", None), text("banned"));
+        assert_eq!(status("NodeVersionStatusFlagged", Some("odd")), text("flagged: odd"));
     }
 
     #[test]

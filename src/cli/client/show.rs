@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::complete;
 use super::node_ref::{NodeReference, url_version};
-use super::node_view::{FoundNode, FoundVersion, summary};
+use super::node_view::{FoundNode, FoundVersion, NamedValue, summary};
 use super::service::{ServiceArguments, ServiceConnection};
 use crate::app;
 use crate::cli::audit::text::printable;
@@ -99,10 +99,10 @@ fn describe(node: &FoundNode, versions: &[FoundVersion], reference: &NodeReferen
 }
 
 /// Appends the fields that have a value, one a line.
-fn push_fields(text: &mut String, fields: Vec<(&'static str, Option<String>)>) {
+fn push_fields(text: &mut String, fields: Vec<NamedValue>) {
     for (name, value) in fields {
         if let Some(value) = value {
-            let _ = writeln!(text, "{name:<12}  {}", printable(&value));
+            let _ = writeln!(text, "{name:<12}  {}", printable(&value.to_string()));
         }
     }
 }

@@ -92,7 +92,15 @@ async fn nodes_are_listed_in_any_order_and_compared() {
 
     // When two versions are compared, then their fields and files
     let compared = run(&["compare", "face-tools@1.0.0", "face-tools@1.1.0"]).await.expect(0);
-    compared.assert_contains(&["dependencies", "numpy", "modified", "face_tools/README.md", "changed file"]);
+    compared.assert_contains(&[
+        "dependencies",
+        "+numpy",
+        "changelog",
+        "Clouds",
+        "modified",
+        "face_tools/README.md",
+        "changed file",
+    ]);
     let patch = run(&["compare", "face-tools@1.0.0", "--patch"]).await.expect(0);
     patch.assert_contains(&["-# Face tools", "+# Face and sky tools"]);
     let json = run(&["compare", "face-tools@1.0.0", "face-tools", "--json"]).await.expect(0).out;
