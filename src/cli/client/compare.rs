@@ -119,7 +119,7 @@ fn compare_versions(
         let difference = if has_archives {
             // The id in its original case, because the service redirects from others.
             let id = new.node["id"].as_str().unwrap_or_default();
-            Some(service.get(&difference_path(id, &from, &to)?).await?)
+            read_difference(service, &difference_path(id, &from, &to)?, patch).await?
         } else {
             None
         };
@@ -145,6 +145,15 @@ fn difference_path(node: &str, from: &Value, to: &Value) -> Result<String, CliEr
         let text = version["version"].as_str().unwrap_or_default();
         SemVer::parse(text)
             .map(|version| url_version(&version))
+/// Reads the difference between two archives. Archives of pending and flagged versions are readable to members only;
+/// others get `None`, unless a patch was asked for.
+async fn read_difference(service: &ServiceConnection, path: &str, patch: bool) -> Result<Option<Value>, CliError> {
+    match service.api.get(path).await {
+        Ok(reply) if matches!(reply.status, 403 | 404) && !patch => Ok(None),
+        result => service.json_of(result).map(Some),
+    }
+}
+
             .map_err(|reason| CliError::Runtime(anyhow!("the version {text:?} of the response {reason}")))
     };
     Ok(format!("/nodes/{node}/versions/{}/diff?from={}", number(to)?, number(from)?))
@@ -165,7 +174,9 @@ fn describe_versions(old: &FoundVersion, new: &FoundVersion, difference: Option<
         output.push('\n');
     }
     let Some(ArchiveDifference { files }) = difference else {
-        output.push_str("One of the versions has no archive, so that their files cannot be compared.\n");
+        output.push_str(
+            "The archive of one version is absent or not readable to you, so that their files cannot be compared.\n",
+        );
         return output;
     };
     if files.is_empty() {

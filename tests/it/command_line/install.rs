@@ -119,6 +119,15 @@ async fn nodes_are_listed_in_any_order_and_compared() {
 }
 
 /// Response with a body and an entity tag.
+
+    // When one of the archives is readable to members only, then the fields are compared, and nothing is a patch
+    let flag = json!({"status": "NodeVersionStatusFlagged", "status_reason": "odd imports"});
+    let path = "/admin/nodes/face-tools/versions/1.0.0";
+    app.put_as(app.admin_token(), path, flag).await.expect(200);
+    let arguments = ["compare", "face-tools@1.0.0", "face-tools@1.1.0"];
+    run(&arguments).await.expect(0).assert_contains(&["flagged", "Clouds", "not readable to you"]);
+    let refused = run(&[&arguments[..], &["--patch"]].concat()).await.expect(1);
+    assert!(refused.err.contains("members"), "{}", refused.err);
 fn tagged(body: &[u8], tag: &str) -> Vec<u8> {
     let head =
         format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\netag: \"{tag}\"\r\nconnection: close\r\n\r\n", body.len());
