@@ -115,6 +115,12 @@ fn compare_versions(
             version.ok_or_else(|| CliError::Runtime(anyhow!("{} has no active version; name one", first.node)))
         };
         let (from, to) = (missing(old.version)?, missing(new.version)?);
+        if from["version"] == to["version"] {
+            let number = from["version"].as_str().unwrap_or_default();
+            let is_latest =
+                if second.version.is_none() { " is the latest version" } else { " is compared with itself" };
+            return Err(CliError::Usage(format!("{}{is_latest}; name another one", printable(number))));
+        }
         let has_archives = [&from, &to].iter().all(|version| version["downloadUrl"].is_string());
         let difference = if has_archives {
             // The id in its original case, because the service redirects from others.
@@ -139,12 +145,6 @@ fn compare_versions(
     print_text(&describe_versions(&old, &new, difference.as_ref()))
 }
 
-/// Returns the path of the difference between two versions.
-fn difference_path(node: &str, from: &Value, to: &Value) -> Result<String, CliError> {
-    let number = |version: &Value| {
-        let text = version["version"].as_str().unwrap_or_default();
-        SemVer::parse(text)
-            .map(|version| url_version(&version))
 /// Reads the difference between two archives. Archives of pending and flagged versions are readable to members only;
 /// others get `None`, unless a patch was asked for.
 async fn read_difference(service: &ServiceConnection, path: &str, patch: bool) -> Result<Option<Value>, CliError> {
@@ -154,6 +154,12 @@ async fn read_difference(service: &ServiceConnection, path: &str, patch: bool) -
     }
 }
 
+/// Returns the path of the difference between two versions.
+fn difference_path(node: &str, from: &Value, to: &Value) -> Result<String, CliError> {
+    let number = |version: &Value| {
+        let text = version["version"].as_str().unwrap_or_default();
+        SemVer::parse(text)
+            .map(|version| url_version(&version))
             .map_err(|reason| CliError::Runtime(anyhow!("the version {text:?} of the response {reason}")))
     };
     Ok(format!("/nodes/{node}/versions/{}/diff?from={}", number(to)?, number(from)?))

@@ -111,6 +111,8 @@ async fn nodes_are_listed_in_any_order_and_compared() {
     run(&["compare", "face-tools", "sky-tools"]).await.expect(0).assert_contains(&["acme", "zeta", "MIT", "1.1.0"]);
     run(&["compare", "face-tools"]).await.expect(2);
     run(&["compare", "face-tools@9.0.0"]).await.expect(1);
+    let latest = run(&["compare", "face-tools@1.1.0"]).await.expect(2);
+    assert!(latest.err.contains("1.1.0 is the latest version; name another one"), "{}", latest.err);
     run(&["compare", "face-tools", "sky-tools", "--patch"]).await.expect(2);
 
     // And a version is shown with its whole changelog and its dependencies
