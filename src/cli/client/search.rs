@@ -158,7 +158,7 @@ impl fmt::Display for FoundNodes {
             return f.write_str(if *total == 0 { "No nodes match.\n" } else { "This page is past the last node.\n" });
         }
 
-        let headers = ["NODE", "VERSION", "PUBLISHER", "DOWNLOADS", "RATING", "UPDATED", "DESCRIPTION"];
+        let headers = ["NODE", "VERSION", "PUBLISHER", "DOWNLOADS", "RATING", "PUBLISHED", "DESCRIPTION"];
         let mut table = TextTable::new(&headers).right_align(&[3, 4]);
         for node in nodes {
             let latest = node.latest_version.as_ref();

@@ -88,6 +88,7 @@ async fn nodes_are_listed_in_any_order_and_compared() {
     let json: Value = serde_json::from_str(&run(&["list", "--limit", "1", "--json"]).await.expect(0).out).unwrap();
     assert_eq!((&json["total"], json["nodes"].as_array().unwrap().len()), (&json!(2), 1));
     run(&["list", "--limit", "1"]).await.expect(0).assert_contains(&["1 of 2 nodes"]);
+    run(&["list", "--sort", "updated"]).await.expect(0).assert_contains(&["PUBLISHED"]);
     run(&["list", "--sort", "colour"]).await.expect(2);
 
     // When two versions are compared, then their fields and files
@@ -110,17 +111,14 @@ async fn nodes_are_listed_in_any_order_and_compared() {
     // And two nodes are compared by their fields
     run(&["compare", "face-tools", "sky-tools"]).await.expect(0).assert_contains(&["acme", "zeta", "MIT", "1.1.0"]);
     run(&["compare", "face-tools"]).await.expect(2);
-    run(&["compare", "face-tools@9.0.0"]).await.expect(1);
     let latest = run(&["compare", "face-tools@1.1.0"]).await.expect(2);
     assert!(latest.err.contains("1.1.0 is the latest version; name another one"), "{}", latest.err);
+    run(&["compare", "face-tools@9.0.0"]).await.expect(1);
     run(&["compare", "face-tools", "sky-tools", "--patch"]).await.expect(2);
 
     // And a version is shown with its whole changelog and its dependencies
     run(&["show", "face-tools@1.1.0"]).await.expect(0).assert_contains(&["Clouds", "dependencies  numpy"]);
     run(&["show", "sky-tools"]).await.expect(0).assert_contains(&["systems       Linux", "license       MIT"]);
-}
-
-/// Response with a body and an entity tag.
 
     // When one of the archives is readable to members only, then the fields are compared, and nothing is a patch
     let flag = json!({"status": "NodeVersionStatusFlagged", "status_reason": "odd imports"});
@@ -130,6 +128,9 @@ async fn nodes_are_listed_in_any_order_and_compared() {
     run(&arguments).await.expect(0).assert_contains(&["flagged", "Clouds", "not readable to you"]);
     let refused = run(&[&arguments[..], &["--patch"]].concat()).await.expect(1);
     assert!(refused.err.contains("members"), "{}", refused.err);
+}
+
+/// Response with a body and an entity tag.
 fn tagged(body: &[u8], tag: &str) -> Vec<u8> {
     let head =
         format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\netag: \"{tag}\"\r\nconnection: close\r\n\r\n", body.len());
