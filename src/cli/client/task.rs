@@ -168,7 +168,7 @@ impl ShownTask {
         match (&self.error, &self.blocked_by, self.queue_position) {
             (Some(TaskReason { code, message, .. }), _, _) => format!("{code}: {message}"),
             (None, Some(TaskReason { message, next_attempt_at, .. }), _) => {
-                let next = next_attempt_at.as_deref().map(|at| format!(", next attempt at {}", minute(at)));
+                let next = next_attempt_at.as_deref().map(|at| format!(", next attempt at {} UTC", minute(at)));
                 format!("waits: {message}{}", next.unwrap_or_default())
             }
             (None, None, Some(position)) => format!("number {position} in the queue"),
@@ -224,7 +224,7 @@ pub(super) fn tasks(arguments: &TasksArguments) -> Result<(), CliError> {
         return print_text("No tasks match.\n");
     }
 
-    let headers = ["TASK", "JOB", "STATE", "DONE", "CREDITS", "VENDOR", "SUBMITTED", "TOOK", "NOTE"];
+    let headers = ["TASK", "JOB", "STATE", "DONE", "CREDITS", "VENDOR", "SUBMITTED (UTC)", "TOOK", "NOTE"];
     let mut table = TextTable::new(&headers).right_align(&[3, 4, 7]);
     for task in tasks {
         let color = match (is_success(&task), is_failure(&task)) {
@@ -485,6 +485,16 @@ mod tests {
             "ignored in the prompt: zzz",
         ];
         assert_eq!(task.summary(), expected);
+    }
+
+    #[test]
+    fn the_time_of_the_next_attempt_has_its_zone() {
+        let task: ShownTask = serde_json::from_value(json!({
+            "task_id": "x", "kind": "music", "state": "created", "progress": 0, "cost": 0, "created_at": "x", "generated": [],
+            "blocked_by": {"code": "vendor_paused", "message": "paused", "next_attempt_at": "2026-03-01T09:30:12Z"}
+        }))
+        .unwrap();
+        assert_eq!(task.note(), "waits: paused, next attempt at 2026-03-01 09:30 UTC");
     }
 
     #[test]

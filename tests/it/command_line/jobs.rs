@@ -101,7 +101,7 @@ async fn jobs_and_states_have_the_same_names_everywhere() {
 
     // Then their tasks are listed under the names of the jobs, and with the same states
     let list = place.run(&["tasks"]).await.expect(0).out;
-    for expected in ["JOB", "skin-enhancer/creative", "skin-enhancer/faithful", "music"] {
+    for expected in ["JOB", "SUBMITTED (UTC)", "skin-enhancer/creative", "skin-enhancer/faithful", "music"] {
         assert!(list.contains(expected), "{expected}: {list}");
     }
     assert_eq!(list.matches("completed").count(), 3, "{list}");
