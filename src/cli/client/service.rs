@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::login_file::StoredLogin;
-use crate::cli::audit::text::{indented_lines, printable, printable_json};
+use crate::cli::audit::text::{indented_lines, printable, printable_json, truncate};
 use crate::cli::progress::{ProgressLine, ProgressUnit, format_bytes};
 use crate::cli::token::variable;
 use crate::cli::{CliError, print_text};
@@ -22,6 +22,9 @@ use crate::outbound::client::CallFailure;
 
 /// URL of a service with the default settings on this machine.
 pub(super) const DEFAULT_URL: &str = "http://127.0.0.1:8080";
+
+/// Maximum characters of a value in an error message.
+const VALUE_MAX: usize = 48;
 
 #[derive(Debug, Clone, Default, Args)]
 pub(in crate::cli) struct ServiceArguments {
@@ -238,13 +241,16 @@ struct ProblemDetails {
 struct ProblemField {
     pointer: String,
     reason: String,
+    /// Value that was sent, unless it is long or a secret.
+    value: Option<Value>,
 }
 
 impl ProblemDetails {
     fn describe(&self) -> String {
-        let fields = self.errors.iter().map(|ProblemField { pointer, reason }| {
+        let fields = self.errors.iter().map(|ProblemField { pointer, reason, value }| {
             let name = pointer.trim_start_matches('/');
-            format!("{} {reason}", if name.is_empty() { "the body" } else { name })
+            let sent = value.as_ref().map(|value| format!(" (sent: {})", truncate(&value.to_string(), VALUE_MAX)));
+            format!("{} {reason}{}", if name.is_empty() { "the body" } else { name }, sent.unwrap_or_default())
         });
         let messages: Vec<_> = if self.errors.is_empty() { self.details.clone() } else { fields.collect() };
         match messages.as_slice() {
@@ -279,6 +285,9 @@ mod tests {
         let two = r#"{"detail": "/a is bad; /b/c is bad", "details": ["x", "y"],
                       "errors": [{"pointer": "/a", "reason": "is bad"}, {"pointer": "/b/c", "reason": "is worse"}]}"#;
         assert_eq!(refusal(400, two), "the service refused:\n  a is bad\n  b/c is worse");
+        let sent =
+            r#"{"detail": "x", "errors": [{"pointer": "/hdr", "reason": "must be from -10 to 10", "value": 99}]}"#;
+        assert_eq!(refusal(400, sent), "the service refused: hdr must be from -10 to 10 (sent: 99)");
         let one = r#"{"detail": "x", "errors": [{"pointer": "", "reason": "must be an object"}]}"#;
         assert_eq!(refusal(400, one), "the service refused: the body must be an object");
         assert_eq!(refusal(404, r#"{"detail": "node\u001b not found"}"#), "the service refused: node\\u{1b} not found");
