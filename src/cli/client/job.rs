@@ -14,6 +14,9 @@ use crate::config::edit_distance;
 
 /// Maximum edit distance of a suggestion.
 const SUGGESTION_DISTANCE_MAX: usize = 3;
+/// Job whose price depends on the number of key frames too, and the lowest number of them; each lasts a second or longer.
+const MULTIFRAME: &str = "multiframe";
+const KEY_FRAMES_MIN: u64 = 2;
 /// Maximum characters of the allowed values in a table.
 const VALUES_MAX: usize = 70;
 
@@ -42,6 +45,8 @@ struct JobPrice {
     /// Prices of videos by model and resolution.
     #[serde(default)]
     by_model: BTreeMap<String, BTreeMap<String, LengthPrice>>,
+    /// Price of a video that may wait, in percent of the regular one.
+    off_peak_percent: Option<u64>,
 }
 
 /// Price of a video by its length.
@@ -49,18 +54,32 @@ struct JobPrice {
 struct LengthPrice {
     /// Prices of one second, two seconds and so on.
     seconds: Vec<u64>,
+    /// Price of each further second.
+    #[serde(default)]
+    more: u64,
+}
+
+impl LengthPrice {
+    /// Returns the lowest price of a video of this job. Each key frame of `multiframe` costs a first second, and each
+    /// second the price of a further one.
+    fn lowest(&self, job: &str) -> Option<u64> {
+        let first = *self.seconds.first()?;
+        Some(if job == MULTIFRAME { (first + self.more) * KEY_FRAMES_MIN } else { first })
+    }
 }
 
 impl JobPrice {
-    /// Returns the price, or the lowest one if it depends on the parameters.
-    fn describe(&self) -> String {
+    /// Returns the price of a job, or the lowest one if it depends on the parameters.
+    fn describe(&self, job: &str) -> String {
         match (self.credits, self.credits_per_second) {
             (Some(credits), Some(second)) if second > 0 => format!("{credits} + {second}/s"),
             (Some(credits), _) => credits.to_string(),
             (None, _) => {
                 let prices = self.by_model.values().flat_map(BTreeMap::values);
-                let lowest = prices.filter_map(|price| price.seconds.first()).min();
-                lowest.map_or_else(|| "by length".to_owned(), |credits| format!("from {credits}"))
+                let lowest = prices.filter_map(|price| price.lowest(job)).min();
+                let percent = self.off_peak_percent.unwrap_or(100);
+                let reduced = lowest.map(|credits| (credits * percent).div_ceil(100));
+                reduced.map_or_else(|| "by length".to_owned(), |credits| format!("from {credits}"))
             }
         }
     }
@@ -139,7 +158,7 @@ impl Job {
     pub(super) fn describe_all(jobs: &[Self]) -> String {
         let mut table = TextTable::new(&["JOB", "MEDIUM", "CREDITS", "AVAILABLE"]);
         for job in jobs {
-            let price = job.price.describe();
+            let price = job.price.describe(&job.name);
             let (color, available) = if job.available { (RowColor::Plain, "yes") } else { (RowColor::Bad, "no") };
             let cells = [job.name.clone(), job.medium.clone(), price, available.to_owned()];
             table.push(color, cells.map(|cell| printable(&cell)));
@@ -271,9 +290,12 @@ mod tests {
 
     #[test]
     fn the_lowest_price_of_a_video_is_listed() {
-        let price = |price: Value| serde_json::from_value::<JobPrice>(price).unwrap().describe();
+        let price_of = |job: &str, price: Value| serde_json::from_value::<JobPrice>(price).unwrap().describe(job);
+        let price = |price: Value| price_of("x", price);
         let by_model = json!({"a": {"720p": {"seconds": [20, 30], "more": 8}, "540p": {"seconds": [12], "more": 4}}});
         assert_eq!(price(json!({"by_model": by_model})), "from 12");
+        assert_eq!(price(json!({"by_model": by_model, "off_peak_percent": 45})), "from 6");
+        assert_eq!(price_of("multiframe", json!({"by_model": by_model})), "from 32");
         assert_eq!(price(json!({"credits": 5, "credits_per_second": 2})), "5 + 2/s");
         assert_eq!(price(json!({"credits": 5})), "5");
     }

@@ -118,7 +118,9 @@ async fn the_price_is_known_before_a_job_runs() {
     let place = Workplace::of_user(&app, &ada.token);
     place.write("photo.png", png(64, 48));
     let list = place.run(&["run", "--list"]).await.expect(0).out;
-    assert!(list.lines().any(|line| line.starts_with("start-end2video") && line.contains("from ")), "{list}");
+    for (job, price) in [("start-end2video", "from 3 "), ("multiframe", "from 28 "), ("extend", "from 10 ")] {
+        assert!(list.lines().any(|line| line.starts_with(job) && line.contains(price)), "{job}: {list}");
+    }
 
     // When a price is asked for, then it is printed, and nothing runs
     let arguments = ["run", "start-end2video", "photo.png", "-p", "waves", "-s", "duration=1", "-s", "resolution=540p"];
