@@ -164,8 +164,12 @@ impl ApiEndpoint {
         payload: Payload,
     ) -> Result<HttpResponse, Problem> {
         let wanted = self.sync_with_cluster_rate_limited(&routed).await?;
-        let identity =
-            rate_limit(self.rate_class(), &routed.request, &routed.shared, authenticate_by_header(&routed).await)?;
+        let identity = rate_limit(
+            self.rate_class(&routed),
+            &routed.request,
+            &routed.shared,
+            authenticate_by_header(&routed).await,
+        )?;
         wait_if_latest(wanted, &routed.shared).await?;
         Ok(self.handle(self.authorize(routed, identity, BodyState::Unread(payload))?).await)
     }
@@ -179,7 +183,7 @@ impl ApiEndpoint {
             Err(problem) => (Err(problem), BodyState::Consumed),
         };
 
-        let identity = rate_limit(self.rate_class(), &routed.request, &routed.shared, identity)?;
+        let identity = rate_limit(self.rate_class(&routed), &routed.request, &routed.shared, identity)?;
         wait_if_latest(wanted, &routed.shared).await?;
         let context = self.authorize(routed, identity, body)?;
 
@@ -200,7 +204,8 @@ impl ApiEndpoint {
         match self.sync_with_cluster(&routed.request, &routed.shared).await {
             Ok(wanted) => Ok(wanted),
             Err(problem) => {
-                rate_limit(self.rate_class(), &routed.request, &routed.shared, Err(problem)).map(|_: Identity| None)
+                let class = self.rate_class(routed);
+                rate_limit(class, &routed.request, &routed.shared, Err(problem)).map(|_: Identity| None)
             }
         }
     }
@@ -251,8 +256,12 @@ impl ApiEndpoint {
         problem.with_missing_id(path_param).to_response(path)
     }
 
-    /// Returns the rate limit class of the requests.
-    fn rate_class(&self) -> Option<RateClass> {
+    /// Returns the rate limit class of a request. An estimate is a read, so that clients can ask for the price of each
+    /// submission.
+    fn rate_class(&self, routed: &RoutedRequest) -> Option<RateClass> {
+        if estimate::is_estimate(self.action, routed.request.query_string()) {
+            return Some(RateClass::Reading);
+        }
         RateClass::classify(self.action, self.path, self.method == Method::GET)
     }
 

@@ -138,6 +138,39 @@ async fn callers_and_request_kinds_are_counted_separately() {
 }
 
 #[actix_web::test]
+async fn price_estimates_count_as_reads() {
+    // Given a caller with one submission a minute and three reads
+    let change = |settings: &mut Settings| {
+        settings.limits.submissions = RateSetting { per_minute: 1, burst: 1 };
+        settings.limits.reads = RateSetting { per_minute: 30, burst: 3 };
+    };
+    let app = TestApp::start_with(change, idle_noon()).await;
+    let alice = app.user("alice").await;
+    let send = async |query: &str| {
+        let body = json!({"image": base64_png(8, 8)});
+        app.post_as(&alice.token, &format!("{UPSCALER}{query}"), body).await
+    };
+
+    // Then prices use the reads, and leave the submission
+    for remaining in ["\"reads\";r=2;t=2", "\"reads\";r=1;t=4"] {
+        let estimate = send("?estimate=true").await.expect(200);
+        assert!(rate_headers(&estimate)[0].starts_with(remaining), "{:?}", rate_headers(&estimate));
+        assert_eq!(estimate.json()["credits"], 0);
+    }
+    send("").await.expect(200);
+    send("").await.expect(429);
+    send("?estimate=true").await.expect(200);
+    send("?estimate=true").await.expect(429);
+
+    // And only prices do
+    for query in ["?estimate=false", "?estimate=1", "?estimate=true&estimate=false"] {
+        let refused = send(query).await.expect(429);
+        assert!(rate_headers(&refused)[1].starts_with("\"submissions\";q=1;w=60"), "{query}");
+    }
+    app.stop().await;
+}
+
+#[actix_web::test]
 async fn without_limits_no_headers_are_sent() {
     let app = TestApp::start().await;
     for _ in 0..50 {
