@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{Args, ValueHint};
 use clap_complete::ArgValueCompleter;
 use serde::Deserialize;
@@ -29,6 +29,9 @@ const UNKNOWN_TYPE: &str = "application/octet-stream";
 
 /// Model of an extension unless the user names one; the API requires one. It is the cheaper of the two.
 const EXTENSION_MODEL: &str = "vq2-turbo";
+
+/// Maximum size of the answer to the request for a price.
+const ESTIMATE_BYTES_MAX: usize = 64 << 10;
 
 /// Picture of 8 by 8 pixels, the placeholder for any picture in the request for a price.
 const PLACEHOLDER_PICTURE: &str =
@@ -135,25 +138,18 @@ struct JobEstimateItem {
 }
 
 impl JobEstimate {
-    /// Requests the price of an image or video job.
-    async fn for_task(service: &ServiceConnection, job: &Job, fields: &Map<String, Value>) -> Result<Self, CliError> {
-        let path = format!("{}?estimate=true", job.path);
-        let response = service.api.create_without_key(&path, &Value::Object(fields.clone())).await;
-        service.parse(service.json_of(response)?)
-    }
-
-    /// Requests the price of a piece of music.
-    async fn for_music(service: &ServiceConnection, job: &Job, fields: &Map<String, Value>) -> Result<Self, CliError> {
-        let form = form_fields(fields);
-        let form: Vec<_> = form.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let opened = service.api.post_form_streaming(&format!("{}?estimate=true", job.path), &form).await;
-        let mut body =
-            opened.map_err(|failure| service.unreachable(&failure))?.map_err(|reply| service.refusal(&reply))?;
-        let mut bytes = Vec::new();
-        while let Some(chunk) = body.next().await.map_err(|failure| service.unreachable(&failure))? {
-            bytes.extend_from_slice(&chunk);
-        }
-        service.parse(serde_json::from_slice(&bytes).unwrap_or_default())
+    /// Reads the answer to the request for a price.
+    ///
+    /// # Errors
+    /// If it is no price. The job must not be submitted then: a service that does not know the parameter has taken the
+    /// request for a submission.
+    fn parse(job: &Job, answer: Value) -> Result<Self, CliError> {
+        serde_json::from_value(answer).map_err(|_| {
+            CliError::Runtime(anyhow!(
+                "the service has not answered with the price of {}, and may have run it: see `mediary tasks`",
+                printable(&job.name)
+            ))
+        })
     }
 
     /// Prints the price, with its parts if it has several.
@@ -186,6 +182,36 @@ impl JobEstimate {
     }
 }
 
+/// Requests the price of an image or video job.
+async fn request_task_price(
+    service: &ServiceConnection,
+    job: &Job,
+    fields: &Map<String, Value>,
+) -> Result<Value, CliError> {
+    let path = format!("{}?estimate=true", job.path);
+    service.json_of(service.api.create_without_key(&path, &Value::Object(fields.clone())).await)
+}
+
+/// Requests the price of a piece of music. A body that is longer than a price, or no JSON, is read as `null`.
+async fn request_music_price(
+    service: &ServiceConnection,
+    job: &Job,
+    fields: &Map<String, Value>,
+) -> Result<Value, CliError> {
+    let form = form_fields(fields);
+    let form: Vec<_> = form.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let opened = service.api.post_form_streaming(&format!("{}?estimate=true", job.path), &form).await;
+    let mut body = opened.map_err(|failure| service.unreachable(&failure))?.map_err(|reply| service.refusal(&reply))?;
+    let mut bytes = Vec::new();
+    while let Some(chunk) = body.next().await.map_err(|failure| service.unreachable(&failure))? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > ESTIMATE_BYTES_MAX {
+            return Ok(Value::Null);
+        }
+    }
+    Ok(serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
 pub(super) fn run(arguments: RunArguments) -> Result<(), CliError> {
     let RunArguments { job, files, prompt, set, output, list, estimate, service } = arguments;
     if list {
@@ -204,12 +230,13 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), CliError> {
         let output = output.as_deref().map(ResultOutput::create).transpose()?;
 
         if job.medium == "music" {
-            let price = JobEstimate::for_music(&service, &job, &fields).await;
+            let price = request_music_price(&service, &job, &fields).await;
             if estimate {
-                return price?.print(&service);
+                return JobEstimate::parse(&job, price?)?.print(&service);
             }
-            if let Ok(price) = &price {
-                price.announce(&job);
+            // Without an answer, the submission succeeds or fails for its own reason.
+            if let Ok(price) = price {
+                JobEstimate::parse(&job, price)?.announce(&job);
             }
             return make_music(&service, &job, &fields, output).await;
         }
@@ -230,13 +257,12 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), CliError> {
         }
         fill_video_fields(&job, prompt, &mut fields);
 
-        let price = JobEstimate::for_task(&service, &job, &fields).await;
+        let price = request_task_price(&service, &job, &fields).await;
         if estimate {
-            return price?.print(&service);
+            return JobEstimate::parse(&job, price?)?.print(&service);
         }
-        // Without a price, the submission fails with the same reason.
-        if let Ok(price) = &price {
-            price.announce(&job);
+        if let Ok(price) = price {
+            JobEstimate::parse(&job, price)?.announce(&job);
         }
 
         let task = submit(&service, &job, fields).await?;

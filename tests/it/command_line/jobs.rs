@@ -4,11 +4,12 @@ use std::io::Read;
 
 use actix_web::rt::task::spawn_blocking;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Workplace;
 use crate::support::TestApp;
 use crate::support::eventually::eventually;
+use crate::support::files::{FileServer, file};
 use crate::support::picture::png;
 
 #[actix_web::test]
@@ -139,6 +140,36 @@ async fn the_price_is_known_before_a_job_runs() {
 }
 
 #[actix_web::test]
+async fn a_service_that_ignores_estimates_gets_no_job_twice() {
+    // Given a service that takes the request for a price as a submission
+    let job = |name: &str, medium: &str| {
+        json!({"job": name, "medium": medium, "path": format!("/{name}"), "parameters": [], "price": {"credits": 5},
+               "available": true})
+    };
+    let models = json!({"models": [job("music", "music"), job("picture", "image")]}).to_string();
+    let music = "{\"type\": \"audio_chunk\", \"data\": \"AAAA\"}\n".repeat(10_000);
+    let task = json!({"data": {"task_id": "5a7f7a36-7a4e-4f0c-9f5e-2f6f3f0d9c11"}}).to_string();
+    let server = FileServer::with_replies(move |path| {
+        file(match path.split('?').next() {
+            Some("/models") => models.as_bytes(),
+            Some("/music") => music.as_bytes(),
+            _ => task.as_bytes(),
+        })
+    })
+    .await;
+    let url = server.url("");
+    let variables = vec![("MEDIARY_URL", url), ("MEDIARY_TOKEN", "mdu_x".to_owned())];
+    let place = Workplace { variables, ..Workplace::new() };
+
+    // When jobs run, then the command ends with the answer, and does not submit them again
+    for job in ["music", "picture"] {
+        let failed = place.run(&["run", job]).await.expect(1);
+        assert!(failed.err.contains("may have run it: see `mediary tasks`"), "{}", failed.err);
+    }
+    assert_eq!(server.requested_paths(), ["/models", "/music?estimate=true", "/models", "/picture?estimate=true"]);
+}
+
+#[actix_web::test]
 async fn wrong_jobs_parameters_and_files_are_explained() {
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
@@ -209,7 +240,7 @@ async fn an_interrupted_run_leaves_its_task_and_a_cancelled_one_fails() {
     assert_ne!(state, "failed");
 
     // When the task is cancelled, then the command that watches it fails with the reason
-    app.post_as(&ada.token, &format!("/tasks/{task}/cancel"), serde_json::json!({})).await.expect(200);
+    app.post_as(&ada.token, &format!("/tasks/{task}/cancel"), json!({})).await.expect(200);
     let watched = place.run(&["watch", &task]).await.expect(1);
     assert!(watched.err.contains("cancelled"), "{}", watched.err);
 }

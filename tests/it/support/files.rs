@@ -66,7 +66,7 @@ async fn one_request(
     mut gate: watch::Receiver<bool>,
 ) -> std::io::Result<()> {
     let mut bytes = Vec::new();
-    while !bytes.ends_with(b"\r\n\r\n") {
+    while !is_whole_request(&bytes) {
         if stream.read_buf(&mut bytes).await? == 0 {
             return Ok(());
         }
@@ -77,6 +77,14 @@ async fn one_request(
     let _ = gate.wait_for(|open| *open).await;
     stream.write_all(&reply(&path)).await?;
     stream.shutdown().await
+}
+
+/// Returns `true` if the bytes contain a head and the body that it announces.
+fn is_whole_request(bytes: &[u8]) -> bool {
+    let Some(head_end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { return false };
+    let head = String::from_utf8_lossy(&bytes[..head_end]).to_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+    bytes.len() >= head_end + 4 + length.unwrap_or(0)
 }
 
 /// Port without a listener, reserved until the test listens on it.
