@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import threading
 import uuid
 import zipfile
@@ -126,6 +127,12 @@ def test_a_version_is_published(service: Mediary, token: str) -> None:
     path = f"{URL}/publishers/{publisher}/nodes/{node}/versions"
     httpx.post(path, json={"node_version": {"version": "1.1.0"}}, headers=headers).raise_for_status()
     assert service.publish(publisher, node, "1.1.0", held.getvalue())["version"] == "1.1.0"
+
+    # An administrator imports a version with its history.
+    imported = {"createdAt": "2024-02-01T10:00:00Z", "tags_admin": ["imported"], "host_node_extract_status": "success"}
+    with Mediary(URL, os.environ["MEDIARY_ADMIN_TOKEN"]) as administrator:
+        version = administrator.publish(publisher, node, "0.9.0", held.getvalue(), **imported)
+    assert version["createdAt"].startswith("2024-02-01T10:00:00") and version["tags_admin"] == ["imported"]
 
 
 def test_webhooks_are_verified_with_both_keys(service: Mediary, token: str, picture: bytes) -> None:

@@ -19,6 +19,12 @@ export interface VersionFields {
   supported_accelerators?: string[];
   supported_host_version?: string;
   supported_host_frontend_version?: string;
+  /** The service takes this and the following fields from administrators only. */
+  createdAt?: string;
+  status?: string;
+  status_reason?: string;
+  tags_admin?: string[];
+  host_node_extract_status?: string;
 }
 
 export interface MediaryOptions {

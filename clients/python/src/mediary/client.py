@@ -187,9 +187,14 @@ class Mediary:
         supported_accelerators: Sequence[str] | None = None,
         supported_host_version: str | None = None,
         supported_host_frontend_version: str | None = None,
+        createdAt: str | None = None,
+        status: str | None = None,
+        status_reason: str | None = None,
+        tags_admin: Sequence[str] | None = None,
+        host_node_extract_status: str | None = None,
     ) -> dict[str, Any]:
         """Publishes a version of a node and returns it. ``node`` is created if it is new. Continues after an upload
-        that was interrupted."""
+        that was interrupted. The service takes the last five fields from administrators only."""
         path = f"/publishers/{_segment(publisher)}/nodes/{_segment(node)}/versions"
         fields = {
             "version": version,
@@ -201,6 +206,11 @@ class Mediary:
             "supported_accelerators": _list(supported_accelerators),
             "supported_host_version": supported_host_version,
             "supported_host_frontend_version": supported_host_frontend_version,
+            "createdAt": createdAt,
+            "status": status,
+            "status_reason": status_reason,
+            "tags_admin": _list(tags_admin),
+            "host_node_extract_status": host_node_extract_status,
         }
         body = {"node_version": {name: value for name, value in fields.items() if value is not None}}
         try:
