@@ -1,7 +1,7 @@
 import { ServiceError, TaskFailed } from "./errors.js";
 import { eventsOf } from "./events.js";
 import { Music } from "./music.js";
-import { hasEnded, hasFailed, type Job, type Task } from "./task.js";
+import { hasEnded, hasFailed, type Job, type Schema, type Task } from "./task.js";
 
 /** A file to upload. URLs are given as text. */
 export type File = Blob | Uint8Array<ArrayBuffer>;
@@ -223,11 +223,31 @@ export class Mediary {
   }
 }
 
-/** Throws for the first name that is not a parameter of the job. */
+/** Throws for the first name that is not a parameter of the job, also in objects and lists. */
 function checkNames({ job, parameters }: Job, given: Parameters): void {
-  const known = parameters.map(({ name }) => name);
-  const unknown = Object.keys(given).find((name) => !known.includes(name));
-  if (unknown !== undefined) throw new TypeError(`${job} has no parameter ${unknown}; its parameters are ${known.join(", ")}`);
+  checkObject(job, given, Object.fromEntries(parameters.map((parameter) => [parameter.name, parameter])), "");
+}
+
+function checkObject(job: string, given: Parameters, known: Record<string, Schema>, place: string): void {
+  for (const [name, value] of Object.entries(given)) {
+    const schema = Object.hasOwn(known, name) ? known[name] : undefined;
+    if (!schema) {
+      const names = Object.keys(known).join(", ");
+      throw new TypeError(`${job} has no parameter ${name}${place}; its parameters are ${names}`);
+    }
+
+    const inner = schema.properties ?? schema.items?.properties;
+    if (!inner) continue;
+    for (const entry of Array.isArray(value) ? value : [value]) {
+      if (isObject(entry)) checkObject(job, entry, inner, ` in ${name}`);
+    }
+  }
+}
+
+/** Returns `true` for an object of fields: neither a list nor a file. */
+function isObject(value: unknown): value is Parameters {
+  const isFile = value instanceof Blob || value instanceof Uint8Array;
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !isFile;
 }
 
 async function checked(response: Response): Promise<Response> {

@@ -1,3 +1,12 @@
+/** JSON schema of a parameter. */
+export interface Schema {
+  /** Fields of an object. */
+  properties?: Record<string, Schema>;
+  /** Entries of a list. */
+  items?: Schema;
+  [keyword: string]: unknown;
+}
+
 /** A job that the service takes. */
 export interface Job {
   job: string;
@@ -6,7 +15,7 @@ export interface Job {
   /** `true` if a vendor or the built-in engine takes it now. */
   available: boolean;
   /** Fields, with the keywords of their JSON schemas. */
-  parameters: ({ name: string; required: boolean } & Record<string, unknown>)[];
+  parameters: (Schema & { name: string; required: boolean })[];
 }
 
 /** A submitted job, as `GET /tasks/{task_id}` returns it. */

@@ -100,6 +100,11 @@ test("a misspelled parameter is refused before anything is sent", async () => {
   const service = new Mediary(url, { token: await newToken() });
   const submitted = service.submit("image-upscaler", { image: picture(), scale_facter: "4x" });
   await assert.rejects(submitted, /^TypeError: image-upscaler has no parameter scale_facter; its parameters are .*image$/);
+  // Names in lists and objects are checked too, and those that an object inherits are not known.
+  const frames = [{ key_image: picture() }, { key_picture: picture() }];
+  const nested = service.submit("multiframe", { image_settings: frames });
+  await assert.rejects(nested, /^TypeError: multiframe has no parameter key_picture in image_settings; its parameters are .*key_image/);
+  await assert.rejects(service.submit("image-upscaler", { image: picture(), toString: "x" }), /has no parameter toString/);
 });
 
 test("music is received while it is made", async () => {
