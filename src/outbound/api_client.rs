@@ -10,7 +10,7 @@ use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{
     AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue,
-    RETRY_AFTER,
+    LOCATION, RETRY_AFTER,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -28,6 +28,8 @@ const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-repl
 
 /// Maximum number of attempts.
 const ATTEMPTS_MAX: u32 = 6;
+/// Maximum number of redirects that a GET request follows.
+const REDIRECTS_MAX: u32 = 5;
 /// Pause before the second attempt. It doubles with each attempt, unless the service names another.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Longest pause that the service may ask for.
@@ -61,6 +63,8 @@ pub struct ServiceResponse {
     pub status: u16,
     /// `true` if this is the stored response to an earlier request with the same key.
     pub replayed: bool,
+    /// Target of a redirect that the client did not follow.
+    pub location: Option<String>,
     pub body: Bytes,
 }
 
@@ -69,6 +73,12 @@ impl ServiceResponse {
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// Returns the target of a redirect from `url`, if it has the same origin. Another origin must not get the token.
+    fn redirect_within_origin(&self, url: &str) -> Option<String> {
+        let target = Url::parse(url).ok()?.join(self.location.as_deref()?).ok()?;
+        is_same_origin(url, target.as_str()).then(|| target.into())
     }
 }
 
@@ -154,12 +164,22 @@ impl ApiClient {
         format!("{}{path}", self.base)
     }
 
-    /// Sends a GET request.
+    /// Sends a GET request and follows redirects within the origin, for example of node ids in another case.
     ///
     /// # Errors
     /// Returns [`CallFailure`] if no attempt got a response.
     pub async fn get(&self, path: &str) -> Result<ServiceResponse, CallFailure> {
-        self.send_with_retries(Method::GET, &self.url_of(path), self.headers(), Bytes::new()).await
+        let mut url = self.url_of(path);
+
+        for _ in 0..REDIRECTS_MAX {
+            let response = self.send_with_retries(Method::GET, &url, self.headers(), Bytes::new()).await?;
+            match response.redirect_within_origin(&url) {
+                Some(target) => url = target,
+                None => return Ok(response),
+            }
+        }
+
+        self.send_with_retries(Method::GET, &url, self.headers(), Bytes::new()).await
     }
 
     /// Follows an event stream after `last_seen`. A response other than 200 is returned as a [`ServiceResponse`].
@@ -171,18 +191,18 @@ impl ApiClient {
         if let Ok(id) = HeaderValue::from_str(last_seen) {
             headers.insert(LAST_EVENT_ID, id);
         }
-        let opened = self.open_stream(Method::GET, &self.url_of(path), headers, Bytes::new()).await?;
+        let opened = self.open_get_stream(&self.url_of(path), headers).await?;
         Ok(opened.map(|(_, body)| SseReader::new(body)))
     }
 
-    /// Downloads a file. The token is sent only to this service. A response other than 200 is returned as a
-    /// [`ServiceResponse`].
+    /// Downloads a file. The token is sent only to this service, and redirects are followed only within an origin. A
+    /// response other than 200 is returned as a [`ServiceResponse`].
     ///
     /// # Errors
     /// Returns [`CallFailure`] if no response began.
     pub async fn download(&self, url: &str) -> Result<Result<FileDownload, ServiceResponse>, CallFailure> {
         let headers = if is_same_origin(url, &self.base) { self.headers() } else { HeaderMap::new() };
-        let opened = self.open_stream(Method::GET, url, headers, Bytes::new()).await?;
+        let opened = self.open_get_stream(url, headers).await?;
         Ok(opened.map(|(head, body)| FileDownload { head, body }))
     }
 
@@ -199,6 +219,25 @@ impl ApiClient {
         headers.insert(CONTENT_TYPE, FORM);
         let opened = self.open_stream(Method::POST, &self.url_of(path), headers, encode_multipart(form)).await?;
         Ok(opened.map(|(_, body)| body))
+    }
+
+    /// Sends a GET request, follows redirects within the origin, and streams the response.
+    async fn open_get_stream(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+    ) -> Result<Result<(ResponseHead, ResponseBodyStream), ServiceResponse>, CallFailure> {
+        let mut url = url.to_owned();
+
+        for _ in 0..REDIRECTS_MAX {
+            let opened = self.open_stream(Method::GET, &url, headers.clone(), Bytes::new()).await?;
+            match opened.as_ref().err().and_then(|response| response.redirect_within_origin(&url)) {
+                Some(target) => url = target,
+                None => return Ok(opened),
+            }
+        }
+
+        self.open_stream(Method::GET, &url, headers, Bytes::new()).await
     }
 
     async fn open_stream(
@@ -352,7 +391,13 @@ fn encode_multipart(form: &[(&str, &str)]) -> Bytes {
 }
 
 fn to_response((head, body): (ResponseHead, Bytes)) -> ServiceResponse {
-    ServiceResponse { status: head.status, replayed: head.headers.contains_key(IDEMPOTENT_REPLAYED), body }
+    let location = head.headers.get(LOCATION).filter(|_| matches!(head.status, 301 | 302 | 303 | 307 | 308));
+    ServiceResponse {
+        status: head.status,
+        replayed: head.headers.contains_key(IDEMPOTENT_REPLAYED),
+        location: location.and_then(|location| location.to_str().ok()).map(str::to_owned),
+        body,
+    }
 }
 
 fn retry_after(head: &ResponseHead) -> Option<Duration> {
@@ -378,8 +423,16 @@ mod tests {
 
     /// Starts a server that gives these responses in turn, one per connection, and returns the heads of the requests.
     async fn server(responses: &'static [&'static str]) -> (String, tokio::task::JoinHandle<Vec<String>>) {
+        server_with(|_| responses.iter().map(|response| (*response).to_owned()).collect()).await
+    }
+
+    /// Starts a [`server`] whose responses depend on its URL.
+    async fn server_with(
+        responses: impl FnOnce(&str) -> Vec<String>,
+    ) -> (String, tokio::task::JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}/", listener.local_addr().unwrap());
+        let responses = responses(&base);
         let server_task = tokio::spawn(async move {
             let mut heads = Vec::new();
             for response in responses {
@@ -433,6 +486,54 @@ mod tests {
         assert_eq!(reply.status, 200);
         let head = &server_task.await.unwrap()[0];
         assert!(head.starts_with("PUT /uploads/ticket ") && !head.contains("mdu_x"), "{head}");
+    }
+
+    #[tokio::test]
+    async fn redirects_are_followed_within_the_origin() {
+        // Given a service that redirects to a path and then to a URL of its own
+        let found = |location: &str| format!("HTTP/1.1 302 Found\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n");
+        let (base, server_task) = server_with(|base| {
+            let ok = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}".to_owned();
+            vec![found("/nodes/a?page=2"), found(&format!("{base}nodes/b")), ok]
+        })
+        .await;
+
+        // When the client reads
+        let reply = ApiClient::new(&base, "mdu_x").unwrap().get("/nodes/A?page=2").await.unwrap();
+
+        // Then it gets the last response, and each request had the token
+        assert_eq!((reply.status, reply.location), (200, None));
+        let heads = server_task.await.unwrap();
+        let lines: Vec<_> = heads.iter().filter_map(|head| head.lines().next()).collect();
+        assert_eq!(lines, ["GET /nodes/A?page=2 HTTP/1.1", "GET /nodes/a?page=2 HTTP/1.1", "GET /nodes/b HTTP/1.1"]);
+        assert!(heads.iter().all(|head| head.contains("mdu_x")), "{heads:?}");
+    }
+
+    #[tokio::test]
+    async fn redirects_to_another_origin_are_not_followed() {
+        let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let target = format!("http://{}/stolen", other.local_addr().unwrap());
+        let redirect = format!("HTTP/1.1 307 Moved\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n");
+        let (base, server_task) = server_with(|_| vec![redirect.clone(), redirect.clone()]).await;
+        let api = ApiClient::new(&base, "mdu_x").unwrap();
+
+        let reply = api.get("/nodes/a").await.unwrap();
+        assert_eq!((reply.status, reply.location.as_deref()), (307, Some(target.as_str())));
+        let refused = api.download(&api.url_of("/file")).await.unwrap().err().unwrap();
+        assert_eq!(refused.location.as_deref(), Some(target.as_str()));
+
+        server_task.await.unwrap();
+        let accepted = tokio::time::timeout(Duration::ZERO, other.accept()).await;
+        assert!(accepted.is_err(), "the other origin got a request");
+    }
+
+    #[tokio::test]
+    async fn a_circle_of_redirects_ends() {
+        let redirect = "HTTP/1.1 302 Found\r\nlocation: /a\r\ncontent-length: 0\r\n\r\n";
+        let (base, server_task) = server_with(|_| vec![redirect.to_owned(); 6]).await;
+        let reply = ApiClient::anonymous(&base).unwrap().get("/a").await.unwrap();
+        assert_eq!((reply.status, reply.location.as_deref()), (302, Some("/a")));
+        assert_eq!(server_task.await.unwrap().len(), 6);
     }
 
     #[tokio::test]

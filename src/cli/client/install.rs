@@ -18,6 +18,7 @@ use crate::app;
 use crate::cli::audit::text::{indented_lines, printable};
 use crate::cli::progress::format_bytes;
 use crate::cli::{CliError, print_text};
+use crate::domain::ids::NodeId;
 use crate::media::archive::check::ArchiveError;
 use crate::media::archive::unpack::unpack;
 use crate::pluralize::pluralize;
@@ -66,15 +67,25 @@ struct InstallableVersion {
     version: String,
     #[serde(rename = "downloadUrl")]
     download_url: Option<String>,
+    node_id: Option<String>,
+}
+
+impl InstallableVersion {
+    /// Returns the id of the node as its author spells it: the case of the reference may differ.
+    fn node(&self, reference: &NodeReference) -> NodeId {
+        let spelled = self.node_id.as_deref().and_then(|id| NodeId::parse(id).ok());
+        spelled.filter(|id| id.key() == reference.node.key()).unwrap_or_else(|| reference.node.clone())
+    }
 }
 
 pub(super) fn install(arguments: &InstallArguments) -> Result<(), CliError> {
     let InstallArguments { node: reference, output, force, service } = arguments;
     let service = ServiceConnection::open(service)?;
+    let version = app::block_on(find_version(&service, reference))?;
+    let reference = &NodeReference { node: version.node(reference), version: reference.version.clone() };
     let target = output.clone().unwrap_or_else(|| PathBuf::from(reference.node.as_str()));
     check_target(&target, *force).map_err(CliError::CannotRun)?;
 
-    let version = app::block_on(find_version(&service, reference))?;
     let number = printable(&version.version);
     let Some(url) = &version.download_url else {
         return Err(app::block_on(missing_archive(&service, reference, &number)));

@@ -207,6 +207,13 @@ impl ServiceConnection {
     /// Returns the error for an unsuccessful response: its reason, or one line for each invalid field.
     pub(super) fn refusal(&self, reply: &ServiceResponse) -> CliError {
         let base = &self.base;
+        if let Some(location) = &reply.location {
+            let location = printable(location);
+            return anyhow!(
+                "{base} redirects to {location}, which is not followed; set --url to the service's own URL"
+            )
+            .into();
+        }
         let Ok(problem) = serde_json::from_slice::<ProblemDetails>(&reply.body) else {
             return anyhow!("{base} answered {} without a reason; is it a Mediary service?", reply.status).into();
         };
@@ -275,9 +282,8 @@ mod tests {
 
     fn refusal(status: u16, body: &'static str) -> String {
         let service = ServiceConnection::new("http://127.0.0.1:1/", None, false).unwrap();
-        service
-            .refusal(&ServiceResponse { status, replayed: false, body: Bytes::from_static(body.as_bytes()) })
-            .to_string()
+        let body = Bytes::from_static(body.as_bytes());
+        service.refusal(&ServiceResponse { status, replayed: false, location: None, body }).to_string()
     }
 
     #[test]
@@ -293,6 +299,15 @@ mod tests {
         assert_eq!(refusal(404, r#"{"detail": "node\u001b not found"}"#), "the service refused: node\\u{1b} not found");
         assert!(refusal(401, r#"{"detail": "no token"}"#).ends_with("no token; run `mediary login` first"));
         assert!(refusal(502, "<html>").contains("answered 502 without a reason"));
+    }
+
+    #[test]
+    fn a_redirect_that_is_not_followed_is_named() {
+        let service = ServiceConnection::new("http://127.0.0.1:1/", None, false).unwrap();
+        let location = Some("https://example.org/nodes/a".to_owned());
+        let reply = ServiceResponse { status: 302, replayed: false, location, body: Bytes::new() };
+        let message = service.refusal(&reply).to_string();
+        assert!(message.contains("redirects to https://example.org/nodes/a, which is not followed"), "{message}");
     }
 
     #[test]

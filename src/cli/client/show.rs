@@ -90,7 +90,8 @@ fn describe(node: &FoundNode, versions: &[FoundVersion], reference: &NodeReferen
     });
     let _ = match (installable, &node.repository) {
         (Some(version), _) if version.download_url.is_some() => {
-            writeln!(text, "\nInstall: mediary install {reference}")
+            let version = reference.version.as_ref().map(|version| format!("@{version}")).unwrap_or_default();
+            writeln!(text, "\nInstall: mediary install {id}{version}")
         }
         (_, Some(repository)) => writeln!(text, "\nNothing to install; the code is at {}", printable(repository)),
         (_, None) => Ok(()),

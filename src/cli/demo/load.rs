@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     fn reply(status: u16, body: &'static str) -> ServiceResponse {
-        ServiceResponse { status, replayed: false, body: Bytes::from_static(body.as_bytes()) }
+        ServiceResponse { status, replayed: false, location: None, body: Bytes::from_static(body.as_bytes()) }
     }
 
     #[test]

@@ -38,6 +38,11 @@ async fn a_node_is_installed_and_not_overwritten() {
     assert_eq!(std::fs::read_dir(place.path("face-tools")).unwrap().count(), 1);
     assert_eq!(std::fs::read_dir(place.path("")).unwrap().count(), 1);
 
+    // When its id is given in another case, then it is installed where the author's spelling says
+    std::fs::remove_dir_all(place.path("face-tools")).unwrap();
+    place.run(&["install", "FACE-tools", "--url", &base]).await.expect(0);
+    assert!(place.path("face-tools/face_tools/README.md").exists());
+
     // When it is installed again, then only --force replaces the files; others stay
     std::fs::write(&readme, "mine").unwrap();
     place.write("face-tools/notes.txt", "mine");
@@ -115,6 +120,12 @@ async fn nodes_are_listed_in_any_order_and_compared() {
     assert!(latest.err.contains("1.1.0 is the latest version; name another one"), "{}", latest.err);
     run(&["compare", "face-tools@9.0.0"]).await.expect(1);
     run(&["compare", "face-tools", "sky-tools", "--patch"]).await.expect(2);
+
+    // And ids in another case name the same nodes, although the service redirects them
+    run(&["show", "FACE-tools"]).await.expect(0).assert_contains(&["(face-tools)", "acme"]);
+    run(&["show", "FACE-tools@1.0.0"]).await.expect(0).assert_contains(&["Install: mediary install face-tools@1.0.0"]);
+    run(&["compare", "FACE-tools", "Sky-Tools"]).await.expect(0).assert_contains(&["acme", "zeta"]);
+    run(&["compare", "FACE-tools@1.0.0"]).await.expect(0).assert_contains(&["modified"]);
 
     // And a version is shown with its whole changelog and its dependencies
     run(&["show", "face-tools@1.1.0"]).await.expect(0).assert_contains(&["Clouds", "dependencies  numpy"]);
