@@ -358,6 +358,68 @@ async fn redelivery_is_bounded_and_paged() {
     receiver.wait_until(|received| received.len() == 204).await;
 }
 
+/// Service whose webhooks may have this many pending deliveries, with a clock that stands still, so that failed
+/// deliveries stay pending.
+async fn with_pending_limit(limit: usize) -> TestApp {
+    let environment = Environment::manual(Timestamp::from_micros(1_800_000_000_000_000), 7);
+    TestApp::start_with(|settings| settings.callbacks.pending_per_account = limit, environment).await
+}
+
+#[actix_web::test]
+async fn redelivery_stops_at_the_limit_of_pending_deliveries() {
+    // Given five delivered tests, and a receiver that is gone
+    let (app, receiver) = (with_pending_limit(3).await, Receiver::start().await);
+    let alice = acme(&app).await;
+    let webhook = create(&app, &alice, json!({"url": receiver.url("/")})).await;
+    for number in 1..=5 {
+        app.post_as(&alice.token, &format!("{webhook}/test"), json!({})).await.expect(200);
+        wait_for_deliveries(&app, &alice, &webhook, |list| list.len() == number && all_delivered(list)).await;
+    }
+    app.put_as(&alice.token, &webhook, json!({"url": "http://127.0.0.1:9/"})).await.expect(200);
+
+    // When all are redelivered, then as many as may be pending, and the response says where to continue
+    let redeliver = format!("{webhook}/redeliver");
+    let first = app.post_as(&alice.token, &redeliver, json!({"after": 0})).await.expect(200).json();
+    let listed = deliveries(&app, &alice, &webhook).await;
+    assert_eq!((&first["redelivered"], &first["next_after"]), (&json!(3), &listed[2]["position"]), "{first}");
+
+    // And the next request is refused until there is room
+    let refused = app.post_as(&alice.token, &redeliver, json!({"after": first["next_after"]})).await.expect(429);
+    assert_eq!(refused.json()["error"], "too_many_callbacks");
+    app.put_as(&alice.token, &webhook, json!({"url": receiver.url("/")})).await.expect(200);
+    wait_for_deliveries(&app, &alice, &webhook, all_delivered).await;
+    let rest = json!({"after": first["next_after"]});
+    let rest = app.post_as(&alice.token, &redeliver, rest).await.expect(200).json();
+    assert_eq!(rest, json!({"redelivered": 2, "pending": 0, "exhausted": 0}));
+}
+
+#[actix_web::test]
+async fn versions_are_refused_while_a_webhook_has_too_many_pending_events() {
+    // Given a receiver that is gone, and two versions that it was not told of
+    let app = with_pending_limit(2).await;
+    let alice = acme(&app).await;
+    let webhook = create(&app, &alice, json!({"url": "http://127.0.0.1:9/"})).await;
+    for number in ["1.0.0", "1.1.0"] {
+        publish(&app, &alice, number).await;
+    }
+
+    // When a third is published, then it is refused, and the error names the webhook
+    let versions = format!("{NODES}/face-tools/versions");
+    let body = json!({"node_version": {"version": "1.2.0"}});
+    let refused = app.post_as(&alice.token, &versions, body.clone()).await.expect(429);
+    assert_eq!((&refused.json()["error"], refused.header("retry-after")), (&json!("too_many_callbacks"), Some("60")));
+    assert!(refused.text().contains(webhook.rsplit('/').next().unwrap()), "{}", refused.text());
+
+    // And moderation and deletion are not, and their events are queued
+    moderate(&app, "1.0.0", "Banned").await;
+    app.delete_as(&alice.token, &format!("{versions}/1.1.0")).await.expect(204);
+    assert_eq!(deliveries(&app, &alice, &webhook).await.len(), 4);
+
+    // And without the webhook versions are published again
+    app.put_as(&alice.token, &webhook, json!({"enabled": false})).await.expect(200);
+    app.post_as(&alice.token, &versions, body).await.expect(201);
+}
+
 #[actix_web::test]
 async fn pending_events_survive_a_restart_and_follow_a_new_url() {
     // Given a receiver that is down

@@ -10,6 +10,7 @@ use crate::http::api::node_body::read_publication;
 use crate::http::api::upload::signed_url;
 use crate::http::api::version_body::VersionChangeBody;
 use crate::http::api::version_list::version_view;
+use crate::http::api::webhook::check_webhooks_of;
 use crate::http::auth::authorize;
 use crate::http::pipeline::{Call, RequestContext};
 use crate::http::response::api_response::ApiResponse;
@@ -37,6 +38,7 @@ pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result
     let id = publication.version.draft.id;
     let signed_url = signed_url(&call, id)?;
 
+    check_webhooks_of(call.services(), call.publisher()?)?;
     let publisher = call.publisher()?.id.clone();
     let is_new_node = call.services().models.read().nodes.get(&node).is_none();
     let charges = call.charge_registration(&publisher, u64::from(is_new_node), 1)?;

@@ -8,7 +8,7 @@ use crate::actors::error::CommandError;
 use crate::domain::delivery::{DeliveryCommand, DeliveryRejection};
 use crate::domain::ids::{DeliveryId, WebhookId};
 use crate::domain::policy::Action;
-use crate::domain::publisher::PublisherCommand;
+use crate::domain::publisher::{PublisherCommand, PublisherProfile};
 use crate::domain::value::{CallbackUrl, Timestamp};
 use crate::domain::webhook::{EventSelection, Webhook, WebhookChange, WebhookDraft};
 use crate::http::api::delivery::{EventDeliveryView, event_delivery_views};
@@ -221,12 +221,16 @@ pub async fn redeliver_events(mut call: WebhookCall) -> Result<ApiResponse, Prob
         selected.map(|notification| (notification.id, notification.position)).collect::<Vec<_>>()
     };
 
-    let has_more = deliveries.len() > REDELIVERIES_MAX;
+    let total = deliveries.len();
     deliveries.truncate(REDELIVERIES_MAX);
-    let next_after = deliveries.last().map(|(_, position)| *position).filter(|_| has_more);
 
     let (mut redelivered, mut pending, mut exhausted) = (0, 0, 0);
-    for (delivery, _) in &deliveries {
+    let mut last = None;
+    for (delivery, position) in &deliveries {
+        // The rest stays for a later request with `next_after`.
+        if has_too_many_pending_events(call.services(), webhook) {
+            break;
+        }
         let command = DeliveryCommand::RedeliverEvent { delivery: *delivery, webhook };
         match call.services().dispatch.delivery(*delivery, command, call.command_context()).await {
             Ok(_) => redelivered += 1,
@@ -234,18 +238,41 @@ pub async fn redeliver_events(mut call: WebhookCall) -> Result<ApiResponse, Prob
             Err(CommandError::Rejected(DeliveryRejection::TooManyRedeliveries { .. })) => exhausted += 1,
             Err(error) => return Err(error.into()),
         }
+        last = Some(*position);
     }
+
+    let next_after = last.filter(|_| redelivered + pending + exhausted < total);
     ApiResponse::ok(&RedeliveriesView { redelivered, pending, exhausted, next_after })
 }
 
 /// Limits the pending deliveries of a webhook; the maximum is that of an account.
 pub(super) fn check_pending_events(services: &Services, webhook: WebhookId) -> Result<(), Problem> {
-    let limit = services.options.callbacks_per_account;
-    if services.models.read().deliveries.pending_events_of(webhook) < limit {
+    if !has_too_many_pending_events(services, webhook) {
         return Ok(());
     }
+    let limit = services.options.callbacks_per_account;
     let detail = format!("{limit} deliveries of this webhook are pending; retry later, or correct its URL");
     Err(Problem::new(Code::TooManyCallbacks, detail).retry_after(60))
+}
+
+/// Refuses a new version while a webhook of its publisher has too many pending deliveries: each version adds some, so
+/// that those to an unreachable receiver would otherwise accumulate without a limit. Moderation and deletion are never
+/// refused.
+pub(super) fn check_webhooks_of(services: &Services, publisher: &PublisherProfile) -> Result<(), Problem> {
+    let is_full = |webhook: &&Webhook| webhook.is_enabled && has_too_many_pending_events(services, webhook.id);
+    let Some(full) = publisher.webhooks.iter().find(is_full) else { return Ok(()) };
+
+    let limit = services.options.callbacks_per_account;
+    let detail = format!(
+        "{limit} deliveries of the webhook {} of this publisher are pending; retry later, or correct its URL, disable or \
+         delete it",
+        full.id
+    );
+    Err(Problem::new(Code::TooManyCallbacks, detail).retry_after(60))
+}
+
+fn has_too_many_pending_events(services: &Services, webhook: WebhookId) -> bool {
+    services.models.read().deliveries.pending_events_of(webhook) >= services.options.callbacks_per_account
 }
 
 fn not_found() -> Problem {

@@ -56,6 +56,7 @@ fn publish_operations() -> Vec<Operation> {
                 &json!({"signedUrl": upload_url, "node_version": version_example()}),
             )
             .error(Code::QuotaExceeded, "the publisher has reached its daily limit of new versions or nodes")
+            .error(Code::TooManyCallbacks, "a webhook of the publisher has too many pending deliveries")
             .error(Code::AlreadyExists, "the version exists or existed, or another publisher owns the node")
             .error(Code::Conflict, "the node would have more than 100 languages")
             .error(Code::PayloadTooLarge, "the body exceeds 2 MiB, or all fields together exceed 1 MiB"),

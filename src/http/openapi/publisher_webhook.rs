@@ -89,9 +89,9 @@ fn delivery_operations() -> Vec<Operation> {
         operation("redeliverPublisherWebhook", "Redeliver events since a time or position")
             .description(
                 "Queues the deliveries of events since a time or after a position again, oldest first, with their old \
-                 `webhook-id`. Send exactly one of `since` and `after`. A request queues at most 100 deliveries; if \
-                 `next_after` is present, send it as `after` for the next ones. The last 500 deliveries of a webhook \
-                 can be redelivered.",
+                 `webhook-id`. Send exactly one of `since` and `after`. A request queues at most 100 deliveries, and \
+                 stops at the limit of pending ones; if `next_after` is present, send it as `after` for the next \
+                 ones. The last 500 deliveries of a webhook can be redelivered.",
             )
             .json_body("RedeliveryBody", &json!({"since": "2026-03-01T09:00:00Z"}))
             .ok_response(

@@ -147,9 +147,10 @@ codes! {
         meaning: "The account has the maximum number of uploads or downloads in progress, or of uploaded files.",
         action: "Wait until one ends or expires.";
     TooManyCallbacks = "too_many_callbacks", 429, "Too many pending webhooks",
-        meaning: "The account has `callbacks.pending_per_account` undelivered webhooks, or a delivery was redelivered ten \
-                  times today.",
-        action: "Fix the receiver, or submit without a webhook URL. Redeliver again the next day (UTC).";
+        meaning: "The account, or a webhook of the publisher, has `callbacks.pending_per_account` pending deliveries, or a \
+                  delivery was redelivered ten times today.",
+        action: "Fix the receiver, or do without the webhook: submit without a URL, disable the webhook of the publisher. \
+                 Redeliver again the next day (UTC).";
     HeadersTooLarge = "headers_too_large", 431, "Request headers too large",
         meaning: "Request line and headers together exceed 32 KiB.",
         action: "Send less.";
