@@ -169,10 +169,11 @@ impl Job {
         )
     }
 
-    /// Formats the parameters as a table.
+    /// Formats the parameters as a table, required ones first.
     pub(super) fn describe(&self) -> String {
         let mut table = TextTable::new(&["PARAMETER", "DEFAULT", "VALUES", "DESCRIPTION"]);
-        for parameter in &self.parameters {
+        let (required, optional): (Vec<_>, Vec<_>) = self.parameters.iter().partition(|parameter| parameter.required);
+        for parameter in required.into_iter().chain(optional) {
             let default = match parameter.schema.get("default") {
                 _ if parameter.required => "required".to_owned(),
                 None | Some(Value::Null) => "-".to_owned(),

@@ -28,6 +28,9 @@ use crate::environment::Environment;
 const STATES: [&str; 5] = ["created", "queueing", "in_progress", "completed", "failed"];
 /// Maximum size of a page of tasks.
 const PAGE_MAX: usize = 100;
+/// Maximum number of pages that are searched for tasks of one mode, besides those that `--limit` needs. The API selects
+/// by kind only.
+const PAGES_SEARCHED_MAX: usize = 50;
 /// Maximum characters of a note in a table.
 const NOTE_MAX: usize = 100;
 /// Characters of a task id in the name of a file.
@@ -56,7 +59,7 @@ pub(in crate::cli) struct TasksArguments {
     /// Only tasks in this state: created, queueing, `in_progress`, completed or failed (repeatable)
     #[arg(long, value_name = "STATE", value_parser = SuggestedValues(&STATES), hide_possible_values = true)]
     state: Vec<String>,
-    /// Only tasks of this job, as `mediary run --list` prints it (repeatable)
+    /// Only tasks of this job, as `mediary run --list` prints it (repeatable); of one mode, among the newest 5,000
     #[arg(long, alias = "kind", value_name = "JOB", add = ArgValueCompleter::new(complete::jobs))]
     job: Vec<String>,
     /// Number of tasks to list
@@ -264,11 +267,14 @@ async fn list(service: &ServiceConnection, arguments: &TasksArguments) -> Result
         let (kind, name) = (task["kind"].as_str(), task["job"].as_str());
         job.is_empty() || job.iter().any(|job| Some(job.as_str()) == kind || Some(job.as_str()) == name)
     };
+    let has_modes = job.iter().any(|job| job.contains('/'));
+    let pages_max = (limit / PAGE_MAX).saturating_add(PAGES_SEARCHED_MAX);
     let mut tasks = Vec::new();
     let mut cursor = None::<String>;
-    loop {
-        let page_size =
-            if job.iter().any(|job| job.contains('/')) { PAGE_MAX } else { (limit - tasks.len()).min(PAGE_MAX) };
+    let mut searched = 0;
+
+    for _ in 0..pages_max {
+        let page_size = if has_modes { PAGE_MAX } else { (limit - tasks.len()).min(PAGE_MAX) };
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("limit", &page_size.to_string());
         query.extend_pairs(state.iter().map(|state| ("state", api_state(state))));
@@ -276,6 +282,7 @@ async fn list(service: &ServiceConnection, arguments: &TasksArguments) -> Result
         query.extend_pairs(cursor.iter().map(|cursor| ("cursor", cursor)));
 
         let page: ListedTasks = service.read(&format!("/tasks?{}", query.finish())).await?;
+        searched += page.tasks.len();
         tasks.extend(page.tasks.into_iter().filter(is_selected));
         tasks.truncate(limit);
         cursor = page.next_cursor;
@@ -283,6 +290,14 @@ async fn list(service: &ServiceConnection, arguments: &TasksArguments) -> Result
             return Ok(tasks);
         }
     }
+
+    // stderr may be closed.
+    let _ = writeln!(
+        io::stderr(),
+        "searched only the newest {searched} tasks of these kinds; --job {} without a mode lists all",
+        kinds.first().unwrap_or(&"skin-enhancer")
+    );
+    Ok(tasks)
 }
 
 /// Returns a state as the API spells it: those of images are in upper case, and stand for the same ones of other media.

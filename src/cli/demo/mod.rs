@@ -33,7 +33,7 @@ const REFUSALS_SHOWN: usize = 10;
 
 pub(super) const HELP: &str = "\
 Existing resources stay unchanged, so the command can be interrupted and repeated. The service keeps
-the picture and the video as long as other results; the music is written to a local file.
+picture, video and music as long as other results; the music is also written to a local file.
 
 Examples:
   mediary demo
@@ -53,7 +53,7 @@ pub(super) struct DemoArguments {
     /// Load only this sample publisher (repeatable)
     #[arg(long, value_name = "PUBLISHER")]
     only: Vec<String>,
-    /// File for the piece of music, which the service does not keep
+    /// File for the piece of music, which the service keeps too, as a result of its task
     #[arg(long, value_name = "FILE", default_value = "mediary-demo.opus")]
     music: PathBuf,
     #[command(flatten)]

@@ -244,3 +244,22 @@ async fn an_interrupted_run_leaves_its_task_and_a_cancelled_one_fails() {
     let watched = place.run(&["watch", &task]).await.expect(1);
     assert!(watched.err.contains("cancelled"), "{}", watched.err);
 }
+
+#[actix_web::test]
+async fn the_search_for_tasks_of_one_mode_ends_and_says_so() {
+    // Given a service with endless tasks of another mode
+    let page = json!({"tasks": [{"task_id": "a", "kind": "skin-enhancer", "job": "skin-enhancer/faithful"}], "next_cursor": "x"});
+    let body = page.to_string();
+    let server = FileServer::with_replies(move |_: &str| {
+        format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len()).into_bytes()
+    })
+    .await;
+    let variables = vec![("MEDIARY_URL", server.url("")), ("MEDIARY_TOKEN", "mdu_x".to_owned())];
+    let place = Workplace { variables, ..Workplace::new() };
+
+    // When the tasks of a mode are listed, then a bounded number of pages is read
+    let output =
+        place.run(&["tasks", "--job", "skin-enhancer/creative"]).await.expect(0).assert_contains(&["No tasks match"]);
+    assert!(output.err.contains("searched only the newest 50 tasks of these kinds"), "{}", output.err);
+    assert_eq!(server.requested_paths().len(), 50);
+}
