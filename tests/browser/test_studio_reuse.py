@@ -60,6 +60,29 @@ class Price(BrowserTest):
         page.get_by_role("button", name="Use sample").click()
         expect(page.locator(".price")).to_have_text("Free")
 
+    def test_visitors_see_the_prices_of_the_public_list(self):
+        listed = {model["path"]: model["price"] for model in send("GET", "/models", token=None)["models"]}
+        self.assertEqual(listed["/proxy/imagevendor/v1/ai/image-upscaler"]["credits"], 0)
+        # Given prices of images and of music
+        prices = {"/proxy/imagevendor/v1/ai/image-upscaler": {"credits": 3}, "/proxy/musicvendor/t2m/generate": {"credits": 2, "credits_per_second": 4}}
+        page = self.page("/nothing", allowed=(404,))
+        models = {"models": [{"path": path, "price": price} for path, price in prices.items()]}
+        page.route("**/models", lambda route: route.fulfill(json=models))
+        submitted = []
+        page.on("request", lambda request: submitted.append(request.url) if request.method == "POST" else None)
+        # When a visitor who is not signed in opens them, then there are their prices, without a request for an estimate
+        self.show(page, "/studio/upscaleImage")
+        price = page.locator(".price")
+        expect(price).to_have_text("3 credits")
+        self.show(page, "/studio/generateMusic")
+        expect(price).to_have_text("2 credits and 4 credits per second")
+        page.get_by_label("Duration", exact=True).fill("10")
+        expect(price).to_have_text("42 credits")
+        self.assertEqual(submitted, [])
+        # And a video has the price of its estimate
+        self.show(page, "/studio/startEndToVideo")
+        expect(price.locator("strong")).to_contain_text("credits")
+
     def test_a_budget_that_does_not_cover_the_job_is_explained(self):
         ada = user(name("Ada"))
         send("PUT", f"/admin/budgets/user/{ada['id']}", {"credits": 1, "period": "day"})

@@ -27,6 +27,9 @@ export const jobList = loadOnce('/console/job-list.json');
 // The operations that submit jobs, with the schemas of their bodies. It is much smaller than the whole document.
 export const jobDocument = loadOnce('/console/jobs.json');
 
+// Every job with its price and parameters.
+export const modelList = loadOnce('/models');
+
 const METHODS = ['get', 'post', 'put', 'delete'];
 
 // All operations in document order.

@@ -3,13 +3,15 @@ import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { call } from '../core/api.js';
 import { count, day, number } from '../core/format.js';
 import { estimateBody } from '../core/job_values.js';
-import { allowsAnonymous, bodyOf } from '../core/openapi.js';
+import { allowsAnonymous, bodyOf, modelList } from '../core/openapi.js';
 
 const PAUSE_MS = 500;
 
-// Returns `{ credits, breakdown }`, or null while the form is incomplete or the price unknown.
+// Returns `{ credits, breakdown, perSecond }`, or null while the form is incomplete or the price unknown. Visitors who may not
+// ask for an estimate of the job get the price of the public list.
 export function useEstimate(document, job, values, user) {
   const [estimate, set] = useState(null);
+  const listed = useListPrice(job, !user && !allowsAnonymous(job));
   const { schema, mediaType } = bodyOf(document, job);
   const isAllowed = Boolean(user) || allowsAnonymous(job);
   const sent = isAllowed ? estimateBody(document, schema, values) : null;
@@ -27,13 +29,39 @@ export function useEstimate(document, job, values, user) {
     }, PAUSE_MS);
     return () => { clearTimeout(timer); abort.abort(); };
   }, [key, job.operationId, user?.id]);
-  return estimate;
+  return listed ? ofListPrice(listed, values) : estimate;
+}
+
+// Returns the price of a job in the public list; null if it is not needed.
+function useListPrice({ path }, isNeeded) {
+  const [found, set] = useState(null);
+  useEffect(() => {
+    let isCurrent = true;
+    set(null);
+    if (isNeeded) modelList().then(({ models }) => { if (isCurrent) set(models.find((model) => model.path === path)?.price ?? null); }, () => {});
+    return () => { isCurrent = false; };
+  }, [path, isNeeded]);
+  return isNeeded ? found : null;
+}
+
+// Without a duration, the built-in engine reads it from the prompt, so that only the price of a second is known.
+function ofListPrice({ credits, credits_per_second: perSecond = 0 }, { duration }) {
+  if (credits === undefined) return null;
+  const seconds = Number(duration) || 0;
+  return { credits: credits + perSecond * seconds, perSecond: seconds ? 0 : perSecond, breakdown: [] };
 }
 
 export function Price({ estimate }) {
-  const text = !estimate ? '' : estimate.credits === 0 ? 'Free' : count(estimate.credits, 'credit');
+  const text = priceText(estimate);
   const parts = estimate?.breakdown.length > 1 ? estimate.breakdown.map(({ item, credits }) => `${item} ${number(credits)}`).join(', ') : '';
   return html`<p class="price" aria-live="polite">${text && html`<strong>${text}</strong>`}${parts && html`<span class="muted small" title=${parts}>${parts}</span>`}</p>`;
+}
+
+function priceText(estimate) {
+  if (!estimate) return '';
+  const { credits, perSecond } = estimate;
+  if (perSecond) return [credits && count(credits, 'credit'), `${count(perSecond, 'credit')} per second`].filter(Boolean).join(' and ');
+  return credits === 0 ? 'Free' : count(credits, 'credit');
 }
 
 const PERIODS = { day: 'daily budget', month: 'monthly budget', total: 'budget' };
