@@ -1,6 +1,7 @@
-"""The first view of every page: bytes transferred, layout shift, and the time until its content is there."""
+"""The first view of every page: bytes transferred, layout shift, and the time until it is interactive."""
 
 import base64
+import os
 import unittest
 
 from support import ADMIN, NARROW, REPORTS, WIDE, BrowserTest, name, png, publish, registry, send, user, wait_until
@@ -11,9 +12,19 @@ TRANSFERRED_MAX = 100_000
 JOB_PICTURES_MAX = 45_000
 PAGES = ("/nodes", "/publishers", "/studio", "/studio/upscaleImage", "/studio/multiframeToVideo", "/tasks", "/account", "/account/tokens", "/state", "/audit", "/moderation",
          "/users", "/budgets", "/budgets/usage", "/docs", "/docs/upscaleImage")
-# Sums up the layout shift, and notes when the content of the page has replaced its placeholders.
+# Lists, which should be interactive within this time on a local service. Reported, not checked: it depends on the machine.
+LISTS = ("/nodes", "/publishers", "/tasks", "/audit", "/moderation", "/users", "/budgets", "/docs")
+INTERACTIVE_MS = 300
+# Sums up the layout shift, and notes when the content of the page, with its event handlers, has replaced its placeholders.
+# The page is interactive then, or at the end of a long task that runs at that time.
 OBSERVE = """
     globalThis.shift = 0;
+    globalThis.busyUntil = 0;
+    new PerformanceObserver((list) => {
+        for (const { startTime, duration } of list.getEntries()) {
+            if (startTime <= (globalThis.contentAt ?? Infinity)) globalThis.busyUntil = startTime + duration;
+        }
+    }).observe({ type: 'longtask', buffered: true });
     globalThis.moved = [];
     const nameOf = (node) => node?.nodeType === 1 ? `${node.localName}.${node.className}` : `${node?.parentElement?.localName}: ${node?.textContent}`;
     const boxOf = ({ x, y, width, height }) => [x, y, width, height].map(Math.round).join(' ');
@@ -73,19 +84,21 @@ class FirstView(BrowserTest):
         # Names of users are looked up after the list has arrived.
         wait_until(lambda: (page.wait_for_timeout(50), not pending)[1])
         self.assertTrue([address for _, address in loaded if address.endswith("/console/app.js")], loaded)
-        shift, ms, moved = page.evaluate("[globalThis.shift, globalThis.contentAt, globalThis.moved]")
+        shift, ms, moved = page.evaluate("[globalThis.shift, Math.max(globalThis.contentAt, globalThis.busyUntil), globalThis.moved]")
         loaded = sorted(((bytes, address) for bytes, address in loaded if "/media/" not in address), reverse=True)
         pictures = sum(bytes for bytes, address in loaded if address.endswith(".webp"))
         return sum(bytes for bytes, _ in loaded) - pictures, pictures, shift, ms, loaded, moved
 
     def test_the_first_view_of_a_page_is_small_and_does_not_shift(self):
-        found, report = [], []
+        found, report, slow = [], [], []
         for path in (*PAGES, *fill()):
             for size in (WIDE, NARROW):
                 transferred, pictures, shift, ms, loaded, moved = self.measure(path, size)
                 # Ids differ from run to run.
                 name = "/".join(path.split("/")[:-1] + ["…"]) if path not in PAGES else path
-                report.append(f"{name:20} {size['width']:5} px: {transferred / 1000:5.1f} kB in {len(loaded):2} responses, pictures {pictures / 1000:4.1f} kB, shift {shift:.4f}, content after {ms:5.0f} ms")
+                report.append(f"{name:20} {size['width']:5} px: {transferred / 1000:5.1f} kB in {len(loaded):2} responses, pictures {pictures / 1000:4.1f} kB, shift {shift:.4f}, interactive after {ms:5.0f} ms")
+                if path in LISTS and ms > INTERACTIVE_MS:
+                    slow.append(f"{path} at {size['width']}: {ms:.0f} ms")
                 if transferred > TRANSFERRED_MAX:
                     found.append(f"{path} at {size['width']} transfers {transferred} bytes: {loaded[:12]}")
                 if pictures > JOB_PICTURES_MAX:
@@ -93,6 +106,7 @@ class FirstView(BrowserTest):
                 # The Layout Instability API ignores movements below three pixels.
                 if shift > 0:
                     found.append(f"{path} at {size['width']} shifts by {shift:.4f}: {moved}")
+        report.append(f"Lists that take more than {INTERACTIVE_MS} ms with {os.environ['BROWSER_SERVICE']}: {'; '.join(slow) or 'none'}")
         (REPORTS / "first-view.txt").write_text("\n".join(report) + "\n")
         self.assertEqual(found, [], "\n".join(found))
 
