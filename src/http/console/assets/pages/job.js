@@ -18,6 +18,8 @@ import { encodePicture } from '../parts/picture.js';
 import { BudgetExceeded, Price, useEstimate } from '../parts/price.js';
 
 const Markdown = lazy(() => import('../parts/markdown.js'), 'Markdown');
+// Icons of the media, by the path of a job.
+const iconOf = ({ path }) => (path.includes('/videovendor/') ? 'video' : path.includes('/musicvendor/') ? 'music' : 'studio');
 // A job that was not submitted has no result.
 const JobResult = lazy(() => import('./run.js'), 'JobResult');
 const RequestCode = lazy(() => import('../parts/code.js'), 'RequestCode');
@@ -57,7 +59,7 @@ export function JobPage({ document, job, jobs, query, user }) {
       </section>
       <section ref=${result} class="panel result-panel" aria-label="Result">
         <h2>Result</h2>
-        ${!run && !busy ? html`<${Idle} beside=${Boolean(schema.properties.image)} />`
+        ${!run && !busy ? html`<${Idle} job=${job} beside=${Boolean(schema.properties.image)} />`
           : html`<${JobResult} key=${run?.number} run=${run} onReport=${(report) => bench.set({ ...bench.get(), run: { ...bench.get().run, report } })} />`}
         <${More} class="more curl" name="As code"><${RequestCode} ...${{ document, job, values }} /></${More}>
         <div class="row"><${Copy} text=${link} label="Copy a link to these settings" shown="Share settings" /><span class="muted small">The link has all settings, but no pictures.</span></div>
@@ -69,7 +71,7 @@ export function JobPage({ document, job, jobs, query, user }) {
   </${Page}>`;
 }
 
-const Idle = ({ beside: showsInput }) => html`<div class="idle"><${Icon} name="studio" /><p>Results appear here${showsInput && ', beside your picture'}.</p></div>`;
+const Idle = ({ job, beside: showsInput }) => html`<div class="idle"><${Icon} name=${iconOf(job)} /><p>Results appear here${showsInput && ', beside your picture'}.</p></div>`;
 
 function JobSwitch({ jobs, current }) {
   const groups = Map.groupBy(jobs, (job) => job.tags?.[0] ?? 'Jobs');

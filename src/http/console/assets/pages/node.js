@@ -33,7 +33,7 @@ export function NodePage({ parts: [id, chosenTab, newer, older], user }) {
   const readme = useReadme(loaded.data);
   useTitle(loaded.data?.name || id);
   const back = html`<${BackLink} href=${to('nodes')}>Nodes</${BackLink}>`;
-  return html`<${LoadedPage} from=${useComplete(loaded, [rights, versions, statistics, readme])} title=${html`<span class="monogram large"></span>${id}`} before=${back}>${(node) => html`
+  return html`<${LoadedPage} from=${useComplete(loaded, [rights, versions, statistics, readme])} title=${loaded.error ? id : html`<span class="monogram large"></span>${id}`} before=${back}>${(node) => html`
     <${Page} name="node" before=${back}
       title=${html`<${NodeIcon} node=${node} large />${node.name}`}
       lead=${html`<${Id}>${node.id}</${Id}> by <a href=${to('publishers', node.publisher.id)}>${node.publisher.name || node.publisher.id}</a>`}
@@ -153,7 +153,7 @@ function About({ node, statistics }) {
     <${DefinitionList} name="wide" of=${[
       ['Author', node.author], ['Licence', node.license && html`<code>${node.license}</code>`], ['Category', node.category],
       ['Repository', node.repository && html`<${ExternalLink} href=${node.repository} />`],
-      ['Icon', node.icon && html`<${ExternalLink} href=${node.icon} />`], ['Banner', node.banner_url && html`<${ExternalLink} href=${node.banner_url} />`],
+      ['Icon', node.icon && html`<${PictureLink} href=${node.icon} />`], ['Banner', node.banner_url && html`<${PictureLink} href=${node.banner_url} />`],
       ['Host version', node.supported_host_version && html`<code>${node.supported_host_version}</code>`],
       ['Host frontend version', node.supported_host_frontend_version && html`<code>${node.supported_host_frontend_version}</code>`],
       ['Replaces', node.preempted_host_node_names?.length > 0 && html`<${Tags} of=${node.preempted_host_node_names} />`],
@@ -165,9 +165,12 @@ function About({ node, statistics }) {
   </section>`;
 }
 
+// The URL of an uploaded picture is a digest, which says nothing.
+const PictureLink = ({ href }) => html`<${ExternalLink} href=${href}>${/\/media\/[0-9a-f]{64}\.\w+$/.test(href) ? 'uploaded picture' : undefined}</${ExternalLink}>`;
+
 function Downloads({ days }) {
   const dates = days.map(({ date }) => date);
-  return html`<${Chart} title="Downloads a day" stacked point="Day" labels=${dates.map(shortDay)} full=${dates}
+  return html`<${Chart} title=${`Downloads a day${days.some(({ downloads }) => downloads > 0) ? '' : `: none in ${count(days.length, 'day')}`}`} stacked point="Day" labels=${dates.map(shortDay)} full=${dates}
     series=${[{ name: 'Downloads', tone: 0, values: days.map(({ downloads }) => downloads) }]} />`;
 }
 

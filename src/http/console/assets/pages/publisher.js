@@ -26,7 +26,7 @@ export function PublisherPage({ parts: [id, tab = 'nodes'], query, user }) {
   const rights = useLoad(async (signal) => (user === undefined ? never : user ? get(at`/publishers/${id}/permissions`, {}, signal).catch(() => ({})) : {}), [id, user?.id, user === undefined]);
   useTitle(loaded.data?.name || id);
   const back = html`<${BackLink} href=${to('publishers')}>Publishers</${BackLink}>`;
-  return html`<${LoadedPage} from=${useComplete(loaded, [rights])} title=${html`<span class="monogram large"></span>${id}`} before=${back}>${(publisher) => {
+  return html`<${LoadedPage} from=${useComplete(loaded, [rights])} title=${loaded.error ? id : html`<span class="monogram large"></span>${id}`} before=${back}>${(publisher) => {
     const role = publisher.members?.find((member) => member.id === user?.id)?.role;
     const isOwner = role === 'owner' || user?.isAdmin;
     const tabs = [['nodes', 'Nodes'], ['members', 'Members', publisher.members?.length], ...(role || user?.isAdmin ? [['tokens', 'Access tokens']] : []), ...(isOwner ? [['webhooks', 'Webhooks']] : [])];

@@ -41,12 +41,18 @@ function Folded({ name, open, filled, children }) {
 // Short descriptions end with the first sentence, which may contain abbreviations and file names.
 const firstSentence = (text) => text?.split(/(?<=[.;])\s+(?=[A-Z`])/)[0];
 
+// Description with the limits. What repeats the name of the field or the limits is left out.
+function hintOf({ name }, description = '', limits) {
+  const isName = description.replace(/\.$/, '').toLowerCase() === toWords(name).toLowerCase();
+  return [!isName && description, !description.endsWith(` ${limits}`) && limits].filter(Boolean).join(' ');
+}
+
 // One field; `brief` shortens its description. `samples` has the sample pictures by field name; `children` follow the hints.
 export function Field({ document, field, value, onChange, problem, samples, pointer, brief, children }) {
   const id = useElementId('field');
   const fault = problem?.at?.(pointer);
   const limits = describeLimits(field).replace(/^./, (first) => first.toUpperCase()).replace(/.$/, '$&.');
-  const about = [brief ? firstSentence(field.schema.description) : field.schema.description, limits].filter(Boolean).join(' ');
+  const about = hintOf(field, brief ? firstSentence(field.schema.description) : field.schema.description, limits);
   const hints = html`
     ${about && html`<p class="hint" id=${`${id}-about`}>${inline(about)}</p>`}
     ${fault && html`<p class="fault" id=${`${id}-fault`}><${Icon} name="warn" />${fault}</p>`}`;

@@ -26,6 +26,7 @@ export function Gallery({ user, kind, fresh, title }) {
 }
 
 const nothing = html`<${Empty} icon="studio" title="No results yet">Results of the studio and of the API appear here until they are deleted.</${Empty}>`;
+const nothingOfVisitor = html`<${Empty} icon="studio" title="No results yet">Videos that you make in this browser appear here. Sign in to see the results of your account.</${Empty}>`;
 const loading = html`<${Skeleton} lines=${4} kind="shots" />`;
 
 function UserGallery({ user, kind, fresh }) {
@@ -51,7 +52,7 @@ function AnonymousGallery() {
   const list = useLoad((signal) => Promise.all(own.map(async (kept) => ({ kept, task: await readAnonymousTask(kept.id, kept.at, signal).catch(() => null) }))), [own]);
   const entries = (list.data ?? []).filter(({ task }) => task && !task.error);
   useInterval(entries.some(({ task }) => !hasEnded(task)) ? REFRESH_MS : 0, list.refresh);
-  return html`<${Loaded} from=${list} skeleton=${loading}>${() => (entries.length === 0 ? nothing
+  return html`<${Loaded} from=${list} skeleton=${loading}>${() => (entries.length === 0 ? nothingOfVisitor
     : html`<p class="muted">Only this browser knows these results. <button type="button" class="link" onClick=${forgetTasks}>Forget them</button></p>
       <${Shots} of=${entries} jobOf=${(document, { kept }) => jobs(document).find(({ operationId }) => operationId === kept.job)} />`)}</${Loaded}>`;
 }

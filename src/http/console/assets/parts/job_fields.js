@@ -7,6 +7,9 @@ import { lazy } from './lazy.js';
 
 const VideoPicker = lazy(() => import('./video_picker.js'), 'VideoPicker');
 
+// Fields that a choice of the caller's videos fills in.
+const VIDEO_FIELDS = ['video_creation_id', 'video_url'];
+
 // `report` has the understood and ignored words of the last run's prompt.
 export function JobFields({ document, job, schema, values, onChange, problem, report, user }) {
   const { main, groups } = useMemo(() => arrange(job, fields(document, schema)), [document, job]);
@@ -17,10 +20,12 @@ export function JobFields({ document, job, schema, values, onChange, problem, re
   const picks = main.some(({ name }) => name === 'video_creation_id');
   const isFaulty = (list) => list.some(({ name }) => problem?.errors?.some((fault) => `${fault.pointer}/`.startsWith(`/${name}/`)));
   const isFilled = (list) => list.some(({ name }) => !isEmpty(values[name]));
+  const videoFields = main.filter(({ name }) => VIDEO_FIELDS.includes(name));
   const rest = groups.flatMap(([, list]) => list);
   return html`${picks && html`<${VideoPicker} chosen=${values.video_creation_id} user=${user}
       onChoose=${(task) => onChange((before) => ({ ...before, video_creation_id: task.task_id, video_url: task.generated[0] }))} />`}
-    ${main.map(draw)}
+    ${main.filter(({ name }) => !picks || !VIDEO_FIELDS.includes(name)).map(draw)}
+    ${picks && html`<${OtherVideo} faulty=${isFaulty(videoFields)}>${videoFields.map(draw)}</${OtherVideo}>`}
     ${rest.length > 0 && html`<${Advanced} faulty=${isFaulty(rest)} filled=${isFilled(rest)}>
       ${groups.map(([name, list]) => html`<section key=${name} class="field-group" aria-label=${name}><h3>${name}</h3>${list.map(draw)}</section>`)}</${Advanced}>`}`;
 }
@@ -30,6 +35,14 @@ function Advanced({ faulty, filled, children }) {
   const [isOpen, set] = useState(filled);
   useEffect(() => { if (faulty || filled) set(true); }, [faulty, filled]);
   return html`<details class="advanced" open=${isOpen} onToggle=${({ target }) => set(target.open)}><summary>Advanced</summary>
+    <div>${children}</div></details>`;
+}
+
+// Id and URL of a video that is not in the list. Opens if one of them is invalid.
+function OtherVideo({ faulty, children }) {
+  const [isOpen, set] = useState(false);
+  useEffect(() => { if (faulty) set(true); }, [faulty]);
+  return html`<details class="advanced" open=${isOpen} onToggle=${({ target }) => set(target.open)}><summary>Another video, by id and URL</summary>
     <div>${children}</div></details>`;
 }
 

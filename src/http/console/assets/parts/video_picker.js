@@ -22,7 +22,7 @@ export function VideoPicker({ user, chosen, onChoose }) {
   const videos = useLoad((signal) => videosOf(user, own, signal), [user?.id, own]);
   return html`<fieldset class="videos"><legend>Your videos</legend>
     <${Loaded} from=${videos} skeleton=${html`<${Skeleton} lines=${1} kind="videos" />`}>${(list) => list.length === 0
-      ? html`<p class="muted">No videos yet. Make one first, or enter the id and the URL of a video.</p>`
+      ? html`<p class="muted">No videos yet. Make one first, or enter the id and the URL of another video.</p>`
       : html`<div>${list.map((task) => html`<label key=${task.task_id} class="video-choice">
           <input type="radio" name="own-video" checked=${task.task_id === chosen} onChange=${() => onChoose(task)} aria-label=${`Video made ${ago(task.created_at)}`} />
           ${task.cover_url ? html`<img src=${thumbnailOf(toLocalUrl(task.cover_url), 'large')} alt="" loading="lazy" width="160" height="90" />` : html`<span class="no-cover"><${Icon} name="video" /></span>`}
