@@ -260,6 +260,7 @@ class Videos(BrowserTest):
         expect(choice).to_have_count(1)
         choice.check()
         expect(page.get_by_label("Video creation ID")).to_have_value(task)
+        expect(page.get_by_label("Video creation ID")).to_be_hidden()
         page.get_by_label("Model").select_option("vq2-turbo")
         with page.expect_request("**/videovendor/extend") as request:
             page.get_by_role("button", name="Generate").click()
@@ -268,8 +269,11 @@ class Videos(BrowserTest):
         self.assertEqual((sent["video_creation_id"], sent["video_url"].split("?")[0]), (task, film.split("?")[0]))
         expect(page.locator(".task-state")).to_be_visible()
         # Other users are offered their own videos only.
-        other = self.page("/studio/extendVideo", token=user(name("Bob"))["token"])
+        other = self.page("/studio/extendVideo", token=user(name("Bob"))["token"], allowed=(400,))
         expect(other.get_by_text("No videos yet")).to_be_visible()
+        # Without a video, the fields that need one open.
+        other.get_by_role("button", name="Generate").click()
+        expect(other.get_by_label("Video creation ID")).to_be_visible()
 
     def test_a_video_is_sent_to_the_job_that_extends_it(self):
         ada = user(name("Ada"))
