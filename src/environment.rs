@@ -76,6 +76,8 @@ pub enum FailPoint {
     Reactor,
     /// At a step of a vendor call. The subject is the task.
     Vendor(VendorStep),
+    /// After a step of `mediary cluster leave`. The subject is empty.
+    Leave(LeaveStep),
     /// After a step and before the next one.
     After(CommitStep),
 }
@@ -110,6 +112,27 @@ impl VendorStep {
         Self::ResultFetched,
         Self::ResultStored,
     ];
+}
+
+/// Steps of `mediary cluster leave`. A process that ends after any of them must not let two directories continue alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LeaveStep {
+    /// The marker of the attempt is durable; nothing was sent.
+    MarkerWritten,
+    /// The group that ends the log is in the engine, and this directory has everything that precedes it.
+    LogEnded,
+    /// The shared files are copied back.
+    FilesCopied,
+    /// The directory no longer says how far it has applied the engine.
+    CheckpointRemoved,
+    /// The directory is no node any more; only the marker is left.
+    MembershipRemoved,
+}
+
+impl LeaveStep {
+    /// All steps, in order.
+    pub const ALL: [Self; 5] =
+        [Self::MarkerWritten, Self::LogEnded, Self::FilesCopied, Self::CheckpointRemoved, Self::MembershipRemoved];
 }
 
 /// Declares the steps together with their list.

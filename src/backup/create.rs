@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use super::BackupError;
 use super::manifest::{self, BackupDirectory, BackupFile, Manifest};
 use super::pool::{BackupFilePool, private_directory};
+use crate::cluster::leave_marker::LEAVE_FILE;
 use crate::domain::value::Digest;
 use crate::environment::Environment;
 use crate::events::journal::{
@@ -24,8 +25,9 @@ use crate::verification::ProgressCallback;
 use crate::verification::directory::{DirectoryUse, directory_use};
 use crate::verification::export::{ExportError, SignedLogHead, read_signed_head};
 
-/// Parts of a data directory that are not copied: they are recreated, belong to the running process, or are incomplete.
-const EXCLUDED: [&str; 5] = ["lock", "address", "answers", "snapshots", "metrics-history"];
+/// Parts of a data directory that are not copied: they are recreated, belong to the running process, are incomplete, or
+/// belong to this directory alone.
+const EXCLUDED: [&str; 6] = ["lock", "address", "answers", "snapshots", "metrics-history", LEAVE_FILE];
 /// Path of the checkpoint of a cluster's engine.
 const ENGINE_CHECKPOINT: &str = "log/engine.json";
 /// Key of the upload links.

@@ -67,7 +67,7 @@ Examples:
   mediary cluster leave --config /etc/mediary.toml
 
 All nodes must be stopped. Then this directory serves alone, with everything that the cluster has
-recorded, and no other node can start again.";
+recorded, and no other node can start again. Run it again if it is interrupted.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ClusterCommand {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use crate::data_dir::{shell_quote, write_private};
+use crate::data_dir::{shell_quote, sync_parent, write_private};
 use crate::events::journal::{ChainHash, JournalHead, hex};
 use crate::events::stream::Position;
 
@@ -108,10 +108,11 @@ impl Membership {
     /// Removes the membership.
     ///
     /// # Errors
-    /// If the file cannot be removed.
+    /// If the file cannot be removed durably.
     pub fn remove(data_dir: &Path) -> Result<(), MembershipError> {
         let path = data_dir.join(MEMBERSHIP_FILE);
-        fs::remove_file(&path).map_err(|error| MembershipError::File { path, reason: error.to_string() })
+        let removed = fs::remove_file(&path).and_then(|()| sync_parent(&path));
+        removed.map_err(|error| MembershipError::File { path, reason: error.to_string() })
     }
 
     /// Returns the id of the cluster's log.

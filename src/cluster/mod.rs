@@ -2,6 +2,7 @@
 //!
 //! | Module | Answers |
 //! |---|---|
+//! | [`leave_marker`] | Has this data directory begun to leave? |
 //! | [`membership`] | May this data directory join, and are its secrets those of the cluster? |
 //! | [`shared_files`] | Where are the files that all nodes use? |
 //! | [`presence`] | Which nodes are there, and which of them acts on events? |
@@ -10,6 +11,7 @@
 //!
 //! The log itself is in [`events::shared`](crate::events::shared); [`app`](crate::app) puts the parts together.
 
+pub mod leave_marker;
 pub mod membership;
 pub mod presence;
 pub mod read_barrier;

@@ -31,6 +31,8 @@ use crate::support::{TestApp, TestResponse, settings};
 use crate::vendor::{remote, sim, upscale};
 use crate::video::{START_END, of_prompt};
 
+mod leave;
+
 /// Time for another node to take over: 3 s of silence, 5 s of rest, and the next look for work.
 const TAKEOVER: Duration = Duration::from_secs(15);
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";

@@ -9,11 +9,13 @@ use uuid::Uuid;
 use super::ensure_checkpoint;
 use crate::app::open_data_dir;
 use crate::app::recovery::log_options;
+use crate::cluster::leave_marker::LeaveMarker;
 use crate::cluster::membership::Membership;
 use crate::cluster::presence::Beat;
 use crate::cluster::shared_files;
 use crate::config::Settings;
-use crate::environment::Environment;
+use crate::data_dir::DataDir;
+use crate::environment::{Environment, FailPoint, LeaveStep};
 use crate::events::log::LogFailure;
 use crate::events::shared::checkpoint::EngineCheckpoint;
 use crate::events::shared::engine::Engine;
@@ -53,14 +55,17 @@ pub fn init_cluster(
     anyhow::ensure!(engine.last()? == 0, "the engine has the log {} already", local.log_id());
     shared_files::share(data.root(), files, local.log_id())?;
     local.close()?;
+    // Of an earlier cluster.
+    LeaveMarker::remove(data.root())?;
     membership.write(data.root())?;
     Ok(())
 }
 
-/// Takes the data directory of the last node out of its cluster and ends the shared log.
+/// Takes the data directory of the last node out of its cluster and ends the shared log. Run again, it continues an
+/// interrupted attempt.
 ///
 /// # Errors
-/// If another node is present, the engine does not respond, or the files cannot be copied.
+/// If another node is present or has ended the log, the engine does not respond, or the files cannot be copied.
 pub fn leave_cluster(
     settings: &Settings,
     environment: &Environment,
@@ -74,31 +79,61 @@ pub fn leave_cluster(
     membership.check(data.root(), local.log_id())?;
     ensure_checkpoint(&membership, data.root(), local.log_id())?;
 
-    let log_dir = data.root().join("log");
     let local = Arc::new(local);
     let engine = open_engine(local.log_id())?;
     check_alone(&*engine)?;
+    end_log(&data, &local, engine, settings, environment)?;
+    environment.hit(FailPoint::Leave(LeaveStep::LogEnded), "");
+    local.close()?;
+
+    shared_files::unshare(data.root())?;
+    environment.hit(FailPoint::Leave(LeaveStep::FilesCopied), "");
+    EngineCheckpoint::remove(&data.root().join("log"))?;
+    environment.hit(FailPoint::Leave(LeaveStep::CheckpointRemoved), "");
+    Membership::remove(data.root())?;
+    environment.hit(FailPoint::Leave(LeaveStep::MembershipRemoved), "");
+    // Last: without it, the directory could not continue an interrupted attempt.
+    LeaveMarker::remove(data.root())?;
+    Ok(())
+}
+
+/// Applies everything that the cluster has recorded, and ends the log for all other nodes.
+fn end_log(
+    data: &DataDir,
+    local: &Arc<SledLog>,
+    engine: Arc<dyn Engine>,
+    settings: &Settings,
+    environment: &Environment,
+) -> anyhow::Result<()> {
+    let log_id = local.log_id();
     let options = SharedLogOptions {
-        directory: log_dir.clone(),
+        directory: data.root().join("log"),
         session: environment.uuid(),
         write_timeout: settings.cluster.write_timeout,
         metrics: ClusterMetrics::default(),
     };
-    let shared = SharedLog::open(Arc::clone(&local), engine, options, Box::new(|_| {}))?;
-    let ended = match shared.wait_until_caught_up(settings.cluster.write_timeout) {
-        Ok(true) => shared.end(),
-        Ok(false) => Err(LogFailure::Unreachable { reason: "not caught up in time".to_owned() }),
-        // An earlier attempt was interrupted after it had ended the log.
-        Err(LogFailure::Closed) => Ok(()),
-        Err(failure) => Err(failure),
-    };
+    let shared = SharedLog::open(Arc::clone(local), engine, options, Box::new(|_| {}))?;
+    match shared.wait_until_caught_up(settings.cluster.write_timeout) {
+        Ok(true) => {
+            // Durable before the group is sent, so that this directory, and only this one, recognizes the group.
+            let attempt = LeaveMarker::begin(data.root(), log_id, environment)?.attempt();
+            environment.hit(FailPoint::Leave(LeaveStep::MarkerWritten), "");
+            shared.end(attempt)?;
+        }
+        Ok(false) => anyhow::bail!("the engine did not return everything that the cluster recorded in time: try again"),
+        // Perhaps by an earlier attempt of this directory.
+        Err(LogFailure::Closed) => {}
+        Err(failure) => return Err(failure.into()),
+    }
     shared.close();
-    ended?;
-    local.close()?;
 
-    shared_files::unshare(data.root())?;
-    EngineCheckpoint::remove(&log_dir)?;
-    Membership::remove(data.root())?;
+    let own_attempt = LeaveMarker::read(data.root(), log_id)?.map(|marker| marker.attempt());
+    anyhow::ensure!(
+        own_attempt.is_some() && shared.ended_by() == own_attempt,
+        "`mediary cluster leave` on another directory, or an earlier release, has ended the log of this cluster. Complete it \
+         there: if this directory served alone too, there would be two different logs with the same id. If that directory is \
+         lost, follow \"Make a new stream\" in docs/cluster.md"
+    );
     Ok(())
 }
 

@@ -107,8 +107,8 @@ pub struct GroupApplier {
 struct DecidedBatch {
     commits: Vec<EncodedCommit>,
     decisions: Vec<(Group, GroupDecision)>,
-    /// `true` if the batch contains the group that ends the log.
-    is_last: bool,
+    /// The attempt to end the log whose group the batch contains.
+    ended_by: Option<u64>,
 }
 
 impl GroupApplier {
@@ -165,7 +165,7 @@ impl GroupApplier {
                 }
                 FollowerMessage::EngineEnd(end) => engine_end = Some(end),
             }
-            if batch.is_last {
+            if batch.ended_by.is_some() {
                 break;
             }
         }
@@ -176,12 +176,12 @@ impl GroupApplier {
             let reason = format!("the journal continues after {}, but the engine does not", self.head.position);
             return Err(LogFailure::Diverged { reason });
         }
-        if batch.is_last {
+        if let Some(attempt) = batch.ended_by {
             // First, so that the node does not seem to have caught up.
-            self.progress.stop(LogFailure::Closed);
+            self.progress.end(attempt);
         }
         self.progress.advance(self.sequence, self.head, engine_end, batch.decisions);
-        if batch.is_last { Err(LogFailure::Closed) } else { Ok(()) }
+        if batch.ended_by.is_some() { Err(LogFailure::Closed) } else { Ok(()) }
     }
 
     fn decide(
@@ -202,7 +202,7 @@ impl GroupApplier {
         let group = Group::decode(bytes).map_err(|error| diverged(error.to_string()))?;
         self.check_stamp(&group).map_err(diverged)?;
 
-        batch.is_last = group.is_closing();
+        batch.ended_by = group.closing_attempt();
         let decision = if let Some(overtaken) = self.state.begin_group(&group, sequence) {
             let mut entries = Vec::with_capacity(group.entries.len());
             for (index, (entry, overtaken)) in group.entries.iter().zip(&overtaken).enumerate() {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::admission::{AdmissionState, SessionCounter, Sessions};
-use crate::data_dir::write_private;
+use crate::data_dir::{sync_parent, write_private};
 use crate::events::codec;
 use crate::events::journal::{ChainHash, JournalHead, hex};
 use crate::events::stream::Position;
@@ -87,7 +87,7 @@ impl EngineCheckpoint {
     /// Removes the files of a shared log beside its journal.
     ///
     /// # Errors
-    /// If a file exists and cannot be removed.
+    /// If a file exists and cannot be removed durably.
     pub fn remove(directory: &Path) -> io::Result<()> {
         for file in [ENGINE_FILE, STATE_FILE] {
             match fs::remove_file(directory.join(file)) {
@@ -95,7 +95,7 @@ impl EngineCheckpoint {
                 _ => {}
             }
         }
-        Ok(())
+        sync_parent(&directory.join(ENGINE_FILE))
     }
 }
 

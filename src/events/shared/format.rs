@@ -6,9 +6,10 @@
 //! guard:  position 8 │ length of the tag 1 │ tag
 //! ```
 //!
-//! The group with the session 0 ends the log. A commit is stored as in the journal, except for its position, which every node adds when it admits the commit
-//! ([`codec::place`]). So the journals of all nodes have the same bytes, whichever release wrote them. The format and the
-//! rules of `admission.rs` are frozen together: other rules need another format.
+//! The group with the session 0 ends the log; its counter is the id of the attempt to end it. A commit is stored as in
+//! the journal, except for its position, which every node adds when it admits the commit ([`codec::place`]). So the
+//! journals of all nodes have the same bytes, whichever release wrote them. The format and the rules of `admission.rs`
+//! are frozen together: other rules need another format.
 
 use uuid::Uuid;
 
@@ -91,16 +92,18 @@ pub struct Group {
 }
 
 impl Group {
-    /// The group that ends the log: what follows it in the engine is void, and every node stops there.
+    /// The group that ends the log: what follows it in the engine is void, and every node stops there. `attempt` is the
+    /// id of the attempt to end it.
     #[must_use]
-    pub fn closing(sequence_seen: u64, chain_seen: ChainHash) -> Self {
-        Self { session: Uuid::nil(), counter: u64::MAX, sequence_seen, chain_seen, entries: Vec::new() }
+    pub fn closing(attempt: u64, sequence_seen: u64, chain_seen: ChainHash) -> Self {
+        Self { session: Uuid::nil(), counter: attempt, sequence_seen, chain_seen, entries: Vec::new() }
     }
 
-    /// Returns `true` for [`Group::closing`].
+    /// Returns the id of the attempt that ends the log with this group; `None` unless it is [`Group::closing`]. The first
+    /// release with clusters wrote [`u64::MAX`] always.
     #[must_use]
-    pub fn is_closing(&self) -> bool {
-        self.session.is_nil()
+    pub fn closing_attempt(&self) -> Option<u64> {
+        self.session.is_nil().then_some(self.counter)
     }
 
     /// Number of entries, from the first on, that fit into one group; at least 1 if there are any.

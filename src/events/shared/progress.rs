@@ -29,6 +29,8 @@ struct ProgressState {
     pending: Option<PendingGroup>,
     /// Reason why the node applies no more groups.
     stopped: Option<LogFailure>,
+    /// The attempt that ended the log.
+    ended_by: Option<u64>,
     /// Time of the last response of the engine.
     heard_at: Instant,
     /// The last group that the engine has returned.
@@ -70,6 +72,7 @@ impl NodeProgress {
             engine_end: None,
             pending: None,
             stopped: None,
+            ended_by: None,
             heard_at,
             received: sequence,
             advanced_at: heard_at,
@@ -133,6 +136,20 @@ impl NodeProgress {
     pub fn stop(&self, reason: LogFailure) {
         self.state.lock().stopped.get_or_insert(reason);
         self.changed.notify_all();
+    }
+
+    /// Notes that the log has ended, and by which attempt.
+    pub fn end(&self, attempt: u64) {
+        let mut state = self.state.lock();
+        state.ended_by = Some(attempt);
+        state.stopped.get_or_insert(LogFailure::Closed);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Returns the attempt that ended the log, once this node has everything that precedes the end.
+    pub fn ended_by(&self) -> Option<u64> {
+        self.state.lock().ended_by
     }
 
     /// Returns `true` if no more groups are applied.

@@ -364,11 +364,18 @@ impl SharedLog {
         }
     }
 
-    /// Ends the log: no node can append any more. Waits until this node has everything that precedes the end.
+    /// Returns the attempt that ended the log, once this node has everything that precedes the end.
+    #[must_use]
+    pub fn ended_by(&self) -> Option<u64> {
+        self.progress.ended_by()
+    }
+
+    /// Ends the log: no node can append any more. Waits until this node has everything that precedes the end. Another
+    /// attempt may have ended it first: see [`SharedLog::ended_by`].
     ///
     /// # Errors
     /// If the engine does not respond in time, or another failure stopped the node.
-    pub fn end(&self) -> Result<(), LogFailure> {
+    pub fn end(&self, attempt: u64) -> Result<(), LogFailure> {
         let deadline = Instant::now() + self.options.write_timeout;
         let mut counter = self.group_counter.lock();
         if !self.progress.wait_for_start(deadline)? {
@@ -377,7 +384,7 @@ impl SharedLog {
 
         *counter += 1;
         let (sequence_seen, chain_seen) = self.progress.begin_wait(*counter);
-        let bytes = encode(&Group::closing(sequence_seen, chain_seen))?;
+        let bytes = encode(&Group::closing(attempt, sequence_seen, chain_seen))?;
 
         loop {
             let sent = self.engine.send(&bytes);
