@@ -52,7 +52,9 @@ mod vendors;
 
 pub use address_file::{expected_local_url, read_address_file};
 pub use bootstrap::{AdminTokenSource, BOOTSTRAP_ADMIN};
-pub use cluster::{EngineContents, EngineReport, check_cluster, init_cluster, leave_cluster, verify_engine};
+pub use cluster::{
+    AloneEvidence, EngineContents, EngineReport, check_cluster, init_cluster, leave_cluster, verify_engine,
+};
 pub use cluster_engine::{check_engine, connect_engine, create_engine};
 pub use error::{StartError, StopError};
 pub use missing_log_guard::MissingLog;

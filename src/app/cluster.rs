@@ -35,11 +35,13 @@ use crate::pii::Keyring;
 use crate::projections::snapshot;
 use crate::telemetry::metrics::ClusterMetrics;
 
+mod alone;
 pub(super) mod beats;
 mod check;
 mod setup;
 mod verify;
 
+pub use alone::AloneEvidence;
 pub use check::{EngineReport, check_cluster};
 pub use setup::{init_cluster, leave_cluster};
 pub use verify::{EngineContents, verify_engine};

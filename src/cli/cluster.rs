@@ -11,7 +11,8 @@ use super::client::cluster_status;
 use super::client::service::ServiceArguments;
 use super::{CliError, DirectoryFlags, SettingFlags, existing_data_dir, print, print_text};
 use crate::app::{
-    EngineContents, EngineReport, check_cluster, check_engine, connect_engine, create_engine, init_cluster,
+    AloneEvidence, EngineContents, EngineReport, check_cluster, check_engine, connect_engine, create_engine,
+    init_cluster,
     leave_cluster, verify_engine,
 };
 use crate::cluster::membership::Membership;
@@ -85,7 +86,7 @@ pub(super) enum ClusterCommand {
     Verify(DirectoryFlags),
     /// Take the data directory of the last node out of its cluster, and end the cluster
     #[command(after_help = LEAVE_HELP)]
-    Leave(DirectoryFlags),
+    Leave(LeaveArguments),
 }
 
 #[derive(Debug, Args)]
@@ -97,13 +98,25 @@ pub(super) struct CheckArguments {
     directory: DirectoryFlags,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct LeaveArguments {
+    /// Continue if it cannot be determined whether a node is running; only after you have stopped all nodes
+    #[arg(long)]
+    all_stopped: bool,
+    #[command(flatten)]
+    directory: DirectoryFlags,
+}
+
 pub(super) fn run(command: ClusterCommand, outer: SettingFlags) -> Result<(), CliError> {
     match command {
         ClusterCommand::Init(directory) => Ok(init(&directory.settings(outer)?)?),
         ClusterCommand::Check(CheckArguments { json, directory }) => check(&directory.settings(outer)?, json),
         ClusterCommand::Status(service) => cluster_status::run(&service),
         ClusterCommand::Verify(directory) => verify(&directory.settings(outer)?),
-        ClusterCommand::Leave(directory) => Ok(leave(&directory.settings(outer)?)?),
+        ClusterCommand::Leave(LeaveArguments { all_stopped, directory }) => {
+            let evidence = if all_stopped { AloneEvidence::Stated } else { AloneEvidence::Heard };
+            Ok(leave(&directory.settings(outer)?, evidence)?)
+        }
     }
 }
 
@@ -174,9 +187,9 @@ fn text_of(report: &EngineReport) -> String {
     text
 }
 
-fn leave(settings: &Settings) -> anyhow::Result<()> {
+fn leave(settings: &Settings, evidence: AloneEvidence) -> anyhow::Result<()> {
     check_settings(settings)?;
-    leave_cluster(settings, &Environment::system(), |log_id| connect_engine(&settings.cluster, log_id))?;
+    leave_cluster(settings, &Environment::system(), evidence, |log_id| connect_engine(&settings.cluster, log_id))?;
     let text = format!(
         "{} is no node any more and has everything that the cluster recorded. Remove cluster.engine from its settings. The \
          other directories, and the stream or schema of the engine, can be deleted.\n",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use mediary::app::{App, check_cluster, leave_cluster, verify_engine};
+use mediary::app::{AloneEvidence, App, check_cluster, leave_cluster, verify_engine};
 use mediary::environment::Environment;
 use mediary::events::journal::ChainHash;
 use mediary::events::log::EventLog;
@@ -344,7 +344,7 @@ async fn the_last_node_leaves_with_everything_and_the_others_stop() {
     node_settings(&mut node_settings_of, files.path());
     let leave = || {
         let engine: Arc<dyn Engine> = Arc::new(engine.clone());
-        leave_cluster(&node_settings_of, &Environment::system(), |_| Ok(engine))
+        leave_cluster(&node_settings_of, &Environment::system(), AloneEvidence::Heard, |_| Ok(engine))
     };
     leave().unwrap();
     assert!(leave().unwrap_err().to_string().contains("no node of a cluster"));

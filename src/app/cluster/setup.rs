@@ -1,17 +1,15 @@
 //! `mediary cluster init` and `leave`: a data directory becomes the first node of a cluster, or the last one leaves it.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
+use super::alone::{self, AloneEvidence};
 use super::ensure_checkpoint;
 use crate::app::open_data_dir;
 use crate::app::recovery::log_options;
 use crate::cluster::leave_marker::LeaveMarker;
 use crate::cluster::membership::Membership;
-use crate::cluster::presence::Beat;
 use crate::cluster::shared_files;
 use crate::config::Settings;
 use crate::data_dir::DataDir;
@@ -22,9 +20,6 @@ use crate::events::shared::engine::Engine;
 use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use crate::events::sled_log::SledLog;
 use crate::telemetry::metrics::ClusterMetrics;
-
-/// Time for which `leave` listens for other nodes.
-const LISTEN_TIME: Duration = Duration::from_secs(4);
 
 /// Turns the data directory of a stopped service into the first node of a cluster.
 ///
@@ -69,6 +64,7 @@ pub fn init_cluster(
 pub fn leave_cluster(
     settings: &Settings,
     environment: &Environment,
+    evidence: AloneEvidence,
     open_engine: impl FnOnce(Uuid) -> anyhow::Result<Arc<dyn Engine>>,
 ) -> anyhow::Result<()> {
     let data = open_data_dir(&settings.data_dir)?;
@@ -81,7 +77,7 @@ pub fn leave_cluster(
 
     let local = Arc::new(local);
     let engine = open_engine(local.log_id())?;
-    check_alone(&*engine)?;
+    alone::check(&*engine, evidence, environment)?;
     end_log(&data, &local, engine, settings, environment)?;
     environment.hit(FailPoint::Leave(LeaveStep::LogEnded), "");
     local.close()?;
@@ -135,18 +131,4 @@ fn end_log(
          lost, follow \"Make a new stream\" in docs/cluster.md"
     );
     Ok(())
-}
-
-/// Checks that no node is running.
-fn check_alone(engine: &dyn Engine) -> anyhow::Result<()> {
-    let deadline = Instant::now() + LISTEN_TIME;
-    let mut heard = None;
-    engine.listen(&mut |message| {
-        heard = message.and_then(|message| serde_json::from_slice::<Beat>(message).ok());
-        if heard.is_some() || Instant::now() >= deadline { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    match heard {
-        Some(beat) => anyhow::bail!("the node {} is running: stop it first", beat.url),
-        None => Ok(()),
-    }
 }

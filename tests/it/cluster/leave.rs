@@ -1,14 +1,15 @@
-//! `mediary cluster leave`: interruptions and several directories.
+//! `mediary cluster leave`: interruptions, several directories, and what it must find out or remove first.
 
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 
-use mediary::app::{App, leave_cluster};
+use mediary::app::{AloneEvidence, App, leave_cluster};
 use mediary::environment::{Environment, FailPoint, LeaveStep};
-use mediary::events::shared::engine::Engine;
+use mediary::events::shared::engine::{Engine, EngineFault, EngineSignal, EngineUnreachable, SendResult};
 use mediary::events::shared::format::Group;
 use mediary::events::shared::memory_engine::{EngineFaults, MemoryEngine};
 use tempfile::TempDir;
@@ -18,6 +19,16 @@ use crate::support::{TestApp, settings};
 
 /// Takes a directory out of the cluster. Ends after a step, as if the process was killed, if one is given.
 fn leave(dir: &TempDir, files: &Path, engine: &MemoryEngine, last_step: Option<LeaveStep>) -> Result<(), String> {
+    leave_with(dir, files, Arc::new(engine.clone()), AloneEvidence::Heard, last_step)
+}
+
+fn leave_with(
+    dir: &TempDir,
+    files: &Path,
+    engine: Arc<dyn Engine>,
+    evidence: AloneEvidence,
+    last_step: Option<LeaveStep>,
+) -> Result<(), String> {
     let mut settings = settings(dir);
     node_settings(&mut settings, files);
     let environment = Environment::system().with_fail_point_handler(Arc::new(move |fail_point, _| {
@@ -27,8 +38,7 @@ fn leave(dir: &TempDir, files: &Path, engine: &MemoryEngine, last_step: Option<L
             panic!("killed after {step:?}");
         }
     }));
-    let engine: Arc<dyn Engine> = Arc::new(engine.clone());
-    let run = || leave_cluster(&settings, &environment, |_| Ok(engine)).map_err(|error| format!("{error:#}"));
+    let run = || leave_cluster(&settings, &environment, evidence, |_| Ok(engine)).map_err(|error| format!("{error:#}"));
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("killed".to_owned()))
 }
 
@@ -120,4 +130,59 @@ async fn a_log_that_an_earlier_release_ended_is_not_continued() {
     // Then no directory takes it for its own attempt
     let refused = leave(&dir, cluster.files.path(), &cluster.engine, None).unwrap_err();
     assert!(refused.contains("an earlier release") && is_node(&dir), "{refused}");
+}
+
+/// Engine on which no message between nodes arrives.
+struct DeafEngine(MemoryEngine);
+
+impl Engine for DeafEngine {
+    fn send(&self, group: &[u8]) -> SendResult {
+        self.0.send(group)
+    }
+
+    fn follow(&self, after: u64, each: &mut dyn FnMut(EngineSignal) -> ControlFlow<()>) -> Result<(), EngineFault> {
+        self.0.follow(after, each)
+    }
+
+    fn last(&self) -> Result<u64, EngineUnreachable> {
+        self.0.last()
+    }
+
+    fn announce(&self, _: &[u8]) {}
+
+    fn listen(&self, each: &mut dyn FnMut(Option<&[u8]>) -> ControlFlow<()>) {
+        self.0.listen(each);
+    }
+}
+
+#[actix_web::test]
+async fn a_command_that_does_not_hear_itself_cannot_tell_that_no_node_runs() {
+    let mut cluster = TestCluster::start(2).await;
+    let alice = cluster.nodes[0].user("alice").await;
+    cluster.settle().await;
+    let dir = cluster.nodes.pop().unwrap().stop().await;
+    let (engine, files) = (cluster.engine.clone(), cluster.files.path().to_owned());
+    let leave_deaf = |evidence| leave_with(&dir, &files, Arc::new(DeafEngine(engine.clone())), evidence, None);
+
+    // When another node runs, then not even the operator's word counts
+    let refused = leave_with(&dir, &files, Arc::new(engine.clone()), AloneEvidence::Stated, None).unwrap_err();
+    assert!(refused.contains("is running: stop it first"), "{refused}");
+
+    // When the engine passes no messages on, or does not respond, then nothing is sent
+    cluster.nodes[0].publisher("acme", &alice).await;
+    cluster.nodes.pop().unwrap().stop().await;
+    let groups = engine.groups().len();
+    let refused = leave_deaf(AloneEvidence::Heard).unwrap_err();
+    assert!(refused.contains("cannot tell") && refused.contains("--all-stopped"), "{refused}");
+    engine.set_reachable(false);
+    let refused = leave(&dir, &files, &engine, None).unwrap_err();
+    assert!(refused.contains("cannot tell"), "{refused}");
+    engine.set_reachable(true);
+    assert_eq!((engine.groups().len(), is_node(&dir)), (groups, true));
+
+    // Unless the operator says that all are stopped
+    assert_eq!(leave_deaf(AloneEvidence::Stated), Ok(()));
+    let alone = TestApp::start_in(dir, |_| {}, Environment::system()).await;
+    alone.get("/publishers/acme").await.expect(200);
+    alone.stop().await;
 }
