@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anyhow::Context;
 use uuid::Uuid;
 
 use super::alone::{self, AloneEvidence};
@@ -19,6 +20,8 @@ use crate::events::shared::checkpoint::EngineCheckpoint;
 use crate::events::shared::engine::Engine;
 use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use crate::events::sled_log::SledLog;
+use crate::http::server::IdempotencyKeys;
+use crate::projections::snapshot::{self, snapshot_dir};
 use crate::telemetry::metrics::ClusterMetrics;
 
 /// Turns the data directory of a stopped service into the first node of a cluster.
@@ -75,9 +78,16 @@ pub fn leave_cluster(
     membership.check(data.root(), local.log_id())?;
     ensure_checkpoint(&membership, data.root(), local.log_id())?;
 
+    let is_leaving = LeaveMarker::read(data.root(), local.log_id())?.is_some();
+
     let local = Arc::new(local);
     let engine = open_engine(local.log_id())?;
     alone::check(&*engine, evidence, environment)?;
+    if let Some(files) = settings.cluster.files.as_ref().filter(|_| !is_leaving) {
+        // A restored backup that never ran has copies, perhaps old ones.
+        shared_files::link(data.root(), files, local.log_id())?;
+    }
+    remove_derived_personal_data(&data, environment)?;
     end_log(&data, &local, engine, settings, environment)?;
     environment.hit(FailPoint::Leave(LeaveStep::LogEnded), "");
     local.close()?;
@@ -91,6 +101,14 @@ pub fn leave_cluster(
     // Last: without it, the directory could not continue an interrupted attempt.
     LeaveMarker::remove(data.root())?;
     Ok(())
+}
+
+/// Removes what may contain personal data of users whose erasure this directory has not applied yet. Before it applies
+/// them, so that a crash in between leaves nothing; the next start replays the log instead of reading a snapshot.
+fn remove_derived_personal_data(data: &DataDir, environment: &Environment) -> anyhow::Result<()> {
+    let keys = IdempotencyKeys::open(data, environment).context("cannot open the stored answers")?;
+    keys.purge_responses().context("cannot remove the stored answers")?;
+    snapshot::remove_all(&snapshot_dir(data.root())).context("cannot remove the snapshots")
 }
 
 /// Applies everything that the cluster has recorded, and ends the log for all other nodes.

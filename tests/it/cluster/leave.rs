@@ -12,6 +12,8 @@ use mediary::environment::{Environment, FailPoint, LeaveStep};
 use mediary::events::shared::engine::{Engine, EngineFault, EngineSignal, EngineUnreachable, SendResult};
 use mediary::events::shared::format::Group;
 use mediary::events::shared::memory_engine::{EngineFaults, MemoryEngine};
+use reqwest::Method;
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::support::cluster::{TestCluster, node_settings};
@@ -185,4 +187,41 @@ async fn a_command_that_does_not_hear_itself_cannot_tell_that_no_node_runs() {
     let alone = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     alone.get("/publishers/acme").await.expect(200);
     alone.stop().await;
+}
+
+#[actix_web::test]
+async fn what_is_kept_of_users_who_were_erased_elsewhere_is_removed() {
+    // Given a node with a stored answer and a snapshot, both of the time before an erasure
+    let mut cluster = TestCluster::start(2).await;
+    let second = cluster.nodes.pop().unwrap();
+    let request = second.request(Method::POST, "/admin/users").bearer_auth(second.admin_token());
+    let body = json!({"name": "alice", "email": "alice@example.org"});
+    let alice = second.send(request.header("idempotency-key", "key").json(&body)).await.expect(201).json();
+    cluster.nodes[0].user("bob").await;
+    let dir = second.stop().await;
+    let answers = || files_below(&dir.path().join("answers"));
+    assert_eq!(answers(), 1);
+    let snapshot = dir.path().join("snapshots/models");
+    std::fs::create_dir_all(snapshot.parent().unwrap()).unwrap();
+    std::fs::write(&snapshot, "alice@example.org").unwrap();
+
+    // When the user is erased on the other node, and the first leaves without having run since
+    let first = cluster.nodes.pop().unwrap();
+    let path = format!("/admin/users/{}", alice["id"].as_str().unwrap());
+    first.delete_as(first.admin_token(), &path).await.expect(204);
+    first.stop().await;
+    assert_eq!(leave(&dir, cluster.files.path(), &cluster.engine, None), Ok(()));
+
+    // Then neither is left, and the service that goes on alone knows the erasure
+    assert!(!snapshot.exists());
+    assert_eq!(answers(), 0);
+    let alone = TestApp::start_in(dir, |_| {}, Environment::system()).await;
+    let users = alone.get_as(alone.admin_token(), "/admin/users").await.expect(200).text();
+    assert!(users.contains("bob") && !users.contains("alice"), "{users}");
+    alone.stop().await;
+}
+
+fn files_below(directory: &Path) -> usize {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path());
+    entries.map(|path| if path.is_dir() { files_below(&path) } else { 1 }).sum()
 }
