@@ -12,8 +12,7 @@ use super::client::service::ServiceArguments;
 use super::{CliError, DirectoryFlags, SettingFlags, existing_data_dir, print, print_text};
 use crate::app::{
     AloneEvidence, EngineContents, EngineReport, check_cluster, check_engine, connect_engine, create_engine,
-    init_cluster,
-    leave_cluster, verify_engine,
+    init_cluster, leave_cluster, verify_engine,
 };
 use crate::cluster::membership::Membership;
 use crate::config::Settings;

@@ -413,7 +413,7 @@ async fn a_check_finds_what_a_start_refuses_and_changes_nothing() {
     let mut settings = settings(&last);
     node_settings(&mut settings, files.path());
     let leaver: Arc<dyn Engine> = Arc::new(engine.clone());
-    leave_cluster(&settings, &Environment::system(), |_| Ok(leaver)).unwrap();
+    leave_cluster(&settings, &Environment::system(), AloneEvidence::Heard, |_| Ok(leaver)).unwrap();
     engine.store(engine.groups()[0].clone());
 
     // Then the other node does not fit any more

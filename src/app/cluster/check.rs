@@ -104,7 +104,7 @@ fn find_refusal(engine: &dyn Engine, applied: u64, last: u64) -> anyhow::Result<
     let fault = read_groups(engine, applied, last, |sequence, group| {
         // The group that ended the log need not be the last one: late ones may follow it.
         refusal = match Group::decode(group) {
-            Ok(group) if group.is_closing() => Some(LogFailure::Closed.to_string()),
+            Ok(group) if group.closing_attempt().is_some() => Some(LogFailure::Closed.to_string()),
             Ok(_) => None,
             Err(error) => Some(format!("group {sequence} cannot be read: {error}")),
         };

@@ -147,9 +147,13 @@ fn compare_versions(
 
 /// Reads the difference between two archives. Archives of pending and flagged versions are readable to members only;
 /// others get `None`, unless a patch was asked for.
-async fn read_difference(service: &ServiceConnection, path: &str, patch: bool) -> Result<Option<Value>, CliError> {
+async fn read_difference(
+    service: &ServiceConnection,
+    path: &str,
+    is_required: bool,
+) -> Result<Option<Value>, CliError> {
     match service.api.get(path).await {
-        Ok(reply) if matches!(reply.status, 403 | 404) && !patch => Ok(None),
+        Ok(reply) if matches!(reply.status, 403 | 404) && !is_required => Ok(None),
         result => service.json_of(result).map(Some),
     }
 }

@@ -170,7 +170,7 @@ impl GroupApplier {
             }
         }
 
-        self.record(&batch.commits, batch.is_last)?;
+        self.record(&batch.commits, batch.ended_by.is_some())?;
         // Checked before `advance` lets this node send groups.
         if self.unmet.next.is_some() && self.progress.covers_start(self.sequence, engine_end) {
             let reason = format!("the journal continues after {}, but the engine does not", self.head.position);
