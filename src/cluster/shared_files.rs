@@ -75,8 +75,8 @@ fn check_owner(shared_dir: &Path, log_id: Uuid) -> Result<(), SharedFilesError> 
 pub fn check(data_dir: &Path, shared_dir: &Path, log_id: Uuid) -> Result<(), SharedFilesError> {
     check_owner(shared_dir, log_id)?;
     let shared_dir = shared_dir.canonicalize().map_err(file_error(shared_dir))?;
-    let linked = SHARED_TREES.iter().filter(|tree| data_dir.join(tree).is_symlink());
-    linked.map(|tree| check_link(data_dir.join(tree), shared_dir.join(tree))).collect()
+    let mut linked = SHARED_TREES.iter().filter(|tree| data_dir.join(tree).is_symlink());
+    linked.try_for_each(|tree| check_link(data_dir.join(tree), shared_dir.join(tree)))
 }
 
 /// Links the trees of a node to the shared directory. A restored backup has copies of them, which may be older; they are

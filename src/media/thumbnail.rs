@@ -210,8 +210,8 @@ mod tests {
         let reader = ImageReader::new(Cursor::new(&file.bytes)).with_guessed_format().expect("a format");
         let mut decoder = reader.into_decoder().expect("a picture");
         assert_eq!(decoder.icc_profile().expect("readable"), Some(vec![1, 2, 3]));
-        let decoded = DynamicImage::from_decoder(decoder).expect("pixels").to_rgba8();
-        assert_eq!((file.media_type, decoded.dimensions()), ("image/png", (4, 4)));
-        assert!(decoded.pixels().all(|pixel| *pixel == Rgba([0, 0, 0, 0])));
+        let shown = DynamicImage::from_decoder(decoder).expect("pixels").to_rgba8();
+        assert_eq!((file.media_type, shown.dimensions()), ("image/png", (4, 4)));
+        assert!(shown.pixels().all(|pixel| *pixel == Rgba([0, 0, 0, 0])));
     }
 }

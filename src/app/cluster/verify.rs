@@ -70,13 +70,11 @@ pub(super) fn read_groups(
         is_complete = each(sequence, &group).is_break() || sequence == last;
         if is_complete { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    match followed {
-        Err(fault) => Ok(Some(fault)),
-        Ok(()) => {
-            anyhow::ensure!(is_complete, "the engine stopped responding after group {read} of {last}");
-            Ok(None)
-        }
+    if let Err(fault) = followed {
+        return Ok(Some(fault));
     }
+    anyhow::ensure!(is_complete, "the engine stopped responding after group {read} of {last}");
+    Ok(None)
 }
 
 #[derive(Default)]
