@@ -163,7 +163,7 @@ async fn price_estimates_count_as_reads() {
     send("?estimate=true").await.expect(429);
 
     // And only prices do
-    for query in ["?estimate=false", "?estimate=1", "?estimate=true&estimate=false"] {
+    for query in ["?estimate=false", "?estimate=1", "?estimate=false&estimate=true"] {
         let refused = send(query).await.expect(429);
         assert!(rate_headers(&refused)[1].starts_with("\"submissions\";q=1;w=60"), "{query}");
     }
