@@ -325,9 +325,9 @@ async fn a_node_that_does_not_fit_its_engine_is_refused_with_the_remedy() {
     assert!(node.terminate().0.success());
 }
 
-#[actix_web::test]
+#[test]
 #[ignore = "needs nats-server; run by tests/cluster/run"]
-async fn a_check_tells_a_usable_engine_from_one_that_is_not() {
+fn a_check_tells_a_usable_engine_from_one_that_is_not() {
     let cluster = NodeDirectories::init();
     let check = |data_dir: &Path, engine: &EngineSettings| cluster.run_on(data_dir, engine, &["cluster", "check"]);
 
@@ -341,7 +341,8 @@ async fn a_check_tells_a_usable_engine_from_one_that_is_not() {
 
     // Servers that sync late are refused with the remedy
     let settings = NatsServerSettings { servers: 1, sync_interval: "2m", ..NatsServerSettings::default() };
-    let late = EngineSettings::of_nats(&NatsServers::start_with(settings));
+    let late_servers = NatsServers::start_with(settings);
+    let late = EngineSettings::of_nats(&late_servers);
     check(service.path(), &late).expect(1).assert_contains(&["FAILED", "sync_interval", "does not start"]);
 
     // So is a stream that was deleted
