@@ -46,16 +46,17 @@ const SVG: &str = "image/svg+xml";
 const WEBP: &str = "image/webp";
 
 /// Headers of every file.
-const HEADERS: [(HeaderName, HeaderValue); 3] = [
-    (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+const HEADERS: [(HeaderName, HeaderValue); 2] = [
     (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
     // Revalidate always, so that a page never mixes files of two versions; unchanged files are a 304.
     (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
 ];
 
-/// Keeps other windows from a reference to a document.
-const OPENER_POLICY: (HeaderName, HeaderValue) =
-    (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin"));
+/// Headers of documents: no referrer for their links and subresources, and no reference from other windows.
+const DOCUMENT_HEADERS: [(HeaderName, HeaderValue); 2] = [
+    (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
+];
 
 /// Main page; it loads the other files from `console/`.
 const INDEX: &str = "index.html";
@@ -202,7 +203,9 @@ pub(in crate::http) fn respond(request: &HttpRequest, shared: &AppState) -> Opti
 
     if DOCUMENT_TYPES.contains(&file.media_type) {
         response.insert_header((CONTENT_SECURITY_POLICY, shared.console_policy.clone()));
-        response.insert_header(OPENER_POLICY);
+        for header in DOCUMENT_HEADERS {
+            response.insert_header(header);
+        }
     }
     response.insert_header((ETAG, file.etag.as_str())).insert_header((CONTENT_TYPE, file.media_type));
     if conditional::is_current(request.headers(), &file.etag) {
