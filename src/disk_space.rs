@@ -51,6 +51,8 @@ struct DiskSpaceInner {
     /// Bytes to keep free; 0 disables the check.
     reserve: u64,
     measure: MeasureFn,
+    /// Held while the space is measured, so that no older measurement replaces a newer one.
+    measuring: Mutex<()>,
     state: Mutex<DiskSpaceState>,
 }
 
@@ -138,7 +140,7 @@ impl DiskSpace {
     }
 
     fn with_root(root: Option<PathBuf>, reserve: u64, measure: MeasureFn) -> Self {
-        Self(Arc::new(DiskSpaceInner { root, reserve, measure, state: Mutex::default() }))
+        Self(Arc::new(DiskSpaceInner { root, reserve, measure, measuring: Mutex::default(), state: Mutex::default() }))
     }
 
     /// Checks that writes are accepted.
@@ -214,7 +216,8 @@ impl DiskSpace {
     }
 
     fn measure_if_due(&self) {
-        let DiskSpaceInner { root, reserve, state, .. } = &*self.0;
+        let DiskSpaceInner { root, reserve, measuring, state, .. } = &*self.0;
+        let Some(_measuring) = measuring.try_lock() else { return };
         {
             let mut state = state.lock();
             if state.measured_at.is_some_and(|measured_at| measured_at.elapsed() < MEASURE_INTERVAL) {
