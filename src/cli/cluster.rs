@@ -74,7 +74,7 @@ pub(super) enum ClusterCommand {
     /// Turn the data directory of a stopped service into the first node of a cluster
     #[command(after_help = INIT_HELP)]
     Init(DirectoryFlags),
-    /// Check the engine, and that the data directory fits it, without starting a node
+    /// Check the engine, and that the data directory belongs to it, without starting a node
     #[command(after_help = CHECK_HELP)]
     Check(CheckArguments),
     /// Show the nodes as a running one sees them

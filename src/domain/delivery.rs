@@ -1,5 +1,5 @@
-//! Webhook deliveries: each status change of a task, and each event of a node, is sent at least once until a 2xx
-//! response, or dead-lettered (contract 8).
+//! Webhook deliveries. Each status change of a task, and each event of a node, is sent until the receiver responds with
+//! 2xx. After the last failed attempt, the delivery is dead-lettered (contract 8).
 
 use std::time::Duration;
 

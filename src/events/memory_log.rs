@@ -1,4 +1,4 @@
-//! In-memory log for tests and models. Nothing survives the process.
+//! In-memory log for tests, which also compare other logs with it. Its events are lost when the process ends.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Vendors: generate media. A vendor accepts a job and is polled for its progress; it never calls the modules that
-//! call it.
+//! Vendors, which generate media. A vendor accepts a job and is polled for its progress; it never calls back into the
+//! modules that call it.
 
 use std::sync::Arc;
 
@@ -36,8 +36,8 @@ pub trait Vendor: Send + Sync + 'static {
         true
     }
 
-    /// Returns `true` if the vendor gets a video to extend by the id that its maker gave it, which no other vendor
-    /// knows.
+    /// Returns `true` if the vendor identifies a video to extend by its own id. It then extends only videos that it
+    /// made itself, because other vendors' ids mean nothing to it.
     fn extends_by_id(&self) -> bool {
         false
     }

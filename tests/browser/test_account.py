@@ -114,7 +114,7 @@ class Account(BrowserTest):
         erase = dialog.get_by_role("button", name="Erase", exact=True)
         expect(erase).to_be_disabled()
         # The last owner of a publisher cannot go.
-        dialog.get_by_label("I want to lose this for good").check()
+        dialog.get_by_label("I understand that this is permanent").check()
         erase.click()
         expect(dialog.get_by_role("alert")).to_contain_text(publisher)
         for own in (publisher, shared):

@@ -123,8 +123,8 @@ async fn a_410_stops_a_delivery() {
 
 #[actix_web::test]
 async fn a_dead_receiver_does_not_delay_others() {
-    // Given a receiver that accepts connections and never responds, with more callbacks than the global limit of
-    // concurrent ones, which is one more than the limit of 8 of a single receiver
+    // Given a receiver that accepts connections and never responds, and more callbacks to it than may be sent at the
+    // same time: 8 to one receiver, and 9 (set here) in total
     let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let dead_url = format!("http://{}/hook", dead.local_addr().unwrap());
     let few = |settings: &mut mediary::config::Settings| {

@@ -87,7 +87,7 @@ async fn an_erased_user_is_shown_as_an_id_only() {
         app.get_as(token, "/publishers/acme/nodes").await.expect(401);
     }
     let tokens = app.get_as(&bob.token, "/publishers/acme/tokens").await.expect(200).json();
-    assert_eq!(tokens, json!([]), "what opens nothing is not listed");
+    assert_eq!(tokens, json!([]), "tokens that no longer work are not listed");
 
     // And the user's actions stay
     assert_eq!(app.get("/nodes/face-tools").await.expect(200).json(), reviewed);
@@ -174,7 +174,7 @@ async fn erasing_a_last_owner_lists_the_publishers() {
 
 #[actix_web::test]
 async fn no_file_contains_personal_data_in_plain_text() {
-    // Given a user whose name was set in every way, also with an idempotency key, and shown in every way
+    // Given users created with and without an idempotency key, whose names have been changed and shown
     let app = TestApp::start().await;
     let (ada, bob) = (distinctive(&app).await, app.user("bob").await);
     let keyed = app.request(Method::POST, "/admin/users").bearer_auth(app.admin_token());
@@ -209,7 +209,7 @@ async fn no_file_contains_personal_data_in_plain_text() {
         assert_eq!(holding(dir.path(), text), Vec::<PathBuf>::new(), "{text}, after");
     }
     let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
-    assert_eq!(app.app.reports(), [""; 0], "there was nothing to mend");
+    assert_eq!(app.app.reports(), [""; 0], "nothing had to be repaired");
     assert_eq!((listed(&app, &ada).await, listed(&app, &twin_user).await), (tombstone(&ada), tombstone(&twin_user)));
     assert_eq!(listed(&app, &bob).await["name"], "bob");
     app.stop().await;
@@ -226,7 +226,7 @@ async fn a_replayed_request_does_not_restore_an_erased_user() {
     assert_eq!(create_user().await.expect(201).json(), created);
     assert_eq!(files(&app.dir.path().join("answers")).len(), 1);
     app.delete_as(app.admin_token(), &format!("/admin/users/{}", created["id"].as_str().unwrap())).await.expect(204);
-    assert_eq!(files(&app.dir.path().join("answers")), Vec::<PathBuf>::new(), "kept answers are dropped");
+    assert_eq!(files(&app.dir.path().join("answers")), Vec::<PathBuf>::new(), "stored responses are deleted");
     assert!(!create_user().await.expect(404).text().contains(EMAIL));
     assert_eq!(recorded(&app, "UserCreated"), 2);
     app.stop().await;
@@ -321,7 +321,7 @@ async fn an_undeletable_response_leaves_the_erasure_incomplete() {
     let stuck = app.dir.path().join("answers/ab").join("ab".repeat(32));
     fs::create_dir_all(stuck.join("x")).unwrap();
 
-    // When the user is erased, then the request fails, and so does a start
+    // When the user is erased, then the request fails, and the next start cannot finish the erasure either
     app.delete_as(app.admin_token(), &account(&ada)).await.expect(500);
     assert!(key_of(&app.dir, &ada).exists());
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
@@ -364,7 +364,7 @@ async fn a_lost_key_is_not_replaced_by_a_change() {
     // When the name is changed, then the change is rejected, with instructions for the operator
     let problem = app.put_as(app.admin_token(), &account(&ada), json!({"name": "Grace"})).await.expect(503).json();
     assert!(problem["detail"].as_str().unwrap().contains("restore it from a backup"), "{problem}");
-    assert!(!key_path.exists(), "no other key is made");
+    assert!(!key_path.exists(), "no other key is created");
 
     // And fields that are not encrypted can be changed
     app.put_as(app.admin_token(), &account(&ada), json!({"isApproved": true})).await.expect(200);

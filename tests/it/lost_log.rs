@@ -59,7 +59,7 @@ async fn a_used_directory_without_a_log_fails_the_start() {
     let (log, moved_log) = (dir.path().join("log"), other_dir.path().join("log"));
     copy(&log, &moved_log);
     for lost_parts in [&["log"][..], &["log/journal", "log/sled"]] {
-        // Given a directory without its log, either as a whole or except for the signing key
+        // Given a directory whose log is missing, either completely or with only the signing key left
         for part in lost_parts {
             fs::remove_dir_all(dir.path().join(part)).unwrap();
         }
@@ -97,7 +97,7 @@ async fn an_interrupted_first_start_continues() {
     fs::create_dir_all(dir.path().join("log")).unwrap();
     fs::write(dir.path().join("admin-token"), "chosen-by-hand\n").unwrap();
 
-    // When it is started again, then it serves
+    // When the service starts again, then it answers requests
     let app = start_again(dir).await;
     app.get_as(app.admin_token(), "/users").await.expect(200);
     app.stop().await;

@@ -26,7 +26,7 @@ pub struct Overview {
 }
 
 impl Overview {
-    /// Reduces a picture to at most `side_max` samples a side. Transparent pixels have nearly no weight.
+    /// Reduces a picture to at most `side_max` samples in each direction. Transparent pixels have nearly no weight.
     #[must_use]
     pub fn from_pixels(pixels: &Pixels, side_max: usize) -> Self {
         match pixels {
@@ -42,6 +42,7 @@ impl Overview {
         let height = height.div_ceil(cell);
 
         let table: [f32; 256] = std::array::from_fn(|byte| to_light(byte as f32 / 255.0));
+        // Used as three plain buffers here: `luma` holds red, `blue` holds green, and `red` holds blue.
         let mut planes = Planes::new(width, height);
 
         let bands = samples.par_chunks(N * full_width * cell);
@@ -121,7 +122,7 @@ pub fn stretch(plane: &Plane, scale: [f32; 2], region: Region) -> Plane {
     Plane::from_rows(region.width, region.height, |y, row| stretched.fill(y, row))
 }
 
-/// Part of a plane, enlarged across. Its rows are computed on request.
+/// Part of a plane that has been enlarged horizontally. Its rows are interpolated vertically on request.
 #[derive(Debug)]
 pub struct StretchedPlane {
     /// Rows of the plane that the part needs.
@@ -175,7 +176,7 @@ impl StretchedPlane {
 #[derive(Debug)]
 pub struct Guide<'a> {
     plane: Cow<'a, Plane>,
-    /// Samples of the original guide per sample of `plane`, a side.
+    /// Samples of the original guide per sample of `plane`, in each direction.
     step: usize,
     radius: usize,
     mean: Plane,
@@ -253,7 +254,7 @@ impl<'a> Guide<'a> {
 pub struct GuidedFilter {
     slope: Plane,
     offset: Plane,
-    /// Samples of the guide per sample of the models, a side.
+    /// Samples of the guide per sample of the models, in each direction.
     step: usize,
 }
 

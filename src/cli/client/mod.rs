@@ -27,7 +27,7 @@ use super::CliError;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ClientCommand {
-    /// Sign in to a service: check a token and keep it
+    /// Sign in to a service: check a token and store it
     #[command(after_help = login::LOGIN_HELP)]
     Login(login::LoginArguments),
     /// Forget the token

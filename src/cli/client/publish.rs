@@ -89,7 +89,7 @@ pub(in crate::cli) struct InitArguments {
     /// First version [default: 0.1.0]
     #[arg(long = "version", id = "node_version", value_name = "VERSION")]
     version: Option<String>,
-    /// Name for people
+    /// Display name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// One sentence about the node

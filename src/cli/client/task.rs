@@ -59,7 +59,7 @@ pub(in crate::cli) struct TasksArguments {
     /// Only tasks in this state: created, queueing, `in_progress`, completed or failed (repeatable)
     #[arg(long, value_name = "STATE", value_parser = SuggestedValues(&STATES), hide_possible_values = true)]
     state: Vec<String>,
-    /// Only tasks of this job, as `mediary run --list` prints it (repeatable); of one mode, among the newest 5,000
+    /// Only tasks of this job, as `mediary run --list` prints it (repeatable); with a mode, only the newest 5,000 count
     #[arg(long, alias = "kind", value_name = "JOB", add = ArgValueCompleter::new(complete::jobs))]
     job: Vec<String>,
     /// Number of tasks to list

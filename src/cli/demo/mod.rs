@@ -53,7 +53,7 @@ pub(super) struct DemoArguments {
     /// Load only this sample publisher (repeatable)
     #[arg(long, value_name = "PUBLISHER")]
     only: Vec<String>,
-    /// File for the piece of music, which the service keeps too, as a result of its task
+    /// File for a copy of the piece of music; the service also stores it
     #[arg(long, value_name = "FILE", default_value = "mediary-demo.opus")]
     music: PathBuf,
     #[command(flatten)]

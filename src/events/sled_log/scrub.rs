@@ -103,7 +103,7 @@ impl SharedLogState {
             }
             Err(ScrubEnd::Damaged(reason)) => {
                 self.mark_journal_damaged(&reason);
-                format!("{reason}; restart the service, which repairs what it can prove")
+                format!("{reason}; restart the service to repair the damage, if possible")
             }
         };
 

@@ -1,4 +1,4 @@
-//! State of the background check, shared with readers and the writer.
+//! State of the background check of the log, shared with readers and the writer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +8,7 @@ use crate::domain::value::Timestamp;
 use crate::environment::Environment;
 use crate::events::stream::Position;
 
-/// State of the background check.
+/// State of the background check of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScrubState {
     /// The whole log was checked, at the start or since.
@@ -42,7 +42,8 @@ pub(super) struct Scrub {
 }
 
 impl Scrub {
-    /// State for a log that ended at `head` when it was opened, and of which a part may be left for the check.
+    /// Creates the state for a log that ended at `head` when it was opened. `is_deferred` is `true` if a part of it was
+    /// not verified then, and is left to the background check.
     pub fn new(is_deferred: bool, head: Position, environment: &Environment) -> Self {
         let (state, position) =
             if is_deferred { (ScrubState::Checking, Position(0)) } else { (ScrubState::Intact, head) };
@@ -68,7 +69,7 @@ impl Scrub {
 
     /// Records damage that a reader found in the journal.
     pub fn record_damage(&self, description: &str) {
-        let reason = format!("{description}; restart the service, which repairs what it can prove");
+        let reason = format!("{description}; restart the service to repair the damage, if possible");
         *self.damage.lock() = Some((reason, self.environment.now()));
     }
 

@@ -15,7 +15,8 @@ use crate::http::response::error::Problem;
 use crate::http::server::Services;
 use crate::projections::delivery::{DeliveryAttempt, DeliveryRecord, RegistryNotification, WebhookNotification};
 
-/// Maximum number of attempts of a delivery that are shown. Redeliveries can add ten a day, and more to dead receivers.
+/// Maximum number of attempts that are shown per delivery. A delivery can have many more, because each redelivery
+/// starts the full retry schedule again.
 pub const ATTEMPTS_SHOWN: usize = 50;
 
 #[derive(Serialize)]
@@ -23,11 +24,11 @@ struct DeliveriesView {
     deliveries: Vec<TaskDeliveryView>,
 }
 
-/// A delivery; `S` is what it reports.
+/// A delivery; `S` describes the change that it reports.
 #[derive(Serialize)]
 pub(super) struct DeliveryView<S> {
     id: String,
-    /// The same in every attempt.
+    /// Value of the header `webhook-id`, which is the same in every attempt.
     webhook_id: String,
     #[serde(flatten)]
     subject: S,

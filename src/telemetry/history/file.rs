@@ -19,7 +19,7 @@ const FORMAT: &str = "1";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HistoryFileError {
     /// Another release wrote it.
-    #[error("format {0} is not format {FORMAT}")]
+    #[error("unknown format {0}, expected {FORMAT}")]
     OtherFormat(String),
     #[error("the file is damaged: {0}")]
     Damaged(String),

@@ -43,7 +43,7 @@ async fn every_endpoint_echoes_its_parameters_and_makes_a_video() {
         );
         assert_eq!((&finished["credits"], &finished["payload"]), (&echo["credits"], &echo["payload"]), "{path}");
         let url = finished["creations"][0]["url"].as_str().expect("a URL");
-        let file = fixture.app.get(url.strip_prefix(&fixture.app.url("")).expect("one of ours")).await.expect(200);
+        let file = fixture.app.get(url.strip_prefix(&fixture.app.url("")).expect("a local URL")).await.expect(200);
         assert_eq!((file.header("content-type"), file.body.as_slice()), (Some("video/mp4"), CLIP), "{path}");
     }
     fixture.app.stop().await;
@@ -71,9 +71,9 @@ async fn omitted_parameters_have_the_contract_defaults() {
         let expected = json!(["vq3-pro", 5, "720p", "16:9", "auto", "general", false, false, false, 150]);
         assert_eq!(json!(defaults_shown), expected);
     }
-    assert_ne!(first["seed"], second["seed"], "seeds are drawn");
+    assert_ne!(first["seed"], second["seed"], "each submission gets a random seed");
     fixture.wait_for_end(&second).await;
-    let (_, submission) = fixture.sim.last_submission().expect("asked");
+    let (_, submission) = fixture.sim.last_submission().expect("a submission at the vendor");
     assert!(submission["seed"].is_u64() && submission["audio"] == true, "{submission}");
     fixture.app.stop().await;
 }
@@ -103,7 +103,7 @@ async fn a_video_passes_every_state_with_a_callback_each() {
 }
 
 #[actix_web::test]
-async fn lists_show_videos_by_kind_and_by_the_state_of_any_kind() {
+async fn video_states_and_image_statuses_both_filter_lists() {
     let fixture = VideoFixture::start().await;
     let task = fixture.submit(START_END, of_prompt("p")).await;
     fixture.wait_for_end(&task).await;

@@ -295,8 +295,8 @@ fn cast(planes: &Planes) -> [f32; 2] {
     [sums[0] / sums[2], sums[1] / sums[2]]
 }
 
-/// Applies the fine adjustments: values above 0.5 increase the named property. More black is darker, more white
-/// brighter.
+/// Applies the fine adjustments: values above 0.5 increase the named property. Increasing `blacks` darkens the picture,
+/// increasing `whites` brightens it.
 fn adjust(planes: &mut Planes, settings: &LightAdjustments) {
     let to_signed = |share: f32| 2.0 * share - 1.0;
     let [whites, blacks, brightness, contrast, saturation] =

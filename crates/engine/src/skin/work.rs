@@ -80,6 +80,7 @@ impl<'a> SkinContext<'a> {
         self.add_pores(planes, region, &likeness);
         self.light_and_grade(planes, region, &likeness);
         self.sharpen(&mut planes.luma, &likeness);
+        // Another seed than that of the pores, so that the two patterns are independent.
         noise::add_grain(&mut planes.luma, region, self.retouch.grain, !self.seed);
     }
 

@@ -10,7 +10,7 @@ use super::oklab::Lab;
 const KNOTS: usize = 24;
 /// Slices: three axes and nine directions between them.
 const SLICES: usize = 12;
-/// Maximum slope of an axis, and of each direction between; slopes of slices multiply.
+/// Maximum slope of an axis, and of a direction between the axes, which is less because the slopes of slices multiply.
 const STRETCH: (f32, f32) = (2.0, 1.2);
 /// Minimum slope.
 const SQUEEZE: f32 = 0.3;
@@ -58,6 +58,7 @@ fn directions() -> Vec<Lab> {
     vectors.extend((0..spiral).map(|at| {
         let height = (at as f32 + 0.5) / spiral as f32;
         let around = (1.0 - height * height).sqrt();
+        // The golden angle spreads the directions evenly.
         let angle = 2.399_963 * at as f32;
         [height, around * angle.cos(), around * angle.sin()]
     }));

@@ -8,7 +8,7 @@ import { useStore } from './core/store.js';
 import { Empty, Icon, Toasts, Page, Skeleton, ErrorMessage } from './parts/basic.js';
 import { lazy } from './parts/lazy.js';
 import { AccountMenu, SignIn, SignInButton, loadUser } from './parts/login.js';
-// Its keys work on every page.
+// Registers the search shortcuts, which work on every page.
 import './parts/search_key.js';
 
 // Pages are loaded when they are shown for the first time. The frame keeps the content from moving when they appear.
@@ -51,7 +51,7 @@ const PAGES = {
 
 const pageOf = (name) => (Object.hasOwn(PAGES, name) ? PAGES[name] : []);
 
-// Groups that appear when the user is known are last, so that they move nothing.
+// Groups that appear only after sign-in are last, so that the others do not move.
 const MENU = [
   ['Registry', EVERYBODY, [['nodes', 'Nodes'], ['publishers', 'Publishers']]],
   ['Media', EVERYBODY, [['studio', 'Studio'], ['tasks', 'Tasks']]],

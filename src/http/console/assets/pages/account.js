@@ -24,7 +24,7 @@ export function AccountPage({ parts: [tab = 'usage'], query, user }) {
     <section class="panel"><${DefinitionList} of=${[
       ['Name', user.name], ['E-mail', user.email && html`<${EmailAddress} of=${user.email} />`], ['User id', html`<${Id}>${user.id}</${Id}>`],
       ['Permissions', html`<span class="row">${user.isAdmin && html`<span class="state calm">Administrator</span>`}${user.isApproved && html`<span class="state good">Approved</span>`}${user.status && html`<${State} of=${user.status} />`}${!user.isAdmin && !user.isApproved && !user.status && 'Standard'}</span>`],
-      ['Reason of the ban', user.statusReason],
+      ['Reason for the ban', user.statusReason],
     ]} /></section>
     <${Tabs} tabs=${TABS} current=${current} address=${(tab) => to('account', tab)} />
     <${Content} key=${current} user=${user} query=${query} />
@@ -51,7 +51,7 @@ function budgetName({ kind, id }, user) {
 
 function TokensTab({ user }) {
   const tokens = useLoad((signal) => get('/users/tokens', {}, signal), [user.id]);
-  return html`<p class="muted">A token signs in as you, here and in programs. A new one can do at most what the token of this session can do, and is valid at most as long.</p>
+  return html`<p class="muted">A token signs in as you, here and in programs. A new token cannot have more permissions or a later expiry than the token of this session.</p>
     <${NewToken} path="/users/tokens" onMade=${tokens.reload} />
     <${Loaded} from=${tokens}>${(list) => html`<${TokenTable} tokens=${list} path=${(id) => at`/users/tokens/${id}`} reload=${tokens.reload} />`}</${Loaded}>`;
 }
@@ -87,7 +87,7 @@ function DataTab({ user }) {
       <${ErrorMessage} problem=${work.problem} />
       <p><button type="button" class="button quiet" disabled=${work.busy} onClick=${load}><${Icon} name="download" />${work.busy ? 'Please wait' : 'Download'}</button></p></section>
     <section class="panel"><h2>Erase</h2>
-      <p>Ends your account. Your name and e-mail address become unreadable everywhere, also in the event log.</p>
+      <p>Permanently erases your account. Your name and e-mail address become unreadable everywhere, including the event log.</p>
       <p><button type="button" class="button danger" onClick=${() => set(true)}>Erase the account</button></p>
       ${open && html`<${Erase} user=${user} onClose=${() => set(false)} />`}</section>`;
 }
@@ -116,7 +116,7 @@ function Erase({ user, onClose }) {
         <li>your webhook secrets and input files</li>
         <li>${publishers.length === 0 ? 'access to your tasks and their results' : html`access to your tasks, their results and ${count(publishers.length, 'publisher')}: ${publishers.map(({ id }) => id).join(', ')}`}</li></ul>
       <p class="muted">Past changes stay in the event log under your user id. Running tasks finish.</p>
-      <div class="field flag"><label><input type="checkbox" checked=${sure} onChange=${(event) => set(event.target.checked)} />I want to lose this for good</label></div>`}</${Loaded}>
+      <div class="field flag"><label><input type="checkbox" checked=${sure} onChange=${(event) => set(event.target.checked)} />I understand that this is permanent</label></div>`}</${Loaded}>
     <footer><button class="button danger" disabled=${!sure || work.busy}>${work.busy ? 'Please wait' : 'Erase'}</button>
       <button type="button" class="button quiet" onClick=${onClose}>Cancel</button></footer></form></${Dialog}>`;
 }

@@ -53,7 +53,7 @@ function AnonymousGallery() {
   const entries = (list.data ?? []).filter(({ task }) => task && !task.error);
   useInterval(entries.some(({ task }) => !hasEnded(task)) ? REFRESH_MS : 0, list.refresh);
   return html`<${Loaded} from=${list} skeleton=${loading}>${() => (entries.length === 0 ? nothingOfVisitor
-    : html`<p class="muted">Only this browser knows these results. <button type="button" class="link" onClick=${forgetTasks}>Forget them</button></p>
+    : html`<p class="muted">These results are listed only in this browser. <button type="button" class="link" onClick=${forgetTasks}>Forget them</button></p>
       <${Shots} of=${entries} jobOf=${(document, { kept }) => jobs(document).find(({ operationId }) => operationId === kept.job)} />`)}</${Loaded}>`;
 }
 

@@ -59,7 +59,7 @@ function TokenForm({ path, onDone, onCancel }) {
     <${TokenField} ...${field} name="name" label="Name" required hint="What uses the token." />
     <${TokenField} ...${field} name="description" label="Description" />
     <${TokenField} ...${field} name="scope" label="Scope" choices=${SCOPES} hint="A read-only token can change nothing." />
-    <${TokenField} ...${field} name="days" label="Expires" choices=${LIFETIMES} hint="Not later than the token with which you are signed in." />
+    <${TokenField} ...${field} name="days" label="Expires" choices=${LIFETIMES} hint="At the latest when the token of this session expires." />
     <footer><button class="button" disabled=${work.busy}>${work.busy ? 'Please wait' : 'Create'}</button>
       <button type="button" class="button quiet" onClick=${onCancel}>Cancel</button></footer>
   </form>`;
