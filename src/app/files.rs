@@ -123,7 +123,8 @@ impl ErasureTargets<'_> {
             return;
         }
 
-        // The key is removed last: as long as it exists, the next start knows that the erasure is unfinished.
+        // In the order of the request that erases (`http/api/erase.rs`). The key is removed last: as long as it exists, the
+        // next start knows that the erasure is unfinished.
         let snapshots = snapshot::snapshot_dir(self.data.root());
         if let Err(error) = self.keys.purge_responses().and_then(|()| snapshot::remove_all(&snapshots)) {
             tracing::error!(%error, "erasure incomplete: remove stored answers and snapshots, then restart");

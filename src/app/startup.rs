@@ -141,15 +141,11 @@ impl BoundService {
 
         let upload_key = upload_key.map_or_else(|| create_upload_key(data, &*log, &models.users, environment), Ok)?;
         let keyring = Keyring::open(data.root());
-        let erasure_targets = ErasureTargets { data, store: &store, keys: &keys, keyring: &keyring };
-        erasure_targets.complete_erasures(&models);
         let archives = open_archives(data, &models, part_files, environment, &mut reports)?;
         let models = ReadModels::new(log.clone(), models);
         let node = self.join_cluster(&log, &models, &metrics, &keyring, &keys)?;
-        if node.is_some() {
-            // The node that erased a user may have died before it destroyed the key.
-            erasure_targets.complete_erasures(&models.read());
-        }
+        // After a node has caught up: the one that erased a user may have died before it destroyed the key.
+        ErasureTargets { data, store: &store, keys: &keys, keyring: &keyring }.complete_erasures(&models.read());
 
         Ok(OpenedService {
             bound: self,

@@ -85,14 +85,14 @@ pub fn check(data_dir: &Path, shared_dir: &Path, log_id: Uuid) -> Result<(), Sha
 /// # Errors
 /// If the shared directory is not that of the log, or a link leads elsewhere.
 pub fn link(data_dir: &Path, shared_dir: &Path, log_id: Uuid) -> Result<(), SharedFilesError> {
-    check_owner(shared_dir, log_id)?;
+    // All trees, before one of them is removed.
+    check(data_dir, shared_dir, log_id)?;
     let shared_dir = shared_dir.canonicalize().map_err(file_error(shared_dir))?;
     for tree in SHARED_TREES {
         let own = data_dir.join(tree);
         let shared = shared_dir.join(tree);
         create_durably(&shared).map_err(file_error(&shared))?;
         if own.is_symlink() {
-            check_link(own, shared)?;
             continue;
         }
         if own.exists() {

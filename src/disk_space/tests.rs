@@ -1,7 +1,9 @@
 //! Tests of the monitoring of disk space.
 
 use std::io::ErrorKind;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 use rustix::io::Errno;
 
@@ -164,4 +166,40 @@ fn the_operating_system_is_queried() {
         space.check_available(DataDirPart::Log, "a segment", u64::MAX / 2).is_err(),
         "a missing part is measured at the root"
     );
+}
+
+#[test]
+fn an_older_measurement_does_not_replace_a_newer_one() {
+    // Given a measurement that does not end
+    let (begun, ended) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let count = Arc::new(AtomicU64::new(0));
+    let measure = {
+        let (begun, ended, count) = (Arc::clone(&begun), Arc::clone(&ended), Arc::clone(&count));
+        move |_: &Path| {
+            if count.fetch_add(1, Ordering::SeqCst) == 0 {
+                begun.wait();
+                ended.wait();
+            }
+            Ok(FileSystemSpace { device: 1, free: 100 * MIB })
+        }
+    };
+    let space = DiskSpace::with_measure(Path::new("a"), 64 * MIB, Arc::new(measure));
+    let slow = thread::spawn({
+        let space = space.clone();
+        move || space.check()
+    });
+    begun.wait();
+
+    // When the next one is due, then it is left out
+    advance_clock(&space);
+    assert_eq!(space.check(), Ok(()));
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+
+    // Until the slow one has ended
+    ended.wait();
+    assert_eq!(slow.join().unwrap(), Ok(()));
+    let before = count.load(Ordering::SeqCst);
+    advance_clock(&space);
+    assert_eq!(space.check(), Ok(()));
+    assert!(count.load(Ordering::SeqCst) > before);
 }

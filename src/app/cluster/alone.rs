@@ -16,7 +16,7 @@ use crate::events::shared::engine::Engine;
 
 /// Time without a node after which none is running.
 const LISTEN_TIME: Duration = Duration::from_secs(4);
-/// Time after which the command gives up to hear itself.
+/// Time after which the command stops waiting to hear itself.
 const LISTEN_MAX: Duration = Duration::from_secs(12);
 /// Longest time between two own messages within [`LISTEN_TIME`].
 const OWN_SILENCE_MAX: Duration = Duration::from_secs(2);
@@ -39,7 +39,7 @@ struct CommandAnnouncement {
 /// Checks that no node is running.
 ///
 /// # Errors
-/// If a node or another command is heard, or nothing can be told.
+/// If a node or another command is heard, or the command cannot tell.
 pub(super) fn check(engine: &dyn Engine, evidence: AloneEvidence, environment: &Environment) -> anyhow::Result<()> {
     let own = environment.uuid();
     let announcement = serde_json::to_vec(&CommandAnnouncement { command: own }).context("no announcement")?;

@@ -98,7 +98,8 @@ fn check_log(data_dir: &Path, log_id: Uuid, engine: &dyn Engine) -> anyhow::Resu
     })
 }
 
-/// Reads the groups that the node has not applied. Returns the reason why it cannot apply one of them, if there is one.
+/// Reads the groups that the node has not applied. Returns the reason if one of them ended the log or cannot be read, or
+/// the engine has a fault.
 fn find_refusal(engine: &dyn Engine, applied: u64, last: u64) -> anyhow::Result<Option<String>> {
     let mut refusal = None;
     let fault = read_groups(engine, applied, last, |sequence, group| {

@@ -9,7 +9,7 @@ use super::alone::{self, AloneEvidence};
 use super::ensure_checkpoint;
 use crate::app::open_data_dir;
 use crate::app::recovery::log_options;
-use crate::cluster::leave_marker::LeaveMarker;
+use crate::cluster::leave_marker::{LEAVE_FILE, LeaveMarker};
 use crate::cluster::membership::Membership;
 use crate::cluster::shared_files;
 use crate::config::Settings;
@@ -72,6 +72,10 @@ pub fn leave_cluster(
 ) -> anyhow::Result<()> {
     let data = open_data_dir(&settings.data_dir)?;
     let Some(membership) = Membership::read(data.root())? else {
+        // An attempt that was interrupted before its last step.
+        if data.root().join(LEAVE_FILE).exists() {
+            return Ok(LeaveMarker::remove(data.root())?);
+        }
         anyhow::bail!("{} is no node of a cluster", data.root().display());
     };
     let (local, _) = SledLog::open(&log_options(data.root(), settings), environment, |_| {})?;
@@ -139,7 +143,6 @@ fn end_log(
         Err(LogFailure::Closed) => {}
         Err(failure) => return Err(failure.into()),
     }
-    shared.close();
 
     let own_attempt = LeaveMarker::read(data.root(), log_id)?.map(|marker| marker.attempt());
     anyhow::ensure!(

@@ -140,6 +140,9 @@ impl GroupApplier {
                 let others = messages.try_iter().take(BATCH_MAX - 1);
                 let batch: Vec<_> = std::iter::once(first).chain(others).collect();
                 self.apply_batch(batch)?;
+                if self.state.head().0 >= self.saved_state.0 + STATE_INTERVAL {
+                    self.save();
+                }
                 unsigned = true;
             } else if std::mem::take(&mut unsigned) {
                 self.local.after_group();
@@ -170,7 +173,7 @@ impl GroupApplier {
             }
         }
 
-        self.record(&batch.commits, batch.ended_by.is_some())?;
+        self.record(&batch.commits)?;
         // Checked before `advance` lets this node send groups.
         if self.unmet.next.is_some() && self.progress.covers_start(self.sequence, engine_end) {
             let reason = format!("the journal continues after {}, but the engine does not", self.head.position);
@@ -269,9 +272,7 @@ impl GroupApplier {
     }
 
     /// Makes commits durable. Waits for disk space, because the other nodes have admitted them too.
-    ///
-    /// Those of the last batch are covered by no checkpoint: every start must read the group that ended the log.
-    fn record(&mut self, commits: &[EncodedCommit], is_last: bool) -> Result<(), LogFailure> {
+    fn record(&mut self, commits: &[EncodedCommit]) -> Result<(), LogFailure> {
         if commits.is_empty() {
             return Ok(());
         }
@@ -286,15 +287,11 @@ impl GroupApplier {
         }
 
         (self.on_commits)(commits);
-        if !is_last && self.state.head().0 >= self.saved_state.0 + STATE_INTERVAL {
-            // First, because a start cannot use a state beyond the checkpoint.
-            self.save_checkpoint();
-            self.save_state();
-        }
         Ok(())
     }
 
     fn save(&mut self) {
+        // First, because a start cannot use a state beyond the checkpoint.
         self.save_checkpoint();
         self.save_state();
     }

@@ -138,13 +138,10 @@ impl NodeProgress {
         self.changed.notify_all();
     }
 
-    /// Notes that the log has ended, and by which attempt.
+    /// Records that the log has ended, and by which attempt.
     pub fn end(&self, attempt: u64) {
-        let mut state = self.state.lock();
-        state.ended_by = Some(attempt);
-        state.stopped.get_or_insert(LogFailure::Closed);
-        drop(state);
-        self.changed.notify_all();
+        self.state.lock().ended_by = Some(attempt);
+        self.stop(LogFailure::Closed);
     }
 
     /// Returns the attempt that ended the log, once this node has everything that precedes the end.

@@ -16,7 +16,7 @@ use reqwest::Method;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::cluster::{TestCluster, node_settings};
+use crate::support::cluster::{TestCluster, node_settings, restored_backup_of};
 use crate::support::{TestApp, settings};
 
 /// Takes a directory out of the cluster. Ends after a step, as if the process was killed, if one is given.
@@ -101,11 +101,7 @@ async fn of_two_directories_only_one_goes_on_alone_wherever_it_is_interrupted() 
             (second, first)
         } else {
             assert!(second_result.unwrap_err().contains("Complete it there"), "{step:?}");
-            if step == LeaveStep::MembershipRemoved {
-                assert!(first_result.unwrap_err().contains("no node of a cluster"), "{step:?}");
-            } else {
-                assert_eq!(first_result, Ok(()), "{step:?}");
-            }
+            assert_eq!(first_result, Ok(()), "{step:?}");
             (first, second)
         };
 
@@ -219,6 +215,24 @@ async fn what_is_kept_of_users_who_were_erased_elsewhere_is_removed() {
     let users = alone.get_as(alone.admin_token(), "/admin/users").await.expect(200).text();
     assert!(users.contains("bob") && !users.contains("alice"), "{users}");
     alone.stop().await;
+}
+
+#[actix_web::test]
+async fn a_restored_backup_leaves_with_the_shared_files() {
+    // Given a backup of a node, and a file that is shared since
+    let mut cluster = TestCluster::start(1).await;
+    let node = cluster.nodes.pop().unwrap().stop().await;
+    let restored = restored_backup_of(node.path());
+    let (engine, files) = (cluster.engine.clone(), cluster.files.path().to_owned());
+    std::fs::create_dir_all(files.join("media/results")).unwrap();
+    std::fs::write(files.join("media/results/shared"), "later").unwrap();
+
+    // When the backup, which has never run, leaves
+    assert_eq!(leave(&restored, &files, &engine, None), Ok(()));
+
+    // Then it has that file as its own
+    assert!(!restored.path().join("media").is_symlink());
+    assert_eq!(std::fs::read_to_string(restored.path().join("media/results/shared")).unwrap(), "later");
 }
 
 fn files_below(directory: &Path) -> usize {

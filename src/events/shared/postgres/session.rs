@@ -269,7 +269,10 @@ fn is_read_only(error: &Error) -> bool {
 fn servers_of(config: &Config) -> Vec<Config> {
     let count = config.get_hosts().len().max(config.get_hostaddrs().len());
     if count == 1 {
-        return vec![config.clone()];
+        // There is no other server to prefer, and a read-only one is refused with the remedy.
+        let mut server = config.clone();
+        server.target_session_attrs(TargetSessionAttrs::Any);
+        return vec![server];
     }
 
     let ports = config.get_ports();

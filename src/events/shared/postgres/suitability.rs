@@ -28,7 +28,7 @@ const SERVER: &str = "PostgreSQL server";
 struct DurabilitySettings {
     version: i32,
     is_in_recovery: bool,
-    transaction_read_only: String,
+    default_transaction_read_only: String,
     synchronous_commit: String,
     fsync: String,
     full_page_writes: String,
@@ -37,12 +37,13 @@ struct DurabilitySettings {
 impl DurabilitySettings {
     async fn of(client: &Client) -> Result<Self, tokio_postgres::Error> {
         let sql = "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), \
-             current_setting('transaction_read_only'), current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes')";
+             current_setting('default_transaction_read_only'), current_setting('synchronous_commit'), \
+             current_setting('fsync'), current_setting('full_page_writes')";
         let row = client.query_one(sql, &[]).await?;
         Ok(Self {
             version: row.try_get(0)?,
             is_in_recovery: row.try_get(1)?,
-            transaction_read_only: row.try_get(2)?,
+            default_transaction_read_only: row.try_get(2)?,
             synchronous_commit: row.try_get(3)?,
             fsync: row.try_get(4)?,
             full_page_writes: row.try_get(5)?,
@@ -60,7 +61,7 @@ impl DurabilitySettings {
 
         let version = format!("its version is {}", self.version / 10_000);
         let recovery = if self.is_in_recovery { "it is in recovery, so a standby" } else { "it is the primary" };
-        let read_only = &self.transaction_read_only;
+        let read_only = &self.default_transaction_read_only;
         let commit = &self.synchronous_commit;
         let mut checks = vec![
             check(self.version >= VERSION_MIN, version, "it must be 14 or newer"),
@@ -70,7 +71,7 @@ impl DurabilitySettings {
                 "it must be the primary: name the primary, or all servers as in postgres://user@a:5432,b:5432/database",
             ),
             check(
-                read_only == "off" || self.is_in_recovery,
+                read_only == "off",
                 format!("default_transaction_read_only is {read_only}"),
                 "it must accept writes: set `default_transaction_read_only = off` for this user and database",
             ),
@@ -132,7 +133,7 @@ mod tests {
         DurabilitySettings {
             version: 150_000,
             is_in_recovery: false,
-            transaction_read_only: "off".to_owned(),
+            default_transaction_read_only: "off".to_owned(),
             synchronous_commit: on(),
             fsync: on(),
             full_page_writes: on(),
@@ -151,7 +152,7 @@ mod tests {
             (DurabilitySettings { version: 130_004, ..settings() }, "must be 14 or newer"),
             (DurabilitySettings { is_in_recovery: true, ..settings() }, "name the primary"),
             (
-                DurabilitySettings { transaction_read_only: "on".to_owned(), ..settings() },
+                DurabilitySettings { default_transaction_read_only: "on".to_owned(), ..settings() },
                 "set `default_transaction_read_only = off`",
             ),
             (DurabilitySettings { synchronous_commit: off(), ..settings() }, "set `synchronous_commit = on`"),
