@@ -34,7 +34,7 @@ use crate::telemetry::trace::{AttributeValue, Span, Tracer};
 
 /// Number of due deliveries of one receiver that may exceed a limit before the next receiver gets its turn. Deliveries
 /// in progress are not included.
-const REJECTIONS_MAX: usize = 16;
+const EXTRA_REJECTIONS_MAX: usize = 16;
 /// Pause of a delivery whose attempt could not be started or recorded.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
@@ -103,7 +103,7 @@ impl CallbackDispatcher {
         let CallbackDeps { sender, tracer, store, keyring, public_url } = deps;
 
         // Deliveries in progress are still due, and are rejected too.
-        let rejections_max = per_receiver + REJECTIONS_MAX;
+        let rejections_max = per_receiver + EXTRA_REJECTIONS_MAX;
 
         Self {
             dispatch,

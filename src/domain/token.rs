@@ -118,7 +118,7 @@ event_enum! {
         TokenRevoked,
         /// A request used the token at `at`.
         TokenUsed { at: Timestamp },
-        /// A token with limits was issued, or a token by a request that used another one.
+        /// A token with limits was issued, or any token by a request that used another token.
         LimitedTokenIssued { grant: TokenGrant, limits: TokenLimits, issued_with: Option<TokenId> },
     }
 }

@@ -347,6 +347,7 @@ impl AppState {
     pub fn new(services: Services) -> std::io::Result<Self> {
         let workers = services.options.workers.max(1);
         let decoders = FairSemaphore::with_share(2 * workers as u64, workers as u64);
+        let thumbnails = Thumbnails::new(services.media.store.decoders().memory() / 2);
         let thumbnails_at_once = workers.min(THUMBNAILS_AT_ONCE_MAX) as u64;
         let thumbnail_slots = FairSemaphore::with_share(thumbnails_at_once, thumbnails_at_once.div_ceil(2));
         // As many again as may decode: a thread still waits for the disk after it has decoded.
@@ -385,7 +386,7 @@ impl AppState {
             body_budget,
             decoders,
             inspectors,
-            thumbnails: Thumbnails::default(),
+            thumbnails,
             thumbnail_slots,
             upload_writers,
             page_caches: PageCaches::default(),

@@ -96,6 +96,12 @@ impl PictureDecoders {
         Ok(needed)
     }
 
+    /// Returns the bytes that the decoders use together at most.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        self.budget.capacity()
+    }
+
     fn check_budget(&self, needed: u64) -> Result<(), InvalidValue> {
         let allowed = self.budget.capacity();
         if needed <= allowed {

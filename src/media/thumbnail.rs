@@ -51,9 +51,7 @@ const ENTRY_BYTES: u64 = 128;
 const FILE_BYTES_MIN: u64 = 8 * 1024;
 /// Quality of the JPEG files, from 1 to 100.
 const QUALITY: u8 = 78;
-/// Memory for decoding: one opaque picture of 100 megapixels. A larger one stands for itself.
-const DECODE_MEMORY: u64 = 512 << 20;
-/// Longest wait for that memory.
+/// Longest wait for the memory of the decoders.
 const DECODE_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// Encoded thumbnail.
@@ -97,17 +95,17 @@ pub struct Thumbnails {
     decoders: PictureDecoders,
 }
 
-impl Default for Thumbnails {
-    fn default() -> Self {
+impl Thumbnails {
+    /// Creates an empty cache, with decoders that use at most `memory` bytes. A picture that needs more stands for itself.
+    #[must_use]
+    pub fn new(memory: u64) -> Self {
         let items = usize::try_from(KEPT_BYTES_MAX / USUAL_BYTES).unwrap_or(usize::MAX);
         Self {
             kept: Arc::new(Cache::with_weighter(items, KEPT_BYTES_MAX, ThumbnailWeight)),
-            decoders: PictureDecoders::with_wait(DECODE_MEMORY, DECODE_WAIT_MAX),
+            decoders: PictureDecoders::with_wait(memory, DECODE_WAIT_MAX),
         }
     }
-}
 
-impl Thumbnails {
     /// Returns a thumbnail that was made before.
     #[must_use]
     pub fn get(&self, digest: Digest, size: ThumbnailSize) -> Option<Thumbnail> {

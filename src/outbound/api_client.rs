@@ -170,16 +170,16 @@ impl ApiClient {
     /// Returns [`CallFailure`] if no attempt got a response.
     pub async fn get(&self, path: &str) -> Result<ServiceResponse, CallFailure> {
         let mut url = self.url_of(path);
+        let mut redirects = 0;
 
-        for _ in 0..REDIRECTS_MAX {
+        loop {
             let response = self.send_with_retries(Method::GET, &url, self.headers(), Bytes::new()).await?;
-            match response.redirect_within_origin(&url) {
+            match response.redirect_within_origin(&url).filter(|_| redirects < REDIRECTS_MAX) {
                 Some(target) => url = target,
                 None => return Ok(response),
             }
+            redirects += 1;
         }
-
-        self.send_with_retries(Method::GET, &url, self.headers(), Bytes::new()).await
     }
 
     /// Follows an event stream after `last_seen`. A response other than 200 is returned as a [`ServiceResponse`].
@@ -228,16 +228,17 @@ impl ApiClient {
         headers: HeaderMap,
     ) -> Result<Result<(ResponseHead, ResponseBodyStream), ServiceResponse>, CallFailure> {
         let mut url = url.to_owned();
+        let mut redirects = 0;
 
-        for _ in 0..REDIRECTS_MAX {
+        loop {
             let opened = self.open_stream(Method::GET, &url, headers.clone(), Bytes::new()).await?;
-            match opened.as_ref().err().and_then(|response| response.redirect_within_origin(&url)) {
+            let target = opened.as_ref().err().and_then(|response| response.redirect_within_origin(&url));
+            match target.filter(|_| redirects < REDIRECTS_MAX) {
                 Some(target) => url = target,
                 None => return Ok(opened),
             }
+            redirects += 1;
         }
-
-        self.open_stream(Method::GET, &url, headers, Bytes::new()).await
     }
 
     async fn open_stream(

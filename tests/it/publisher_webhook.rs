@@ -410,6 +410,11 @@ async fn versions_are_refused_while_a_webhook_has_too_many_pending_events() {
     assert_eq!((&refused.json()["error"], refused.header("retry-after")), (&json!("too_many_callbacks"), Some("60")));
     assert!(refused.text().contains(webhook.rsplit('/').next().unwrap()), "{}", refused.text());
 
+    // And so is a node with its first version, but not one without
+    let with_version = json!({"id": "hair-tools", "latest_version": {"version": "1.0.0"}});
+    app.post_as(&alice.token, NODES, with_version).await.expect(429);
+    app.post_as(&alice.token, NODES, json!({"id": "hair-tools"})).await.expect(201);
+
     // And moderation and deletion are not, and their events are queued
     moderate(&app, "1.0.0", "Banned").await;
     app.delete_as(&alice.token, &format!("{versions}/1.1.0")).await.expect(204);

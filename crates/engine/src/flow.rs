@@ -26,7 +26,7 @@ pub struct EdgeFlow {
 const AGREEMENT_MIN: f32 = 0.3;
 
 impl EdgeFlow {
-    /// Computes the vectors. `noise` is the noise of the source; weaker slopes have no direction.
+    /// Computes the axes. `noise` is the noise of the source; weaker slopes have no direction.
     #[must_use]
     pub fn from_luma(luma: &Plane, noise: f32) -> Self {
         let width = luma.width();
@@ -72,7 +72,7 @@ impl EdgeFlow {
         let reach = linear.factor();
         let columns = cosines.width();
         let rows = region.height * linear.factor();
-        let mut directions = Directions { factor: reach, columns, vectors: Vec::new(), ends: Vec::with_capacity(rows) };
+        let mut directions = Directions { factor: reach, columns, items: Vec::new(), ends: Vec::with_capacity(rows) };
 
         let [mut cosine, mut sine, mut share] = [0; 3].map(|_| vec![0.0; columns]);
 
@@ -88,12 +88,12 @@ impl EdgeFlow {
                     if *share > 0.0 {
                         let slope = *slope as i16;
                         let steep = *steep > 0.0;
-                        directions.vectors.push(FlowDirection { x: x as u32, share: *share, slope, steep });
+                        directions.items.push(FlowDirection { x: x as u32, share: *share, slope, steep });
                     }
                 }
             }
 
-            directions.ends.push(directions.vectors.len());
+            directions.ends.push(directions.items.len());
         }
 
         directions
@@ -131,8 +131,8 @@ pub struct Directions {
     /// Enlargement factor, and the distance in pixels that the smoothing covers along an edge.
     factor: usize,
     columns: usize,
-    vectors: Vec<FlowDirection>,
-    /// End of each row in `vectors`.
+    items: Vec<FlowDirection>,
+    /// End of each row in `items`.
     ends: Vec<usize>,
 }
 
@@ -177,7 +177,7 @@ impl Directions {
     pub fn only_where(&self, mask: &Plane, part: Region) -> Self {
         let factor = self.factor;
         let columns = part.width * factor;
-        let mut only = Self { factor, columns, vectors: Vec::new(), ends: Vec::with_capacity(part.height * factor) };
+        let mut only = Self { factor, columns, items: Vec::new(), ends: Vec::with_capacity(part.height * factor) };
 
         let left = part.left * factor as isize;
         let mut sources = vec![0.0; part.width];
@@ -190,18 +190,18 @@ impl Directions {
             }
 
             if inner(part.height * factor, factor).contains(&y) {
-                let vectors = self.row(part.top * factor as isize + y as isize).iter();
+                let row = self.row(part.top * factor as isize + y as isize).iter();
                 let shifted =
-                    vectors.map(|direction| FlowDirection { x: (direction.x as isize - left) as u32, ..*direction });
+                    row.map(|direction| FlowDirection { x: (direction.x as isize - left) as u32, ..*direction });
                 let column_range = inner(columns, factor);
-                only.vectors.extend(
+                only.items.extend(
                     shifted.filter(|direction| {
                         column_range.contains(&(direction.x as usize)) && cells[direction.x as usize]
                     }),
                 );
             }
 
-            only.ends.push(only.vectors.len());
+            only.ends.push(only.items.len());
         }
 
         only
@@ -211,7 +211,7 @@ impl Directions {
     fn row(&self, y: isize) -> &[FlowDirection] {
         let Some(end) = usize::try_from(y).ok().and_then(|y| self.ends.get(y)) else { return &[] };
         let start = if y == 0 { 0 } else { self.ends[y as usize - 1] };
-        &self.vectors[start..*end]
+        &self.items[start..*end]
     }
 }
 

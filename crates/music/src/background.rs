@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn prompt_and_seed_select_the_bed() {
+    fn prompt_and_seed_select_the_music() {
         let samples = RATE as usize;
         let render = |prompt, seed| background_music(prompt, seed, samples);
         assert!(render("techno", 1) == render("techno", 1));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bed_is_tonal() {
+    fn the_music_is_tonal() {
         let sound = background_music("calm solo piano", 5, SECONDS * RATE as usize);
         let mono: Vec<f32> = sound.iter().map(|[left, right]| left + right).collect();
         let windows: Vec<&[f32]> = mono.chunks_exact(RATE as usize / 20).collect();

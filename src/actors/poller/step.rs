@@ -15,7 +15,7 @@ pub(super) const POLL_LANE: &str = "polls";
 /// Lane of steps that call no vendor and fetch no inputs.
 pub(super) const NO_VENDOR_LANE: &str = "no vendor";
 
-/// Returns the lane of the next step of a task, which is then divided by vendor.
+/// Returns the kind of the next step of a task. Submissions and polls have a lane for each vendor.
 pub(super) fn lane(record: &TaskRecord) -> &'static str {
     match &record.stage {
         _ if record.submission.work.has_missing_inputs() => INPUT_LANE,

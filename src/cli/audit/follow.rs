@@ -87,8 +87,11 @@ async fn reconnect(service: &ServiceClient, path: &str, last_id: &str) -> Result
             return Ok(feed);
         }
     }
-    let next = last_id.parse::<u64>().map_or(1, |last| last + 1);
-    let message = format!("the service at {} no longer responds; later, continue with --from {next}", service.base);
+    let remedy = match last_id.parse::<u64>() {
+        Ok(last) if last > 0 => format!("continue with --from {}", last + 1),
+        _ => "run the command again".to_owned(),
+    };
+    let message = format!("the service at {} no longer responds; later, {remedy}", service.base);
     Err(anyhow::Error::msg(message).into())
 }
 

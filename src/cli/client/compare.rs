@@ -185,7 +185,7 @@ fn describe_versions(old: &FoundVersion, new: &FoundVersion, difference: Option<
     }
     let Some(ArchiveDifference { files }) = difference else {
         output.push_str(
-            "The archive of one version is absent or not readable to you, so that their files cannot be compared.\n",
+            "At least one of the archives is absent or not readable to you, so the files cannot be compared.\n",
         );
         return output;
     };

@@ -11,12 +11,12 @@ use crate::cli::CliError;
 use crate::cli::audit::text::{printable, truncate};
 use crate::cli::table::{RowColor, TextTable};
 use crate::config::edit_distance;
+use crate::domain::video::MultiframeJob;
 
 /// Maximum edit distance of a suggestion.
 const SUGGESTION_DISTANCE_MAX: usize = 3;
-/// Job whose price depends on the number of key frames too, and the lowest number of them; each lasts a second or longer.
+/// Job whose price depends on the number of key frames too; each lasts a second or longer.
 const MULTIFRAME: &str = "multiframe";
-const KEY_FRAMES_MIN: u64 = 2;
 /// Maximum characters of the allowed values in a table.
 const VALUES_MAX: usize = 70;
 
@@ -64,7 +64,8 @@ impl LengthPrice {
     /// second the price of a further one.
     fn lowest(&self, job: &str) -> Option<u64> {
         let first = *self.seconds.first()?;
-        Some(if job == MULTIFRAME { (first + self.more) * KEY_FRAMES_MIN } else { first })
+        let key_frames_min = *MultiframeJob::<()>::COUNT.start() as u64;
+        Some(if job == MULTIFRAME { (first + self.more) * key_frames_min } else { first })
     }
 }
 

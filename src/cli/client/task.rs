@@ -291,12 +291,10 @@ async fn list(service: &ServiceConnection, arguments: &TasksArguments) -> Result
         }
     }
 
+    let kind = job.iter().find_map(|job| Some(job.split_once('/')?.0));
+    let remedy = kind.map(|kind| format!("; --job {kind} without a mode lists all")).unwrap_or_default();
     // stderr may be closed.
-    let _ = writeln!(
-        io::stderr(),
-        "searched only the newest {searched} tasks of these kinds; --job {} without a mode lists all",
-        kinds.first().unwrap_or(&"skin-enhancer")
-    );
+    let _ = writeln!(io::stderr(), "searched only the newest {searched} tasks of these kinds{remedy}");
     Ok(tasks)
 }
 

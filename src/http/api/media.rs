@@ -108,19 +108,18 @@ async fn send(
     let DownloadMetadata { digest, cache_control, .. } = metadata;
     let Some(size) = thumbnail else { return file::send(call, path, metadata).await };
     let tag = format!("\"{digest}-{}\"", size.as_str());
-    let respond =
-        |ThumbnailFile { bytes, media_type }| Ok(Some(file::send_bytes(call, bytes, &tag, media_type, cache_control)));
     // A file that was deleted has no thumbnail any more.
     if !tokio::fs::try_exists(path).await.map_err(Problem::internal)? {
         return Ok(None);
     }
     if conditional::is_current(call.headers(), &tag) {
-        // A response without content.
-        return respond(ThumbnailFile { bytes: Bytes::new(), media_type: metadata.content_type });
+        return Ok(Some(file::send_bytes(call, Bytes::new(), &tag, metadata.content_type, cache_control)));
     }
 
     match thumbnail_of(call, path, digest, size).await {
-        Ok(Some(file)) => respond(file),
+        Ok(Some(ThumbnailFile { bytes, media_type })) => {
+            Ok(Some(file::send_bytes(call, bytes, &tag, media_type, cache_control)))
+        }
         // The picture itself shows the same, only larger.
         Ok(None) => file::send(call, path, metadata).await,
         Err(ThumbnailError::Busy) => {

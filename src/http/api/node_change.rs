@@ -8,6 +8,7 @@ use crate::domain::node::{NodeAdminFields, NodeCommand, NodeStatus};
 use crate::domain::policy::Action;
 use crate::domain::publisher::PublisherStatus;
 use crate::http::api::node_body::{NodeAdminBody, NodeBody, read_new_node, read_node_change};
+use crate::http::api::webhook::check_webhooks_of;
 use crate::http::pipeline::{Call, RequestContext};
 use crate::http::request::json_object::FlattenedFields;
 use crate::http::response::api_response::ApiResponse;
@@ -22,7 +23,11 @@ pub async fn create(mut call: Call<{ Action::CreateNode as u8 }>) -> Result<ApiR
     let id = new_node.id.clone();
     let publisher = call.publisher()?.id.clone();
 
-    let charges = call.charge_registration(&publisher, 1, u64::from(new_node.first_version.is_some()))?;
+    let has_version = new_node.first_version.is_some();
+    if has_version {
+        check_webhooks_of(call.services(), call.publisher()?)?;
+    }
+    let charges = call.charge_registration(&publisher, 1, u64::from(has_version))?;
     call.services().dispatch.node(&id.key(), new_node.into_command(publisher), call.command_context()).await?;
     charges.commit();
 

@@ -10,7 +10,7 @@ use crate::domain::ids::{DeliveryId, WebhookId};
 use crate::domain::policy::Action;
 use crate::domain::publisher::{PublisherCommand, PublisherProfile};
 use crate::domain::value::{CallbackUrl, Timestamp};
-use crate::domain::webhook::{EventSelection, Webhook, WebhookChange, WebhookDraft};
+use crate::domain::webhook::{EventSelection, RegistryEventKind, Webhook, WebhookChange, WebhookDraft};
 use crate::http::api::delivery::{EventDeliveryView, event_delivery_views};
 use crate::http::pipeline::{Call, RequestContext};
 use crate::http::request::fields;
@@ -26,6 +26,9 @@ pub const LIMIT_DEFAULT: u64 = 20;
 pub const LIMIT_MAX: u64 = 100;
 /// Deliveries that one request queues again.
 const REDELIVERIES_MAX: usize = 100;
+/// Events of a new version.
+const VERSION_EVENTS: [RegistryEventKind; 2] =
+    [RegistryEventKind::VersionPublished, RegistryEventKind::VersionApproved];
 
 type WebhookCall = Call<{ Action::ManagePublisherWebhooks as u8 }>;
 
@@ -229,6 +232,9 @@ pub async fn redeliver_events(mut call: WebhookCall) -> Result<ApiResponse, Prob
     for (delivery, position) in &deliveries {
         // The rest stays for a later request with `next_after`.
         if has_too_many_pending_events(call.services(), webhook) {
+            if last.is_none() {
+                check_pending_events(call.services(), webhook)?;
+            }
             break;
         }
         let command = DeliveryCommand::RedeliverEvent { delivery: *delivery, webhook };
@@ -255,11 +261,12 @@ pub(super) fn check_pending_events(services: &Services, webhook: WebhookId) -> R
     Err(Problem::new(Code::TooManyCallbacks, detail).retry_after(60))
 }
 
-/// Refuses a new version while a webhook of its publisher has too many pending deliveries: each version adds some, so
-/// that those to an unreachable receiver would otherwise accumulate without a limit. Moderation and deletion are never
-/// refused.
+/// Refuses a new version while a webhook of its publisher that reports versions has too many pending deliveries: each
+/// version adds some, so that those to an unreachable receiver would otherwise accumulate without a limit. Moderation
+/// and deletion are never refused.
 pub(super) fn check_webhooks_of(services: &Services, publisher: &PublisherProfile) -> Result<(), Problem> {
-    let is_full = |webhook: &&Webhook| webhook.is_enabled && has_too_many_pending_events(services, webhook.id);
+    let reports_versions = |webhook: &Webhook| VERSION_EVENTS.iter().any(|kind| webhook.reports(*kind));
+    let is_full = |webhook: &&Webhook| reports_versions(webhook) && has_too_many_pending_events(services, webhook.id);
     let Some(full) = publisher.webhooks.iter().find(is_full) else { return Ok(()) };
 
     let limit = services.options.callbacks_per_account;

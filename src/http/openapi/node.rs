@@ -183,6 +183,7 @@ fn write_operations() -> Vec<Operation> {
             .with_header(201, "Location")
             .empty_response(204, "An administrator created the node with the status deleted.")
             .error(Code::QuotaExceeded, "the publisher has reached its daily limit of new nodes or versions")
+            .error(Code::TooManyCallbacks, "with a version: a webhook of the publisher has too many pending deliveries")
             .error(Code::AlreadyExists, "the id is in use or was used before, by any publisher and in any case")
             .error(Code::Conflict, UPDATE_CONFLICT)
             .error(Code::PayloadTooLarge, "the body exceeds 2 MiB, or all fields together exceed 1 MiB"),

@@ -45,7 +45,7 @@ impl Default for VideoEngineOptions {
     }
 }
 
-/// Bytes per pixel of the budget.
+/// Bytes that one pixel of the budget stands for.
 const PIXEL_BYTES: u64 = 16;
 /// Pixels of the budget for each pixel of a frame, on each core: the frame, another one to blend, the encoder's state
 /// of both, and the frames of a video being extended.

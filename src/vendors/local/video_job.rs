@@ -152,9 +152,9 @@ fn generate_plan<'a, I: Inputs>(
     inputs: &I,
     background_music: Option<BackgroundMusic<'a>>,
 ) -> Result<VideoPlan<'a>, I::Failure> {
-    let watermark = job.watermark.as_ref().map(|mark| {
-        let picture = mark.image.as_ref().map(|source| inputs.picture(source, "wm_url")).transpose()?;
-        Ok::<_, I::Failure>(Watermark { position: corner(mark.position), picture })
+    let watermark = job.watermark.as_ref().map(|requested| {
+        let picture = requested.image.as_ref().map(|source| inputs.picture(source, "wm_url")).transpose()?;
+        Ok::<_, I::Failure>(Watermark { position: corner(requested.position), picture })
     });
 
     let audio = job.effective_audio_type().map(sound);

@@ -1,5 +1,5 @@
-//! Every fault of a receiver and its outcome, as docs/callbacks.md describes it. Three days pass on a clock that only the
-//! test advances.
+//! Every fault of a receiver and its outcome, as docs/callbacks.md describes it. Three days pass on a clock that only
+//! the test advances.
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -16,7 +16,7 @@ const VISIBLE: f64 = 0.2;
 const AT_ONCE: usize = 4;
 
 /// Fields that need not change the pixels of a result, with the reason.
-const EXCUSED: [(&str, &str); 4] = [
+const EXCLUDED: [(&str, &str); 4] = [
     ("image", "it is what is changed"),
     ("webhook_url", "it receives the result"),
     ("scale_factor", "it changes the size: mediary_engine tests every factor"),
@@ -88,7 +88,7 @@ fn with_field(body: &Value, field: &str, value: Value) -> Value {
 /// Every value of every field of the body at `path`.
 fn trials(path: &'static str, fields: &Map<String, Value>, other: &Value) -> Vec<Trial> {
     let mut trials = Vec::new();
-    for (field, schema) in fields.iter().filter(|(field, _)| EXCUSED.iter().all(|(excused, _)| excused != field)) {
+    for (field, schema) in fields.iter().filter(|(field, _)| EXCLUDED.iter().all(|(excluded, _)| excluded != field)) {
         let default_body = with_neighbour(path, field, other);
         let inner = schema["properties"].as_object();
         let values_to_try: Vec<(String, Value, Value)> = match inner {

@@ -68,7 +68,7 @@ enum Outcome {
     /// Same content, nothing to report.
     Unharmed,
     /// Same content, and the start reports the repair.
-    Mended,
+    Repaired,
     /// No start, with the reason.
     Refused(String),
     /// Failure of the service.
@@ -96,7 +96,7 @@ fn damage_is_repaired_or_reported_and_never_served() {
     for (harm, outcome) in &outcomes {
         let outcome = match outcome {
             Outcome::Unharmed => "no effect",
-            Outcome::Mended => "repaired and reported",
+            Outcome::Repaired => "repaired and reported",
             Outcome::Refused(_) => "named, no start",
             Outcome::Broken(_) => "BROKEN",
         };
@@ -148,7 +148,7 @@ fn outcome_of_replay(history: &LogHistory, harm: &Harm, directory: &Path) -> Out
     let expected = match &outcome {
         // Data that only sled holds is not in the journal's files.
         Outcome::Refused(reason) => !reason.contains("the index holds"),
-        Outcome::Mended => harm.file().is_some_and(|file| file.starts_with("journal")),
+        Outcome::Repaired => harm.file().is_some_and(|file| file.starts_with("journal")),
         Outcome::Unharmed | Outcome::Broken(_) => false,
     };
     if expected && result == 0 {
@@ -168,7 +168,7 @@ fn outcome_of_start(history: &LogHistory, harm: &Harm, directory: &Path) -> Outc
     match start(directory, history) {
         Outcome::Refused(reason) => judge_refusal(harm, directory, reason),
         // A repaired log needs no repair at the next start.
-        Outcome::Mended if start(directory, history) != Outcome::Unharmed => {
+        Outcome::Repaired if start(directory, history) != Outcome::Unharmed => {
             Outcome::Broken("it was repaired, but the next start found more".to_owned())
         }
         outcome => outcome,
@@ -205,7 +205,7 @@ fn watched<T: Send + 'static>(task: impl FnOnce() -> T + Send + panic::UnwindSaf
 
 fn judge_answers(contents: &ServedContents, reports: &[String], history: &LogHistory) -> Outcome {
     if *contents == history.contents {
-        return if reports.is_empty() { Outcome::Unharmed } else { Outcome::Mended };
+        return if reports.is_empty() { Outcome::Unharmed } else { Outcome::Repaired };
     }
     let (found, expected) = (contents.events.len(), history.contents.events.len());
     Outcome::Broken(format!("it serves other answers: {found} events instead of {expected}, {reports:?}"))

@@ -34,8 +34,8 @@ const SOURCE_GROUPS: usize = 4;
 /// Renders a video.
 ///
 /// # Errors
-/// Returns [`VideoError::Input`] if an input video cannot be read, and [`VideoError::Cancelled`] if the observer cancels
-/// the rendering.
+/// Returns [`VideoError::Input`] if an input video cannot be read, and [`VideoError::Cancelled`] if the observer
+/// cancels the rendering.
 pub fn render(plan: VideoPlan<'_>, observer: &dyn RenderObserver) -> Result<RenderedVideo, VideoError> {
     render_with(&H264, plan, observer)
 }

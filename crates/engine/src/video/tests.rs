@@ -111,7 +111,7 @@ fn sound_is_as_long_as_the_video() {
 }
 
 #[test]
-fn legs_are_concatenated_and_a_prompt_alone_suffices() {
+fn transitions_are_concatenated_and_a_prompt_alone_suffices() {
     let transition = |seed, seconds| Transition { picture: picture(seed), seconds, prompt: String::new() };
     let rendered = render_plan(plan(
         Material::Transitions { start: picture(0), transitions: vec![transition(1, 1), transition(2, 2)] },

@@ -81,15 +81,15 @@ mod tests {
     }
 
     fn with_number_of_samples(count: u32) -> Vec<u8> {
-        let mut film = FRAGMENTS.to_vec();
-        let at = film.windows(4).position(|name| name == b"trun").unwrap();
-        film[at + 8..at + 12].copy_from_slice(&count.to_be_bytes());
-        film
+        let mut file = FRAGMENTS.to_vec();
+        let at = file.windows(4).position(|name| name == b"trun").unwrap();
+        file[at + 8..at + 12].copy_from_slice(&count.to_be_bytes());
+        file
     }
 
     #[test]
     fn a_fragment_that_announces_millions_of_samples_is_rejected_early() {
-        let code = |film: &[u8]| match ParsedVideo::parse(film) {
+        let code = |file: &[u8]| match ParsedVideo::parse(file) {
             Err(VideoError::Input { code, .. }) => code,
             other => panic!("{other:?}"),
         };

@@ -25,24 +25,16 @@ export function JobFields({ document, job, schema, values, onChange, problem, re
   return html`${picks && html`<${VideoPicker} chosen=${values.video_creation_id} user=${user}
       onChoose=${(task) => onChange((before) => ({ ...before, video_creation_id: task.task_id, video_url: task.generated[0] }))} />`}
     ${main.filter(({ name }) => !picks || !VIDEO_FIELDS.includes(name)).map(draw)}
-    ${picks && html`<${OtherVideo} faulty=${isFaulty(videoFields)}>${videoFields.map(draw)}</${OtherVideo}>`}
+    ${picks && html`<${Advanced} name="Another video, by id and URL" faulty=${isFaulty(videoFields)}>${videoFields.map(draw)}</${Advanced}>`}
     ${rest.length > 0 && html`<${Advanced} faulty=${isFaulty(rest)} filled=${isFilled(rest)}>
       ${groups.map(([name, list]) => html`<section key=${name} class="field-group" aria-label=${name}><h3>${name}</h3>${list.map(draw)}</section>`)}</${Advanced}>`}`;
 }
 
-// Open if a field inside is filled in or invalid.
-function Advanced({ faulty, filled, children }) {
+// Opens if a field inside is filled in or invalid.
+function Advanced({ name = 'Advanced', faulty, filled = false, children }) {
   const [isOpen, set] = useState(filled);
   useEffect(() => { if (faulty || filled) set(true); }, [faulty, filled]);
-  return html`<details class="advanced" open=${isOpen} onToggle=${({ target }) => set(target.open)}><summary>Advanced</summary>
-    <div>${children}</div></details>`;
-}
-
-// Id and URL of a video that is not in the list. Opens if one of them is invalid.
-function OtherVideo({ faulty, children }) {
-  const [isOpen, set] = useState(false);
-  useEffect(() => { if (faulty) set(true); }, [faulty]);
-  return html`<details class="advanced" open=${isOpen} onToggle=${({ target }) => set(target.open)}><summary>Another video, by id and URL</summary>
+  return html`<details class="advanced" open=${isOpen} onToggle=${({ target }) => set(target.open)}><summary>${name}</summary>
     <div>${children}</div></details>`;
 }
 
@@ -56,6 +48,6 @@ function Prompts({ prompts, onChoose }) {
 export function PromptReport({ of }) {
   if (!of) return null;
   const list = (name, words, tone) => words.length > 0 && html`<li><span class="unseen">${name}: </span>${words.map((word) => html`<span key=${word} class="word ${tone}">${word}</span> `)}</li>`;
-  return html`<div class="report" role="status"><p class="hint">${of.understood.length ? 'Words of the last run: understood, and ignored' : 'No word of the last run was understood'}</p>
+  return html`<div class="report" role="status"><p class="hint">${of.understood.length ? 'Words of the last run' : 'No word of the last run was understood'}</p>
     <ul>${list('Understood', of.understood, 'good')}${list('Ignored', of.ignored, 'ignored')}</ul></div>`;
 }

@@ -11,7 +11,7 @@ const PAUSE_MS = 500;
 // ask for an estimate of the job get the price of the public list.
 export function useEstimate(document, job, values, user) {
   const [estimate, set] = useState(null);
-  const listed = useListPrice(job, !user && !allowsAnonymous(job));
+  const listed = useListPrice(job, user === null && !allowsAnonymous(job));
   const { schema, mediaType } = bodyOf(document, job);
   const isAllowed = Boolean(user) || allowsAnonymous(job);
   const sent = isAllowed ? estimateBody(document, schema, values) : null;

@@ -8,18 +8,18 @@ use crate::video::mp4::work::SLICES_MAX;
 use crate::video::mp4::{EncodedVideo, write};
 use crate::video::raster::Raster;
 
-const FILM: &[u8] = include_bytes!("../../../../../../fuzz/seeds/film/reordered_aac.mp4");
+const VIDEO: &[u8] = include_bytes!("../../../../../../fuzz/seeds/film/reordered_aac.mp4");
 
 #[test]
 fn a_foreign_video_is_read_in_decoding_order() {
-    let video = ParsedVideo::parse(FILM).unwrap();
+    let video = ParsedVideo::parse(VIDEO).unwrap();
     assert_eq!((video.size.width, video.size.height, video.units.len()), (64, 48, 12));
     assert!(!video.units.is_sorted_by_key(|unit| unit.shown_at) && video.sound.is_some());
 }
 
 #[test]
 fn only_the_first_of_two_sound_tracks_is_kept() {
-    let entry = ParsedVideo::parse(FILM).unwrap().sound.unwrap().entry;
+    let entry = ParsedVideo::parse(VIDEO).unwrap().sound.unwrap().entry;
     let track = |track_id| TrackInfo { track_id, kind: TrackKind::Audio, duration: 0, timescale: NonZeroU32::MIN };
     let mut sound = None;
 
@@ -44,28 +44,28 @@ fn only_the_first_of_two_sound_tracks_is_kept() {
 
 #[test]
 fn too_many_samples_are_rejected_before_they_are_copied() {
-    let mut film = FILM.to_vec();
-    let u32_at = |film: &[u8], at: usize| u32::from_be_bytes(film[at..at + 4].try_into().unwrap());
+    let mut file = VIDEO.to_vec();
+    let u32_at = |file: &[u8], at: usize| u32::from_be_bytes(file[at..at + 4].try_into().unwrap());
 
-    for at in 0..film.len() - 4 {
-        match &film[at..at + 4] {
+    for at in 0..file.len() - 4 {
+        match &file[at..at + 4] {
             // One size for all samples, and every chunk at the same offset.
-            b"stsz" => film[at + 8..at + 12].copy_from_slice(&150_u32.to_be_bytes()),
+            b"stsz" => file[at + 8..at + 12].copy_from_slice(&150_u32.to_be_bytes()),
             b"stco" => {
-                for chunk in 0..u32_at(&film, at + 8) as usize {
-                    film[at + 12 + 4 * chunk..at + 16 + 4 * chunk].copy_from_slice(&100_u32.to_be_bytes());
+                for chunk in 0..u32_at(&file, at + 8) as usize {
+                    file[at + 12 + 4 * chunk..at + 16 + 4 * chunk].copy_from_slice(&100_u32.to_be_bytes());
                 }
             }
             _ => {}
         }
     }
 
-    let Err(VideoError::Input { reason, .. }) = ParsedVideo::parse(&film) else { panic!("it was read") };
+    let Err(VideoError::Input { reason, .. }) = ParsedVideo::parse(&file) else { panic!("it was read") };
     assert_eq!(reason, "cannot read the video: the same bytes are several samples");
 }
 
 /// Returns a video of nearly identical pictures of a few bytes each.
-fn long_film(width: usize, height: usize, pictures: usize) -> Vec<u8> {
+fn long_video(width: usize, height: usize, pictures: usize) -> Vec<u8> {
     let size = Size { width, height };
     let picture = Yuv::from_raster(&Raster::new(size));
     let mut encoder = H264.encoder(size, EncodingQuality::Compact).unwrap();
@@ -78,12 +78,12 @@ fn long_film(width: usize, height: usize, pictures: usize) -> Vec<u8> {
 #[test]
 fn total_pixels_are_limited_regardless_of_file_size() {
     // Given a picture of 1280 by 720 pixels: 10,850 of them are ten billion pixels
-    let allowed = long_film(1280, 720, 5000);
+    let allowed = long_video(1280, 720, 5000);
     assert!(ParsedVideo::parse(&allowed).is_ok());
-    let film = long_film(2560, 1440, 4000);
-    assert!(film.len() < 1 << 20, "{} bytes", film.len());
+    let file = long_video(2560, 1440, 4000);
+    assert!(file.len() < 1 << 20, "{} bytes", file.len());
 
-    let Err(VideoError::Input { code, reason }) = ParsedVideo::parse(&film) else { panic!("it was read") };
+    let Err(VideoError::Input { code, reason }) = ParsedVideo::parse(&file) else { panic!("it was read") };
 
     assert_eq!(code, "video_too_large");
     let message =
