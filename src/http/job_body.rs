@@ -1,5 +1,5 @@
-//! Submissions of the commands that preview or try a request to a vendor. Their bodies are read exactly like those of
-//! HTTP requests.
+//! Jobs of the commands that preview or try a request to a vendor. Their bodies are read exactly like those of HTTP
+//! requests.
 
 use serde_json::Value;
 

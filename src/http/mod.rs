@@ -6,7 +6,7 @@
 //!
 //! stack     request id, log line, errors of the framework (`middleware::stack`)
 //! CSRF      rejects cross-origin writes (`middleware::csrf`)
-//! pipeline  authentication, existence of the resources, authorization, rate limits
+//! pipeline  authentication, rate limits, existence of the resources, authorization
 //! handler   `api`, one module for each noun
 //! ```
 //!

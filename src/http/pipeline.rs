@@ -1,4 +1,5 @@
-//! Request pipeline before every handler: authentication, existence of the resources in the path, authorization.
+//! Request pipeline before every handler: authentication, rate limit, existence of the resources in the path,
+//! authorization.
 //! Handlers take a [`Call`], which only this module can create.
 
 use std::future::Future;
@@ -205,6 +206,7 @@ impl ApiEndpoint {
             Ok(wanted) => Ok(wanted),
             Err(problem) => {
                 let class = self.rate_class(routed);
+                // Fails in any case: with 429 if the limit is exceeded, otherwise with `problem`.
                 rate_limit(class, &routed.request, &routed.shared, Err(problem)).map(|_: Identity| None)
             }
         }
@@ -330,7 +332,7 @@ impl ApiEndpoint {
         if self.action != Action::PublishVersion {
             return Ok((Identity::Anonymous, BodyState::Unread(payload)));
         }
-        // The token is in the body, so read the body before authorization.
+        // The token may be in the body, so read the body before authorization.
         let payer = (&shared.body_budget, account_of(&Identity::Anonymous, request, &shared.services.options.proxies));
         let body = body::receive(request.headers(), payload, self.body_spec(request.headers()), payer).await?;
         let bytes = body.bytes().clone();
@@ -387,7 +389,8 @@ async fn authenticate_by_header(routed: &RoutedRequest) -> Result<Identity, Prob
     }
 }
 
-/// Waits for `X-Log-Position: latest`. After the rate limit, because it adds a group to the engine.
+/// Waits for `X-Log-Position: latest`. Called after the rate limit, because each wait may send a group to the engine of
+/// the cluster.
 async fn wait_if_latest(wanted: Option<WantedPosition>, shared: &AppState) -> Result<(), Problem> {
     match wanted {
         Some(WantedPosition::Latest) => Box::pin(WantedPosition::Latest.wait(&shared.services)).await,

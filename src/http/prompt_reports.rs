@@ -7,7 +7,7 @@ use quick_cache::sync::Cache;
 use crate::domain::ids::TaskId;
 use crate::domain::task::{Gateway, PromptReport, Submission, TaskRecord, TaskWork};
 
-/// Number of reports that are kept.
+/// Maximum number of cached reports.
 const RECENT_MAX: usize = 1000;
 
 /// Reports on prompts. Cheap to clone.
@@ -17,10 +17,10 @@ pub struct PromptReports {
     built_in: Vec<Gateway>,
     /// Returns the report on a task.
     of_work: fn(&TaskWork) -> Option<PromptReport>,
-    /// Returns the report on the prompt of a video from text alone, which must understand a word. `None`: any prompt is
-    /// accepted.
+    /// Returns the report on the prompt of a video without pictures; a prompt of which the engine understands no word is
+    /// then rejected. `None` if every prompt is accepted.
     pub of_strict_video: Option<fn(&str) -> PromptReport>,
-    /// Reports on the tasks that were read last: long prompts take some milliseconds.
+    /// Reports on the tasks that were read last, because a long prompt takes some milliseconds.
     recent: Arc<Cache<TaskId, Option<PromptReport>>>,
 }
 

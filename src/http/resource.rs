@@ -8,8 +8,9 @@ use crate::domain::version::VersionRef;
 use crate::http::response::error::Problem;
 use crate::projections::read_models::Models;
 
-/// Returns the publisher that a request is about: the one in the path, or the owner of the node that it changes. `None`
-/// if no publisher is involved or the request only reads a node. `segment` returns decoded path parameters.
+/// Returns the publisher that a request is about: the one in the path, or else the owner of the node that the request
+/// changes. `None` if no publisher is involved, or if the request only reads the node or is an administrator's, who
+/// needs no role at the publisher. `segment` returns a decoded path parameter by name.
 ///
 /// # Errors
 /// 404 if a resource in the path does not exist or belongs to another publisher.

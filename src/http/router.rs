@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::http::middleware::request_log::decode_segment;
 
-/// Router. Literal segments take precedence over parameters.
+/// Router from path patterns to values. Literal segments take precedence over parameters.
 pub struct PathRouter<T> {
     root: RouterNode<T>,
 }
@@ -49,8 +49,7 @@ impl<T> PathRouter<T> {
         Self { root: RouterNode::default() }
     }
 
-    /// Returns the value of `pattern`; inserts the result of `make` if it is missing. Parameters are written
-    /// `{name}`.
+    /// Returns the value of a path pattern such as `/nodes/{nodeId}`; inserts the result of `make` if it is missing.
     pub fn entry(&mut self, pattern: &'static str, make: impl FnOnce() -> T) -> &mut T {
         let mut names = Vec::new();
         let mut node = &mut self.root;
@@ -70,11 +69,11 @@ impl<T> PathRouter<T> {
 
     /// Finds the value of a path and its parameters, decoded. `path` is the encoded path of the request.
     #[must_use]
-    pub fn find<'p>(&self, path: &'p str) -> Option<(&T, PathParams)> {
+    pub fn find(&self, path: &str) -> Option<(&T, PathParams)> {
         let mut values = Vec::new();
         let (names, value) = self.root.find(path.strip_prefix('/')?, &mut values)?;
-        let decoded = names.iter().zip(values).map(|(name, value): (_, &'p str)| (*name, decode_segment(value)));
-        Some((value, PathParams(decoded.collect())))
+        let params = names.iter().copied().zip(values.into_iter().map(decode_segment)).collect();
+        Some((value, PathParams(params)))
     }
 
     /// Returns the values below the longest literal prefix of a path, in no particular order; none if not even the

@@ -314,28 +314,27 @@ fn dispatch(
     let path = request.match_info().unprocessed();
     let method = request.method();
     let Some((endpoints, path_params)) = router.find(path) else {
-        let page = console::respond(&request, shared).map(|page| rate_limit_page(page, &request, shared));
-        let page = page.map(|page| ready(page).boxed_local());
-        return page
-            .unwrap_or_else(|| respond_with(Problem::unknown_path(method, &similar_paths(router, path, method))));
+        if let Some(page) = console::respond(&request, shared) {
+            return ready(rate_limit_page(page, &request, shared)).boxed_local();
+        }
+        return respond_with(Problem::unknown_path(method, &similar_paths(router, path, method)));
     };
 
     if let Some(route) = endpoints.routes.iter().find(|route| methods_of(route).contains(method)) {
         return Rc::clone(route).serve(RoutedRequest { request, shared: shared.clone(), path_params }, payload);
     }
 
-    // The last segment may be a misspelt literal rather than an id, if sibling paths have the method: suggest those.
+    // A misspelt last segment may have been taken for an id: suggest the sibling paths that have the method.
     let (parent, last) = path.rsplit_once('/').map_or((None, path), |(parent, last)| (Some(parent), last));
     let has_same_parent = |other: &&str| other.rsplit_once('/').map(|(parent, _)| parent) == parent;
     let siblings: Vec<&str> = similar_paths(router, path, method).into_iter().filter(has_same_parent).collect();
-    let is_misspelt =
+    let may_be_misspelt =
         uuid::Uuid::try_parse(last).is_err() && endpoints.routes.iter().any(|route| route.path.ends_with('}'));
 
-    respond_with(if is_misspelt && !siblings.is_empty() {
-        Problem::unknown_path(method, &siblings)
-    } else {
-        Problem::method_not_allowed(&endpoints.allow)
-    })
+    if may_be_misspelt && !siblings.is_empty() {
+        return respond_with(Problem::unknown_path(method, &siblings));
+    }
+    respond_with(Problem::method_not_allowed(&endpoints.allow))
 }
 
 /// Applies the read limit to the API reference page; the files it loads are not limited.
@@ -362,15 +361,18 @@ fn similar_paths(router: &PathRouter<PathEndpoints>, path: &str, method: &Method
 
 /// Returns the methods of a route: GET implies HEAD.
 fn methods_of(route: &ApiEndpoint) -> &'static [Method] {
-    static READING: [Method; 2] = [Method::GET, Method::HEAD];
-    static WRITING: [Method; 3] = [Method::POST, Method::PUT, Method::DELETE];
+    static GET_AND_HEAD: [Method; 2] = [Method::GET, Method::HEAD];
+    static POST: [Method; 1] = [Method::POST];
+    static PUT: [Method; 1] = [Method::PUT];
+    static DELETE: [Method; 1] = [Method::DELETE];
 
-    if route.method == Method::GET {
-        return &READING;
+    match route.method {
+        Method::GET => &GET_AND_HEAD,
+        Method::POST => &POST,
+        Method::PUT => &PUT,
+        Method::DELETE => &DELETE,
+        _ => &[],
     }
-
-    let index = WRITING.iter().position(|method| *method == route.method);
-    index.map_or(&[], |at| &WRITING[at..=at])
 }
 
 #[cfg(test)]

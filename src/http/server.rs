@@ -69,9 +69,9 @@ pub use crate::http::limits::daily_quotas::DailyLimits;
 pub use crate::http::limits::rate_limit::{ForwardedHeader, Rate, RateLimits, TrustedProxies};
 pub use crate::http::limits::task_quota::TaskQuotas;
 
-/// Maximum that the framework accepts; it panics above this.
+/// Maximum number of worker threads; the framework panics above it.
 pub const WORKERS_MAX: u16 = 512;
-/// Maximum number of thumbnails that are made at the same time. Each may read a file of 50 MB.
+/// Maximum number of thumbnails that are made at the same time; each may read a file of 50 MB.
 const THUMBNAILS_AT_ONCE_MAX: usize = 4;
 
 /// Dependencies of the handlers. Cheap to clone.
@@ -156,7 +156,7 @@ pub struct OperationServices {
     pub history: MetricsHistory,
 }
 
-/// Checks that requests to a node of a cluster pass, and the metrics of its log.
+/// Checks of every request to a cluster node, and the metrics of the node's log.
 #[derive(Clone)]
 pub struct ClusterGate {
     pub freshness: FreshnessCheck,
@@ -308,8 +308,8 @@ pub struct AppState {
     pub pending_submissions: PendingSubmissions,
     /// Memory budget of request bodies.
     pub body_budget: BodyBudget,
-    /// Limits the submissions whose pictures are decoded concurrently. Accounts take turns, and one account leaves room
-    /// for the next.
+    /// Limits the submissions whose pictures are decoded concurrently. Accounts take turns; one account holds at most
+    /// half of the permits.
     pub decoders: FairSemaphore<Option<UserId>>,
     /// Threads that check submitted pictures, videos and archives.
     pub inspectors: BackgroundThreads,
@@ -327,7 +327,7 @@ pub struct AppState {
     pub upload_limiter: Arc<UploadLimiter>,
     /// Limits concurrent file downloads.
     pub downloads: AccountPool,
-    /// Limits how many archives are read for their files.
+    /// Limits concurrent reads of the files in archives.
     pub archive_reads: AccountPool,
     /// Limits exports of accounts in progress.
     pub account_exports: AccountPool,
@@ -350,7 +350,7 @@ impl AppState {
         let thumbnails = Thumbnails::new(services.media.store.decoders().memory() / 2);
         let thumbnails_at_once = workers.min(THUMBNAILS_AT_ONCE_MAX) as u64;
         let thumbnail_slots = FairSemaphore::with_share(thumbnails_at_once, thumbnails_at_once.div_ceil(2));
-        // As many again as may decode: a thread still waits for the disk after it has decoded.
+        // Twice as many threads as decoder permits: after decoding, a thread still waits for the disk.
         let inspectors = BackgroundThreads::start(Inspection, 4 * workers).map_err(std::io::Error::other)?;
         let upload_writers = BackgroundThreads::start(Inspection, 2 * workers).map_err(std::io::Error::other)?;
         let pending_submissions = PendingSubmissions::default();

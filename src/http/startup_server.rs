@@ -45,7 +45,7 @@ impl StartupServer {
             }))
         });
 
-        // This server would keep serving kept-alive connections after the startup.
+        // A kept-alive connection would still reach this server after the startup.
         let server =
             server.workers(1).keep_alive(KeepAlive::Disabled).shutdown_timeout(GRACE_SECONDS).disable_signals();
         let server = server.listen(listener)?.run();

@@ -90,6 +90,7 @@ async fn seal_with(
         let email = email.as_ref().map(Text::as_str).map(|text| (PersonalField::Email, text));
         let name = name.as_ref().map(Text::as_str).map(|text| (PersonalField::Name, text));
         let mut sealed = keyring.seal(user, key_bytes, email.into_iter().chain(name))?.into_iter();
+        // The sealed values have the order of the fields that are present.
         Ok((email.and_then(|_| sealed.next()), name.and_then(|_| sealed.next())))
     };
 

@@ -26,8 +26,8 @@ const HEAD_TIMED_OUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 
 
 /// Bytes of an unread body that are discarded before a pause. More than any request head.
 const DISCARD_BYTES: usize = 256 * 1024;
-/// Pause after each [`DISCARD_BYTES`]. 25 MiB a second is fast enough for a client that reads its answer only after
-/// sending everything, and costs little processor time.
+/// Pause after each [`DISCARD_BYTES`]. The resulting 25 MiB a second are fast enough for a client that reads the response
+/// only after sending everything, and cost little processor time.
 const DISCARD_PAUSE: Duration = Duration::from_millis(10);
 
 /// Client connection with deadlines.
@@ -123,7 +123,7 @@ impl AsyncWrite for GuardedStream {
 
         let deadline = *stream.blocked_until.get_or_insert_with(|| Instant::now() + stream.write_timeout);
         ready!(stream.write_timer.poll(deadline, context));
-        // Discards unsent data at once, in the kernel too.
+        // Closing the connection then discards unsent data at once, in the kernel too.
         let _ = stream.io.set_zero_linger();
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client did not read the response in time")))
     }
@@ -161,7 +161,7 @@ pub struct ConnectionActivity {
     is_head_started: Cell<bool>,
     /// Deadline of the next head.
     head_deadline: Cell<Option<Instant>>,
-    /// Bytes received after the last answer or pause: the next head, or the rest of an unread body.
+    /// Bytes received after the last response or pause: the next head, or the rest of an unread body.
     unanswered: Cell<usize>,
     /// Last bytes received.
     tail: Cell<[u8; 4]>,
@@ -223,7 +223,7 @@ impl ConnectionActivity {
         self.head_deadline.set(None);
     }
 
-    /// Records that the request was answered.
+    /// Records the end of the request.
     fn finish_request(&self, has_body: bool) {
         self.is_serving.set(false);
         self.has_served.set(true);
@@ -317,11 +317,11 @@ mod tests {
 
     const HEAD: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
 
-    /// Returns the deadline of the next head in seconds, after a request with these bytes in its first read and behind
-    /// it.
-    fn due_after(first: &[u8], following: &[u8], has_body: bool) -> Option<u64> {
+    /// Returns the seconds until the deadline of the next head. The read with the head of the request returned
+    /// `first_read`; the bytes `following` arrived while the request was served.
+    fn seconds_until_head_is_due(first_read: &[u8], following: &[u8], has_body: bool) -> Option<u64> {
         let activity = ConnectionActivity::default();
-        activity.record_bytes(first);
+        activity.record_bytes(first_read);
         activity.start_request();
         activity.record_bytes(following);
         activity.finish_request(has_body);
@@ -331,10 +331,11 @@ mod tests {
 
     #[test]
     fn pipelined_bytes_must_complete_a_head_before_the_deadline() {
-        assert_eq!(due_after(HEAD, b"", false), None);
-        assert_eq!(due_after(&[HEAD, b"GET"].concat(), b"", false), Some(HEAD_TIMEOUT.as_secs()));
-        assert_eq!(due_after(HEAD, b"G", false), Some(HEAD_TIMEOUT.as_secs()));
-        assert_eq!(due_after(&[HEAD, b"body"].concat(), b"", true), Some(KEEP_ALIVE.as_secs()));
+        let head_timeout = Some(HEAD_TIMEOUT.as_secs());
+        assert_eq!(seconds_until_head_is_due(HEAD, b"", false), None);
+        assert_eq!(seconds_until_head_is_due(&[HEAD, b"GET"].concat(), b"", false), head_timeout);
+        assert_eq!(seconds_until_head_is_due(HEAD, b"G", false), head_timeout);
+        assert_eq!(seconds_until_head_is_due(&[HEAD, b"body"].concat(), b"", true), Some(KEEP_ALIVE.as_secs()));
     }
 
     #[test]
@@ -344,7 +345,7 @@ mod tests {
         activity.record_bytes(HEAD);
         activity.start_request();
         activity.record_bytes(&chunk);
-        assert!(!activity.take_discard_pause(), "a body that is read waits for its reader only");
+        assert!(!activity.take_discard_pause(), "a body is not slowed down while its request is served");
 
         activity.finish_request(true);
         activity.record_bytes(&chunk[1..]);

@@ -89,7 +89,7 @@ impl RequestContext {
         self.path_params.get(name).unwrap_or_default().to_owned()
     }
 
-    /// Returns the node of the path, in any case.
+    /// Returns the key of the node in the path; upper and lower case are equivalent.
     ///
     /// # Errors
     /// 404 if the node does not exist.
