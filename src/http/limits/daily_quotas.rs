@@ -31,7 +31,7 @@ pub struct DailyQuotas {
     pub nodes: DailyQuota<PublisherId>,
     pub versions: DailyQuota<PublisherId>,
     pub publishers: DailyQuota<Account>,
-    /// Tasks that one anonymous client may submit.
+    /// Tasks that one anonymous client may submit: half of what all of them may.
     pub anonymous_tasks: DailyQuota<Account>,
 }
 

@@ -81,7 +81,7 @@ pub struct PendingSubmissions {
     by_owner: Arc<Mutex<PendingByOwner>>,
 }
 
-/// Reservation among the caller's unfinished tasks; released on drop.
+/// Place reserved among the caller's unfinished tasks; released on drop.
 pub struct TaskReservation {
     submissions: PendingSubmissions,
     quotas: TaskQuotas,
@@ -103,7 +103,7 @@ impl RequestContext {
         let reservation =
             self.shared().pending_submissions.reserve(accounts, task, quotas, now, &services.models.read().tasks);
         if reservation.is_err() {
-            // Sets the quota headers of the refusal, as a reservation does.
+            // Repeats the check in the way that also sets the quota headers of the response.
             return self.reserve_task(owner, task).map(drop);
         }
         Ok(())

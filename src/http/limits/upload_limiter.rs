@@ -15,17 +15,18 @@ use crate::quota::Account;
 
 /// Maximum number of concurrent uploads of each kind.
 const UPLOADS_MAX: usize = 32;
-/// Maximum number of concurrent uploads of each kind of one account.
+/// Maximum number of concurrent uploads of each kind per account.
 const UPLOADS_PER_ACCOUNT: usize = 4;
 /// Maximum number of archives unpacked concurrently.
 const CHECKS_MAX: u64 = 2;
-/// Maximum number of archives of one account unpacked concurrently.
+/// Maximum number of archives unpacked concurrently per account.
 const CHECKS_PER_ACCOUNT: u64 = 1;
 
-/// Limiter of uploads. Input files have slots of their own, because they may take four times as long as archives.
+/// Limiter of uploads. Input files have separate slots, because they may take four times as long as archives.
 pub struct UploadLimiter {
     archives: AccountPool,
     files: AccountPool,
+    /// Limits the archives that are unpacked, to check them.
     checks: FairSemaphore<Account>,
     /// Versions with an upload in progress.
     in_progress: Arc<Mutex<HashSet<VersionId>>>,
@@ -78,15 +79,16 @@ impl UploadLimiter {
         self.files.try_acquire(account)
     }
 
-    /// Protects files with this digest from removal until the recording has ended. Call it before the file gets its
-    /// name. A recording dropped without an end leaves the file; the next start removes it if no version refers to it.
+    /// Protects the file with this digest from removal until [`PendingRecording::finish`]. Call it before the file gets
+    /// its name. If the recording is dropped without `finish`, the file stays; the next start removes it if no version
+    /// refers to it.
     #[must_use]
     pub fn start_recording(&self, digest: Digest) -> PendingRecording {
         self.recordings.lock().entry(digest).or_default().count += 1;
         PendingRecording { recordings: Arc::clone(&self.recordings), digest }
     }
 
-    /// Waits for a turn to unpack an archive. Accounts take turns, and one account leaves room for the next.
+    /// Waits for a turn to unpack an archive. Accounts take turns; none unpacks more than `CHECKS_PER_ACCOUNT` at a time.
     pub async fn acquire_check_permit(&self, account: Account) -> FairPermit<Account> {
         self.checks.acquire(account, 1).await
     }
@@ -99,8 +101,8 @@ pub struct PendingRecording {
 }
 
 impl PendingRecording {
-    /// Ends the recording. The last one of a digest removes the file if any was refused and no version refers to it; it
-    /// then blocks on the disk.
+    /// Ends the recording. The last recording of a digest removes the file if any of them was refused and no version
+    /// refers to the file. Blocks on the disk.
     pub fn finish(self, was_refused: bool, archives: &ArchiveStore, is_referenced: impl FnOnce(&Digest) -> bool) {
         let mut recordings = self.recordings.lock();
         let Some(pending) = recordings.get_mut(&self.digest) else { return };
@@ -206,15 +208,21 @@ mod tests {
         };
         let (first, path) = store_archive();
         let (second, _) = store_archive();
+
+        // When one of two uploads is refused, then the file stays for the other one
         first.finish(true, &archives, |_| false);
-        assert!(path.exists(), "another upload of the same bytes is not recorded yet");
+        assert!(path.exists(), "removed before the other upload of the same bytes was recorded");
         second.finish(false, &archives, |_| true);
-        assert!(path.exists(), "a version names it");
+        assert!(path.exists(), "removed although a version refers to it");
+
+        // When the only upload is refused, then the file is removed
         store_archive().0.finish(true, &archives, |_| false);
         assert!(!path.exists());
+
+        // When the result of another upload is unknown, then the file stays
         drop(store_archive());
         store_archive().0.finish(true, &archives, |_| false);
-        assert!(path.exists(), "the end of the first recording is unknown");
+        assert!(path.exists(), "removed although the other upload may have been recorded");
     }
 
     #[test]

@@ -28,7 +28,7 @@ const HEADERS_MAX: usize = 32 * 1024;
 /// Header with the request id.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Handles a request with `respond`, and adds the request id, common headers and log line.
+/// Handles a request with `respond`, adds the request id and the common headers to the response, and logs the request.
 ///
 /// # Errors
 /// Errors of the framework, already in the common format.
@@ -205,14 +205,21 @@ pub fn caller_kind(request: &HttpRequest) -> &'static str {
 /// every spelling, even in paths without a route.
 #[must_use]
 pub fn redact_path(path: &str) -> &str {
+    let redacted_paths = [("uploads", "/uploads/<ticket>"), ("files", "/files/<id>")];
     let is_empty_segment = |segment: &String| matches!(segment.trim_matches('/'), "" | "." | "..");
     let mut segments = path.split('/').map(decode_segment).skip_while(is_empty_segment);
+
+    // A decoded segment can contain slashes, and so the credential too.
     let first = segments.next().unwrap_or_default();
-    let mut inner = first.trim_start_matches('/').splitn(2, '/');
-    let secret = [("uploads", "/uploads/<ticket>"), ("files", "/files/<id>")];
-    let name = inner.next().unwrap_or_default();
-    let redacted = secret.into_iter().find(|(first, _)| name.eq_ignore_ascii_case(first)).map(|(_, redacted)| redacted);
-    redacted.filter(|_| inner.next().or(segments.next().as_deref()).is_some()).unwrap_or(path)
+    let mut parts = first.trim_start_matches('/').splitn(2, '/');
+    let name = parts.next().unwrap_or_default();
+    let has_more = parts.next().is_some() || segments.next().is_some();
+
+    let redacted = redacted_paths.into_iter().find(|(secret_name, _)| name.eq_ignore_ascii_case(secret_name));
+    match redacted {
+        Some((_, redacted)) if has_more => redacted,
+        _ => path,
+    }
 }
 
 /// Returns `true` if percent-encoded text is well-formed and decodes to UTF-8 without control characters.

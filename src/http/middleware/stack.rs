@@ -24,7 +24,7 @@ pub fn application(
     + use<>,
 > {
     let csrf_state = (shared.clone(), Arc::clone(origins));
-    // CORS is outside of the CSRF check, so that pages that may read see its error.
+    // CORS is outside of the CSRF check, so that pages that may read can read the error of the check.
     let csrf = from_fn(move |request, next| reject_cross_origin_write(csrf_state.clone(), request, next));
     let log_state = (shared.clone(), Arc::clone(origins));
     let log = from_fn(move |request, next| log_request(log_state.clone(), request, next));

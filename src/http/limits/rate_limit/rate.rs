@@ -1,5 +1,5 @@
-//! Rate limiting with the generic cell rate algorithm: a token bucket whose state is a single time. Pure; the caller
-//! passes the time.
+//! Rate limiting with the generic cell rate algorithm (GCRA): a token bucket whose state is a single time. Pure; the
+//! caller passes the time.
 
 /// Rate limit with a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,11 +98,7 @@ mod tests {
         let rate = Rate::new(600, 10).unwrap();
         let mut reset_at = 0;
         let allowed = (0..60 * 1000).filter(|millis| rate.check(&mut reset_at, millis * 1000).retry_after.is_none());
-        assert_eq!(
-            allowed.count(),
-            600 + 9,
-            "a minute's worth, and the burst but for the one that the rate gives at once"
-        );
+        assert_eq!(allowed.count(), 10 + 599, "the burst, and then one request every 100 ms");
     }
 
     #[test]

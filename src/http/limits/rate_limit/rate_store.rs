@@ -61,8 +61,8 @@ impl RateStore {
     }
 }
 
-/// Evicts callers whose burst is full, as their state carries no information; if there are none, the one closest to
-/// it.
+/// Evicts the callers whose burst is full, as their state carries no information; if there are none, the caller whose
+/// burst is full soonest.
 fn evict(callers: &mut HashMap<Caller, i64>, now: i64) {
     callers.retain(|_, reset_at| *reset_at > now);
     if callers.len() < SHARD_MAX {
@@ -105,7 +105,7 @@ mod tests {
             store.check(&rate, Caller::from_address(IpAddr::V4(number.into())), 0);
         }
         assert!(stored_count(&store) <= SHARDS * SHARD_MAX);
-        assert!(store.check(&rate, busy, 0).retry_after.is_some(), "the flood did not evict it");
+        assert!(store.check(&rate, busy, 0).retry_after.is_some(), "the flood evicted the busiest caller");
     }
 
     #[test]
