@@ -7,9 +7,11 @@
 //!        –                yes         replay the response; 422 if the key was used for another request
 //!        yes              no          crash in between: run the handler again, skip its recorded commands
 //!         –         all but the body   too large to store: rebuild the response, by a handler that changes nothing
+//!
+//! – means either
 //! ```
 //!
-//! Nothing is stored of a response that is streamed while it is produced ([`RebuiltOnReplay`]; ADR 18).
+//! Responses that are streamed while they are produced are not stored ([`RebuiltOnReplay`]; ADR 18).
 
 mod buffered_body;
 mod idempotent_request;
@@ -26,7 +28,7 @@ use actix_web::{HttpResponse, rt, web};
 use parking_lot::Mutex;
 
 use self::buffered_body::buffer_body;
-use self::response_store::{PurgeEpoch, ResponseStore};
+use self::response_store::{PurgeEpoch, RequestKind, ResponseStore};
 use self::stored_response::StoredResponse;
 use crate::actors::CommandClaim;
 use crate::data_dir::DataDir;
@@ -132,7 +134,7 @@ impl IdempotencyKeys {
     }
 
     /// Deletes the stored responses that may contain personal data: those to requests with commands, which are rebuilt
-    /// on replay. No response of a running request is stored either. Blocks.
+    /// on replay. Responses to requests that are still running will not be stored. Blocks.
     ///
     /// # Errors
     /// If a response could not be deleted durably.
@@ -231,10 +233,10 @@ impl InFlightRequest {
         // While the disk is full the response is not stored; a replay rebuilds it, and the claim in the log prevents a
         // second execution.
         if let Some(stored) = stored.filter(|_| services.space.check().is_ok()) {
-            // The log bounds the number of requests with commands; responses to others need a limit of their own.
-            let with_commands = services.models.read().claims.get(&request.id, first_run_at).is_some();
+            let has_commands = services.models.read().claims.get(&request.id, first_run_at).is_some();
+            let kind = if has_commands { RequestKind::WithCommands } else { RequestKind::WithoutCommands };
             let nonce = services.environment.random_bytes();
-            let write = move || key_lock.keys.0.store.write(&request, &stored, nonce, (with_commands, epoch));
+            let write = move || key_lock.keys.0.store.write(&request, &stored, nonce, kind, epoch);
             if let Err(error) = web::block(write).await.map_err(std::io::Error::other).flatten()
                 && services.space.to_disk_full(&error).is_none()
             {

@@ -59,18 +59,34 @@ pub struct ResponseStore {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PurgeEpoch(u64);
 
+/// Kind of the request that a stored response belongs to. The log bounds the number of requests with commands; responses
+/// to all others have a size limit of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestKind {
+    WithCommands,
+    WithoutCommands,
+}
+
+impl RequestKind {
+    const ALL: [Self; 2] = [Self::WithCommands, Self::WithoutCommands];
+}
+
 /// Bytes of stored responses. A replaced file counts until the next sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct ResponseStoreUsage {
     total: u64,
-    /// Bytes of responses to requests without commands, whose number the log does not bound.
+    /// Bytes of responses to requests without commands.
     without_commands: u64,
 }
 
 impl ResponseStoreUsage {
-    fn from_file_size(bytes: u64, with_commands: bool) -> Self {
+    fn from_file_size(bytes: u64, kind: RequestKind) -> Self {
         let size = bytes.max(FILE_MIN);
-        Self { total: size, without_commands: if with_commands { 0 } else { size } }
+        let without_commands = match kind {
+            RequestKind::WithCommands => 0,
+            RequestKind::WithoutCommands => size,
+        };
+        Self { total: size, without_commands }
     }
 
     fn plus(self, other: Self) -> Self {
@@ -126,11 +142,11 @@ impl ResponseStore {
     /// missing: the claim in the log prevents a second execution.
     #[must_use]
     pub fn read(&self, request: &IdempotentRequest) -> Option<StoredResponse> {
-        [true, false].into_iter().find_map(|with_commands| self.open_file(request, with_commands))
+        RequestKind::ALL.into_iter().find_map(|kind| self.open_file(request, kind))
     }
 
-    fn open_file(&self, request: &IdempotentRequest, with_commands: bool) -> Option<StoredResponse> {
-        let sealed = match fs::read(self.path(&request.id, with_commands)) {
+    fn open_file(&self, request: &IdempotentRequest, kind: RequestKind) -> Option<StoredResponse> {
+        let sealed = match fs::read(self.path(&request.id, kind)) {
             Ok(sealed) => sealed,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
@@ -154,9 +170,9 @@ impl ResponseStore {
         *self.purge_epoch.read()
     }
 
-    /// Stores the response to a request that began at `epoch`, if there is space and [`ResponseStore::purge`] was not
-    /// called since: the response may contain data that was erased by then. The write is atomic, but need not survive a
-    /// power failure. Blocks.
+    /// Stores the response to a request that began at `epoch`. Does nothing if the store is full, or if
+    /// [`ResponseStore::purge`] was called since: the response may contain data that was erased by then. The write is
+    /// atomic, but need not survive a power failure. Blocks.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -165,7 +181,8 @@ impl ResponseStore {
         request: &IdempotentRequest,
         response: &StoredResponse,
         nonce: [u8; NONCE_BYTES],
-        (with_commands, epoch): (bool, PurgeEpoch),
+        kind: RequestKind,
+        epoch: PurgeEpoch,
     ) -> io::Result<()> {
         let purge_epoch = self.purge_epoch.read();
         if *purge_epoch != epoch {
@@ -173,19 +190,18 @@ impl ResponseStore {
         }
 
         let plaintext = response.to_bytes();
-
-        let added =
-            ResponseStoreUsage::from_file_size((1 + NONCE_BYTES + plaintext.len() + TAG_BYTES) as u64, with_commands);
+        // The version of the format is one byte.
+        let file_size = 1 + NONCE_BYTES + plaintext.len() + TAG_BYTES;
+        let added = ResponseStoreUsage::from_file_size(file_size as u64, kind);
         if !self.reserve(added) {
             return Ok(());
         }
 
-        let result = self.write_file(request, response.at, &plaintext, nonce, with_commands);
+        let result = self.write_file(request, response.at, &plaintext, nonce, kind);
         if result.is_err() {
             let mut usage = self.usage.lock();
             *usage = usage.minus(added);
         }
-
         result
     }
 
@@ -195,13 +211,13 @@ impl ResponseStore {
         at: Timestamp,
         plaintext: &[u8],
         nonce: [u8; NONCE_BYTES],
-        with_commands: bool,
+        kind: RequestKind,
     ) -> io::Result<()> {
         let payload = Payload { msg: plaintext, aad: &request.id.0 };
         let sealed = self.cipher(request).encrypt(&nonce.into(), payload);
         let sealed = sealed.map_err(|error| io::Error::other(error.to_string()))?;
 
-        let path = self.path(&request.id, with_commands);
+        let path = self.path(&request.id, kind);
         let draft = path.with_extension(DRAFT_EXTENSION);
         DirBuilder::new().recursive(true).mode(0o700).create(path.parent().unwrap_or(&self.root))?;
 
@@ -229,7 +245,6 @@ impl ResponseStore {
         if has_room {
             *usage = sum;
         }
-
         has_room
     }
 
@@ -298,10 +313,13 @@ impl ResponseStore {
         }
     }
 
-    fn path(&self, id: &Digest, with_commands: bool) -> PathBuf {
+    fn path(&self, id: &Digest, kind: RequestKind) -> PathBuf {
         let name = id.to_string();
         let path = self.root.join(&name[..2]).join(name);
-        if with_commands { path } else { path.with_extension(WITHOUT_COMMANDS_EXTENSION) }
+        match kind {
+            RequestKind::WithCommands => path,
+            RequestKind::WithoutCommands => path.with_extension(WITHOUT_COMMANDS_EXTENSION),
+        }
     }
 
     fn cipher(&self, request: &IdempotentRequest) -> XChaCha20Poly1305 {
@@ -325,10 +343,9 @@ fn files(root: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 /// Returns the size of a file; zero if it is missing.
 fn file_usage(path: &Path) -> ResponseStoreUsage {
-    let with_commands = path.extension().is_none_or(|extension| extension != WITHOUT_COMMANDS_EXTENSION);
-    fs::metadata(path)
-        .map(|metadata| ResponseStoreUsage::from_file_size(metadata.len(), with_commands))
-        .unwrap_or_default()
+    let is_without_commands = path.extension().is_some_and(|extension| extension == WITHOUT_COMMANDS_EXTENSION);
+    let kind = if is_without_commands { RequestKind::WithoutCommands } else { RequestKind::WithCommands };
+    fs::metadata(path).map(|metadata| ResponseStoreUsage::from_file_size(metadata.len(), kind)).unwrap_or_default()
 }
 
 /// Returns the entries of a directory; none if it is missing.
