@@ -74,13 +74,13 @@ fn render_node(models: &Models, id: &NodeId) -> Option<Value> {
     let links = models.nodes.links();
     let publisher = models.publishers.get(&node.publisher);
 
-    let banned = publisher.is_some_and(|publisher| publisher.status == PublisherStatus::Banned);
+    let is_publisher_banned = publisher.is_some_and(|publisher| publisher.status == PublisherStatus::Banned);
     let mut state = to_json(&NodeView::new(node, publisher, links))?;
 
     let mut versions: Vec<_> = node.versions.iter().collect();
     versions.sort_by(|a, b| b.number.cmp_precedence(&a.number));
     let view = |version: &std::sync::Arc<NodeVersion>| {
-        to_json(&VersionView::new(node, version, banned, links).with_status_reason(version))
+        to_json(&VersionView::new(node, version, is_publisher_banned, links).with_status_reason(version))
     };
     state["versions"] = versions.into_iter().filter_map(view).collect();
     Some(state)

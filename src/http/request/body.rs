@@ -46,8 +46,8 @@ pub enum BodyLimit {
     Form,
     /// Picture or video, of any content type, 512 MiB; always streamed.
     InputFile,
-    /// Form with a picture or video, 512 MiB and the rest of the form; always streamed. For a request with JSON, see
-    /// [`BodyLimit::for_headers`]: it has the limit [`BodyLimit::Json`].
+    /// Form with a picture or video: 512 MiB, plus the other parts of the form; always streamed. A JSON request to the
+    /// same route has the limit [`BodyLimit::Json`], see [`BodyLimit::for_headers`].
     InputForm,
 }
 
@@ -80,7 +80,7 @@ impl BodyLimit {
         }
     }
 
-    /// Returns the limit of a request with these headers.
+    /// Returns the limit of a request with these headers, whose content type can select a smaller one.
     #[must_use]
     pub fn for_headers(self, headers: &HeaderMap) -> Self {
         if self == Self::InputForm && check_json_type(headers).is_ok() { Self::Json } else { self }
@@ -138,8 +138,13 @@ impl JsonBody {
     /// Moves the charge of the fields to the pool of waiting responses. Returns `false` and changes nothing if that
     /// pool is full; then the response must not wait.
     pub fn move_charge_to_waiting(&mut self, budget: &BodyBudget) -> bool {
-        let waiting_charge = budget.charge_waiting(&self.charge);
-        waiting_charge.map(|waiting_charge| self.charge = waiting_charge).is_ok()
+        match budget.charge_waiting(&self.charge) {
+            Ok(waiting_charge) => {
+                self.charge = waiting_charge;
+                true
+            }
+            Err(_) => false,
+        }
     }
 }
 
@@ -222,8 +227,8 @@ fn check_json_type(headers: &HeaderMap) -> Result<(), Problem> {
     let mut parts = content_type.split(';').map(str::trim);
     let essence = parts.next().unwrap_or_default();
 
-    let json = essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"));
-    if !json {
+    let is_json = essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"));
+    if !is_json {
         return Err(unsupported("the body must be application/json"));
     }
 
@@ -250,7 +255,7 @@ pub fn check_form_type(headers: &HeaderMap, limit: BodyLimit) -> Result<(), Prob
     }
 }
 
-/// Complexity of the JSON texts of a body. Rejects those that would need much more memory than their size once parsed.
+/// Complexity of the JSON texts of a body. Rejects texts that would need much more memory than their size once parsed.
 #[derive(Default)]
 struct JsonComplexity {
     elements: usize,
@@ -364,7 +369,7 @@ mod tests {
         let json = RequestBody { bytes: Bytes::from(b"[1,2]".to_vec()), charge, shape: &JsonShape::Whole, form: None }
             .parse()
             .expect("JSON");
-        assert_eq!(budget.held_bytes(), [2 * 64, 0, 0]);
+        assert_eq!(budget.held_bytes(), [2 * json_shape::ENTRY_BYTES, 0, 0]);
         drop(json);
         assert_eq!(budget.held_bytes(), [0; 3]);
     }
@@ -380,7 +385,7 @@ mod tests {
         };
         let mut json = body.parse().expect("JSON");
         assert!(json.move_charge_to_waiting(&budget));
-        assert_eq!(budget.held_bytes(), [0, 0, 2 * 64]);
+        assert_eq!(budget.held_bytes(), [0, 0, 2 * json_shape::ENTRY_BYTES]);
     }
 
     #[test]

@@ -41,7 +41,8 @@ pub struct DiskWriter<'c> {
 }
 
 impl<'c> DiskWriter<'c> {
-    /// Begins an upload. An announced length is charged and reserved first, so that no client sends it in vain.
+    /// Begins an upload. An announced length is charged and reserved first, so that a client does not send a body that
+    /// would be rejected.
     ///
     /// # Errors
     /// 429 if the account has fewer bytes left today; 507 if the disk is full.

@@ -38,7 +38,11 @@ pub fn read_in_memory<T, F: Future<Output = Result<T, Problem>>>(
     let parts = Multipart::new(&headers, stream::once(ready(Ok::<_, PayloadError>(body.clone()))));
 
     let mut reading = pin!(read(parts));
-    // The reader yields after each piece of at least a byte.
-    let mut polls = (0..=body.len()).map(|_| reading.as_mut().now_or_never());
-    polls.find_map(|poll| poll).unwrap_or_else(|| Err(malformed_form(&"it is incomplete")))
+    // The future may yield after each piece, and each piece has at least one byte.
+    for _ in 0..=body.len() {
+        if let Some(result) = reading.as_mut().now_or_never() {
+            return result;
+        }
+    }
+    Err(malformed_form(&"it is incomplete"))
 }

@@ -1,7 +1,8 @@
-//! `X-Log-Position`: requests to a node of a cluster that see what the client has seen on another one.
+//! `X-Log-Position`: lets a request to a cluster node see everything that the client has seen on another node.
 //!
-//! Every response of a node has a position: nothing in its content is newer. A request with this position waits until
-//! its node has reached it; one with `latest` waits until it has everything that any node had answered before.
+//! The header of a response is a position that nothing in the response is newer than. A request with this position waits
+//! until its node has reached it; a request with `latest` waits until its node has every event that any node had
+//! acknowledged before.
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ pub const X_LOG_POSITION: HeaderName = HeaderName::from_static("x-log-position")
 pub enum WantedPosition {
     /// All events up to this one.
     At(Position),
-    /// All events that any node had answered before the request.
+    /// All events that any node had acknowledged before the request.
     Latest,
 }
 

@@ -1,4 +1,4 @@
-//! `Prefer: wait=n` (RFC 7240): delays the response about a task until the task has ended.
+//! `Prefer: wait=n` (RFC 7240): delays the response about a task until the task has ended, for at most n seconds.
 
 use std::time::Duration;
 
@@ -31,8 +31,10 @@ impl PreferWait {
             headers.get_all(PREFER).filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(','));
         let seconds = preferences.filter_map(|preference| {
             let (name, value) = preference.split(';').next()?.split_once('=')?;
-            let value = value.trim().trim_matches('"');
-            name.trim().eq_ignore_ascii_case("wait").then(|| value.parse::<u64>().ok())?
+            if !name.trim().eq_ignore_ascii_case("wait") {
+                return None;
+            }
+            value.trim().trim_matches('"').parse::<u64>().ok()
         });
         let first = seconds.map(Duration::from_secs).next();
         Self(first.map(|wait| wait.min(WAIT_MAX)))

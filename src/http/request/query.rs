@@ -52,7 +52,7 @@ impl Query {
         parse(text).map_err(|reason| self.add_value_error(name, reason)).ok()
     }
 
-    /// Parses a boolean in any case; `None` if the parameter is absent.
+    /// Parses a boolean, ignoring case; `None` if the parameter is absent.
     pub fn flag(&mut self, name: &str) -> Option<bool> {
         let flag = self.first(name)?.to_ascii_lowercase().parse().ok();
         if flag.is_none() {
@@ -116,6 +116,7 @@ impl Query {
     fn positive_integer(&mut self, name: &str, default: u64) -> u64 {
         let Some(text) = self.first(name) else { return default };
         let is_numeric = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+        // A number that overflows counts as the maximum.
         match text.parse().unwrap_or(u64::MAX) {
             number @ 1.. if is_numeric => number,
             _ => {

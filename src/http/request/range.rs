@@ -83,6 +83,7 @@ impl ByteRangeSpec {
 fn parse_range_spec(text: &str) -> Option<ByteRangeSpec> {
     let number = |text: &str| -> Option<u64> {
         let is_numeric = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+        // A number that overflows is past the end of every file.
         is_numeric.then(|| text.parse().unwrap_or(u64::MAX))
     };
 

@@ -253,15 +253,17 @@ impl Problem {
             return self;
         };
 
+        // The last word of the resource is part of the name of its parameter: `nodeId`, `task_id`, `version`.
         let word = resource.rsplit(' ').next().unwrap_or(resource);
         let names = [format!("{word}Id"), format!("{word}_id"), word.to_owned(), "id".to_owned()];
-        let kind = path_param("kind").filter(|_| resource == "resource").map(|kind| format!("{kind}/"));
         let id = names.iter().find_map(|name| path_param(name));
+        let kind = path_param("kind").filter(|_| resource == "resource").map(|kind| format!("{kind}/"));
         let id = id.map(|id| shown_id(&format!("{}{id}", kind.unwrap_or_default())));
-        let node = path_param("nodeId").filter(|_| resource == "node version");
-        let owner = node.map(|node| format!(" of {}", shown_id(&node))).unwrap_or_default();
         let id = id.map(|id| format!(" {id}")).unwrap_or_default();
-        self.detail = format!("{resource}{id}{owner} not found{rest}");
+
+        let node = path_param("nodeId").filter(|_| resource == "node version");
+        let of_node = node.map(|node| format!(" of {}", shown_id(&node))).unwrap_or_default();
+        self.detail = format!("{resource}{id}{of_node} not found{rest}");
         self
     }
 

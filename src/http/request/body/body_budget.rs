@@ -15,7 +15,7 @@ const JSON_BYTES: usize = 128 << 20;
 const IMAGES_BYTES: usize = 384 << 20;
 /// Maximum memory of request fields repeated in delayed responses, in bytes.
 const WAITING_BYTES: usize = 64 << 20;
-/// Divisor of a pool that gives the share of one account.
+/// One account holds at most the size of a pool divided by this number.
 const ACCOUNT_SHARE_DIVISOR: usize = 2;
 
 /// Memory pools. Bodies with images have their own, so that they cannot block the others.

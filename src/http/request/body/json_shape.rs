@@ -1,8 +1,8 @@
 //! JSON parser that keeps only the fields an operation knows.
 //!
-//! Unknown fields are ignored; building a tree of them would cost hundreds of bytes an element for nothing. They are
-//! still parsed, so that invalid JSON is rejected anywhere. The known fields of an operation come from its schema in
-//! the OpenAPI document.
+//! Unknown fields are ignored, so a tree of them would waste hundreds of bytes per element. They are still parsed, so
+//! that invalid JSON is rejected anywhere. The known fields of an operation come from its schema in the OpenAPI
+//! document.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -27,7 +27,7 @@ const FIRST_MEMBER_BYTES: usize = 640;
 /// Memory of a further member without its text, in bytes.
 const MEMBER_BYTES: usize = 128;
 /// Memory of an array entry without its text, in bytes.
-const ENTRY_BYTES: usize = 64;
+pub(super) const ENTRY_BYTES: usize = 64;
 
 /// Part of a value to keep.
 #[derive(Debug, PartialEq)]
@@ -76,9 +76,11 @@ impl JsonShape {
 
         let alternatives = ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|kind| schema[kind].as_array()).flatten();
         let mut shape = Self::Known(KnownJsonMembers::default());
+        // `false` if the schema admits any value.
         let mut is_described = schema.get("enum").is_some();
         for alternative in alternatives {
-            (shape, is_described) = (shape.merge(read(alternative)), true);
+            shape = shape.merge(read(alternative));
+            is_described = true;
         }
 
         let has_type = |name: &str| match &schema["type"] {
@@ -363,6 +365,7 @@ mod tests {
     #[test]
     fn a_value_beyond_the_budget_is_rejected() {
         let mut charge = BodyBudget::default().charge(BodyLimit::Json, Account::from_address([192, 0, 2, 1].into()));
+        // Leaves 1000 bytes of the account's share (64 MiB).
         charge.grow((64 << 20) - 1000).unwrap();
         let body = json!({"node_versions": vec![json!({"node_id": "a"}); 10]}).to_string();
         let shape = JsonShape::for_route(&Method::POST, "/bulk/nodes/versions");
