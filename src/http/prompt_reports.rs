@@ -17,8 +17,8 @@ pub struct PromptReports {
     built_in: Vec<Gateway>,
     /// Returns the report on a task.
     of_work: fn(&TaskWork) -> Option<PromptReport>,
-    /// Returns the report on the prompt of a video without pictures; a prompt of which the engine understands no word is
-    /// then rejected. `None` if every prompt is accepted.
+    /// Returns the report on the prompt of a video without pictures; a prompt of which the engine understands no word
+    /// is then rejected. `None` if every prompt is accepted.
     pub of_strict_video: Option<fn(&str) -> PromptReport>,
     /// Reports on the tasks that were read last, because a long prompt takes some milliseconds.
     recent: Arc<Cache<TaskId, Option<PromptReport>>>,

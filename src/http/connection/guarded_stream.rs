@@ -26,8 +26,8 @@ const HEAD_TIMED_OUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 
 
 /// Bytes of an unread body that are discarded before a pause. More than any request head.
 const DISCARD_BYTES: usize = 256 * 1024;
-/// Pause after each [`DISCARD_BYTES`]. The resulting 25 MiB a second are fast enough for a client that reads the response
-/// only after sending everything, and cost little processor time.
+/// Pause after each [`DISCARD_BYTES`]. The resulting 25 MiB a second are fast enough for a client that reads the
+/// response only after sending everything, and cost little processor time.
 const DISCARD_PAUSE: Duration = Duration::from_millis(10);
 
 /// Client connection with deadlines.

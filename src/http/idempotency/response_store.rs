@@ -59,8 +59,8 @@ pub struct ResponseStore {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PurgeEpoch(u64);
 
-/// Kind of the request that a stored response belongs to. The log bounds the number of requests with commands; responses
-/// to all others have a size limit of their own.
+/// Kind of the request that a stored response belongs to. The log bounds the number of requests with commands;
+/// responses to all others have a size limit of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestKind {
     WithCommands,

@@ -88,7 +88,7 @@ impl UploadLimiter {
         PendingRecording { recordings: Arc::clone(&self.recordings), digest }
     }
 
-    /// Waits for a turn to unpack an archive. Accounts take turns; none unpacks more than `CHECKS_PER_ACCOUNT` at a time.
+    /// Waits for a turn to unpack an archive. Accounts take turns, each with at most `CHECKS_PER_ACCOUNT` at a time.
     pub async fn acquire_check_permit(&self, account: Account) -> FairPermit<Account> {
         self.checks.acquire(account, 1).await
     }

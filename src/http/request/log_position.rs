@@ -1,7 +1,7 @@
 //! `X-Log-Position`: lets a request to a cluster node see everything that the client has seen on another node.
 //!
-//! The header of a response is a position that nothing in the response is newer than. A request with this position waits
-//! until its node has reached it; a request with `latest` waits until its node has every event that any node had
+//! The header of a response is a position that nothing in the response is newer than. A request with this position
+//! waits until its node has reached it; a request with `latest` waits until its node has every event that any node had
 //! acknowledged before.
 
 use std::time::Duration;
