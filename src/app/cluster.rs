@@ -29,7 +29,7 @@ use crate::events::shared::checkpoint::EngineCheckpoint;
 use crate::events::shared::engine::{Engine, EngineIncidents};
 use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use crate::events::sled_log::SledLog;
-use crate::http::api::state::{ClusterView, ClusterViewer, NodeView};
+use crate::http::api::state::{ClusterNodeView, ClusterView, ClusterViewer};
 use crate::http::server::{ClusterGate, FreshnessCheck, IdempotencyKeys, ReadBarrier};
 use crate::pii::Keyring;
 use crate::projections::snapshot;
@@ -271,10 +271,10 @@ impl Drop for ClusterNode {
     }
 }
 
-fn view_of(node: HeardNode, owner: Option<Uuid>) -> NodeView {
+fn view_of(node: HeardNode, owner: Option<Uuid>) -> ClusterNodeView {
     let HeardNode { beat, silence, clock_offset_micros, is_present, is_differing } = node;
     let Beat { session, started_micros, url, release, position, sequence, .. } = beat;
-    NodeView {
+    ClusterNodeView {
         session,
         url,
         release,

@@ -170,8 +170,9 @@ struct AccountExport {
     user: UserId,
     access: StreamAccess,
     /// Last event of the log when the export began.
-    head: Position,
-    /// Position of the first event of the account; the user caused none before.
+    log_head: Position,
+    /// Position of the first event of the account, before which the user caused none. Known once the events of the
+    /// account are rendered.
     created: Position,
     /// `true` if the current array has no entry yet.
     is_array_empty: bool,
@@ -192,11 +193,12 @@ pub async fn export(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<ApiR
     let permit = shared.account_exports.try_acquire(call.account())?;
     let user = call.user()?.id;
     let access = StreamAccess::new(&call)?;
-    let head_json = serde_json::to_string(&head_of(&call).await?).map_err(Problem::internal)?;
-    let head = *shared.services.models.changes().borrow();
+    let export_head = serde_json::to_string(&head_of(&call).await?).map_err(Problem::internal)?;
+    let log_head = *shared.services.models.changes().borrow();
 
-    let export = AccountExport { shared, user, access, head, created: head, is_array_empty: true, _permit: permit };
-    Ok(ApiResponse::from_response(response.streaming(export.into_stream(head_json))))
+    let created = log_head;
+    let export = AccountExport { shared, user, access, log_head, created, is_array_empty: true, _permit: permit };
+    Ok(ApiResponse::from_response(response.streaming(export.into_stream(export_head))))
 }
 
 /// Returns what the read models hold about the caller.
@@ -306,7 +308,7 @@ impl AccountExport {
                 // The head is an object; the arrays that follow belong to it.
                 text.pop();
                 text.push_str(",\"tasks\":[");
-                Ok((text, Some(ExportPart::Tasks(Position(self.head.0.saturating_add(1))))))
+                Ok((text, Some(ExportPart::Tasks(Position(self.log_head.0.saturating_add(1))))))
             }
             ExportPart::Tasks(before) => self.render_tasks(before).await,
             ExportPart::AccountEvents(after) => self.render_account_events(after).await,
@@ -321,10 +323,11 @@ impl AccountExport {
         let part = services.models.read().tasks.index.newest(&filter, Some(before), TASKS_PER_PART, SCANNED_TASKS_MAX);
 
         let mut text = String::new();
+        let is_admin = false;
         for snapshot in services.models.tasks_with_history(part.tasks).await? {
             let id = snapshot.record.submission.task;
             let deliveries = delivery_views(&services.models.deliveries_of(id).await?, id);
-            let task = TaskRenderer::new(&services, false).view(&snapshot);
+            let task = TaskRenderer::new(&services, is_admin).view(&snapshot);
             let json = serde_json::to_string(&ExportedTask { task, deliveries }).map_err(Problem::internal)?;
             self.push_entry(&mut text, &json);
         }
@@ -371,7 +374,7 @@ impl AccountExport {
 
     /// Returns the filter of all events up to the beginning of the export.
     fn filter(&self) -> AuditFilter {
-        AuditFilter { to: Some(PointInTime::Position(self.head)), ..AuditFilter::default() }
+        AuditFilter { to: Some(PointInTime::Position(self.log_head)), ..AuditFilter::default() }
     }
 
     async fn read(&self, filter: AuditFilter, after: Position) -> Result<EventBatch, Problem> {

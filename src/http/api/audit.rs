@@ -146,8 +146,8 @@ pub const POSITION_MAX: u64 = (1 << 53) - 1;
 
 /// Parses a position.
 pub fn parse_position(text: &str) -> Result<Position, InvalidValue> {
-    let digits = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
-    let position = text.parse().ok().filter(|position| digits && *position <= POSITION_MAX).map(Position);
+    let is_numeric = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+    let position = text.parse().ok().filter(|position| is_numeric && *position <= POSITION_MAX).map(Position);
     position.ok_or_else(|| InvalidValue::new(format!("must be a position: an integer from 0 to {POSITION_MAX}")))
 }
 

@@ -92,7 +92,7 @@ pub async fn stream(call: Call<{ Action::Administer as u8 }>) -> Result<ApiRespo
     Ok(ApiResponse::from_response(response.streaming(feed.into_stream())))
 }
 
-/// Returns the start position of a reader without one: the start of the filter, else the head of the log.
+/// Returns the start position of a reader that requests none: the start of the filter, or else the head of the log.
 fn start_position(from: Option<PointInTime>, head: Position) -> Position {
     match from {
         None => head,

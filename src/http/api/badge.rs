@@ -16,9 +16,9 @@ use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::Problem;
 use crate::projections::node::entry::NodeEntry;
 
-/// Pages with a badge are read far more often than it changes.
+/// Cache control of badges: five minutes, because a badge is read far more often than it changes.
 const CACHE: &str = "public, max-age=300";
-/// A badge opened alone loads and runs nothing.
+/// Content security policy: a badge that is opened as a page loads and runs nothing.
 const POLICY: &str = "default-src 'none'; sandbox";
 
 const BLUE: &str = "#0b63a5";

@@ -19,7 +19,7 @@ use crate::projections::read_models::{Models, ReadModels};
 /// Default page size.
 pub const LIMIT_DEFAULT: u64 = 100;
 
-/// A budget with what is used of it.
+/// A budget and its use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BudgetView {
     subject: BudgetSubjectView,
@@ -157,8 +157,8 @@ pub fn budgets_of(call: &RequestContext) -> Vec<BudgetView> {
     subjects.iter().filter_map(view).collect()
 }
 
-/// Check of the caller's budgets before the files of a submission are stored. It is no reservation: the writer checks
-/// again, after all submissions before this one.
+/// Check of the caller's budgets before the files of a submission are stored. Reserves nothing: the writer checks
+/// again, after all earlier submissions.
 pub struct EarlyBudgetCheck {
     models: ReadModels,
     subjects: Vec<BudgetSubject>,
@@ -187,7 +187,9 @@ impl EarlyBudgetCheck {
 
         for subject in &self.subjects {
             if let Some(account) = models.budgets.get(subject) {
-                let checked = account.check(subject, credits.into(), 0, self.at);
+                // The writer adds the credits of submissions that are not applied yet.
+                let pending = 0;
+                let checked = account.check(subject, credits.into(), pending, self.at);
                 checked.map_err(|exceeded| Problem::budget_exceeded(&exceeded))?;
             }
         }
@@ -210,8 +212,8 @@ fn requested_subject(call: &RequestContext) -> Result<BudgetSubject, Problem> {
     })
 }
 
-/// Checks that the subject exists and can submit tasks, or has a budget: it outlives its subject, since tasks of a
-/// person's next account count too.
+/// Checks that the subject exists and can submit tasks, or has a budget already: a budget outlives its subject, because
+/// it also counts the tasks of the person's next account.
 fn check_subject(subject: &BudgetSubject, models: &Models) -> Result<(), Problem> {
     let exists = match subject {
         BudgetSubject::User(user) => models.users.get(*user).is_some(),
@@ -224,8 +226,8 @@ fn check_subject(subject: &BudgetSubject, models: &Models) -> Result<(), Problem
         }
         BudgetSubject::Publisher(publisher) => models.publishers.get(publisher).is_some(),
     };
-    let may_have_budget = exists || models.budgets.get(subject).is_some();
-    may_have_budget.then_some(()).ok_or_else(|| Problem::not_found(subject.kind()))
+
+    if exists || models.budgets.get(subject).is_some() { Ok(()) } else { Err(Problem::not_found(subject.kind())) }
 }
 
 impl From<BudgetRejection> for Problem {

@@ -178,15 +178,15 @@ pub(super) async fn event_delivery_views(
 
 /// Renders the deliveries of a task, oldest first.
 pub(super) fn delivery_views(records: &[DeliveryRecord], task: TaskId) -> Vec<TaskDeliveryView> {
-    let mut earlier = None;
+    let mut first_pending = None;
     let mut views = Vec::with_capacity(records.len());
     for DeliveryRecord { notification, state, attempts } in records {
         let WebhookNotification { id, at, content, .. } = notification;
         let subject = TaskStatusView { task_id: task.to_string(), status: content.status() };
         let source = DeliverySource { id: *id, subject, url: &content.url, at: *at };
-        views.push(delivery_view(source, state, attempts, earlier));
+        views.push(delivery_view(source, state, attempts, first_pending));
         if matches!(state, Delivery::Pending { .. }) {
-            earlier = earlier.or(Some(*id));
+            first_pending = first_pending.or(Some(*id));
         }
     }
     views
@@ -200,14 +200,15 @@ struct DeliverySource<'u, S> {
     at: Timestamp,
 }
 
+/// Renders a delivery. While it is pending, it waits for `blocker`.
 fn delivery_view<S>(
     DeliverySource { id, subject, url, at }: DeliverySource<'_, S>,
     state: &Delivery,
     attempts: &[DeliveryAttempt],
-    earlier: Option<DeliveryId>,
+    blocker: Option<DeliveryId>,
 ) -> DeliveryView<S> {
     let (state, next_at, waits_for) = match state {
-        Delivery::Pending { next_at, .. } => ("pending", *next_at, earlier),
+        Delivery::Pending { next_at, .. } => ("pending", *next_at, blocker),
         Delivery::Delivered { .. } => ("delivered", None, None),
         Delivery::DeadLettered { gone: false, .. } => ("dead", None, None),
         Delivery::DeadLettered { gone: true, .. } => ("stopped", None, None),

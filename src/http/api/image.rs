@@ -101,8 +101,8 @@ async fn submit_wrapped<T: ImageBody>(call: ImageSubmitCall) -> Result<ApiRespon
     submit::<T>(call, |data| ApiResponse::ok(&ImageTaskEnvelope { data })).await
 }
 
-/// Checked submission.
-enum CheckedSubmission {
+/// Outcome of the checks of a submission.
+enum ImageSubmissionOutcome {
     /// Only the price was asked for.
     Estimate(TaskKind),
     /// The pictures are stored.
@@ -145,17 +145,17 @@ async fn submit<T: ImageBody>(
         let submission = check::check::<T>(&body, store.decoders(), &files)?;
         // Release the decoder before writing, which waits for the disk.
         drop(decoder_permit);
-        let Some(reservation) = reservation else { return Ok(CheckedSubmission::Estimate(submission.kind())) };
+        let Some(reservation) = reservation else { return Ok(ImageSubmissionOutcome::Estimate(submission.kind())) };
         let credits = tariff.image_price(submission.kind().as_str());
         budgets.check(credits)?;
         let stored = submission.store_in(&store, &space, seed, credits);
         drop(body);
-        stored.map(|(work, webhook)| CheckedSubmission::Stored(Box::new((work, webhook, reservation))))
+        stored.map(|(work, webhook)| ImageSubmissionOutcome::Stored(Box::new((work, webhook, reservation))))
     };
     let checked = shared.inspectors.run(work).await.map_err(Problem::internal)??;
     let (work, webhook, reservation) = match checked {
-        CheckedSubmission::Stored(stored) => *stored,
-        CheckedSubmission::Estimate(kind) => {
+        ImageSubmissionOutcome::Stored(stored) => *stored,
+        ImageSubmissionOutcome::Estimate(kind) => {
             return estimate_response(&services.media.tariff.image_breakdown(kind.as_str()));
         }
     };

@@ -1,5 +1,5 @@
-//! Files that clients upload to use them as inputs (contract 11). The URL of a file stands for it wherever a picture or
-//! video is; it is read from the store, without a request to the network.
+//! Files that clients upload to use them as inputs (contract 11). A submission can contain the URL of such a file
+//! wherever it takes a picture or video; the file is then read from the store, not over the network.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -535,13 +535,13 @@ mod tests {
             _ => panic!("the file was read"),
         };
 
-        // When it is read, then its bytes count until they are dropped
+        // When it is read, then its bytes count towards the budget until they are dropped
         let picture = files.read_picture(&url).ok().flatten().expect("a picture");
         assert_eq!((picture.bytes(), budget.held_bytes()[1]), (PNG, PNG.len()));
         drop(picture);
         assert_eq!(budget.held_bytes(), [0; 3]);
 
-        // And without enough of it the file is not read
+        // And it is not read while the share of the account (192 MiB) is used up
         let mut others = budget.charge(BodyLimit::Images, account);
         others.grow(192 << 20).unwrap();
         assert!(matches!(files.read_picture(&url), Err(UploadReadError::Busy)));

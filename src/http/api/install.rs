@@ -44,7 +44,8 @@ pub async fn install(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRe
         services.registry.usage_counters.count_install(&node.id.key(), call.account(), services.environment.now());
     }
 
-    ApiResponse::ok(&version_view(&entry, node, version, false, &links))
+    let include_reason = false;
+    ApiResponse::ok(&version_view(&entry, node, version, include_reason, &links))
 }
 
 /// `GET /nodes/{nodeId}/versions/{version}/download`: the archive.
@@ -107,8 +108,8 @@ pub fn archive_of(
     Ok(DownloadableArchive { node: node.id.clone(), version: version.number.clone(), archive })
 }
 
-/// Returns the requested version if the caller may have it. No one can install banned versions; only
-/// members and administrators can install pending and flagged ones.
+/// Returns the requested version if the caller may have it. Banned versions cannot be installed; pending and flagged
+/// ones only by members of the publisher and administrators.
 fn installable_version<'e>(
     call: &RequestContext,
     entry: &'e NodeEntry,

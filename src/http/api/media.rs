@@ -1,5 +1,5 @@
-//! Files of media tasks: results, and inputs under signed URLs; and the pictures of nodes. A name is a hash, so its
-//! content never changes.
+//! Files of media tasks (results, and inputs under signed URLs) and pictures of nodes. A file is named by the hash of
+//! its content, so the content of a URL never changes.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -35,7 +35,7 @@ const PRIVATE: &str = "private, max-age=3600, immutable";
 /// Context of the signatures of input URLs.
 const INPUT_CONTEXT: &[u8] = b"mediary input url 1\n";
 
-/// Returns the path of an input in a signed URL, for vendors that fetch it. It works until the input is deleted.
+/// Returns the path of a signed URL of an input, for vendors that fetch it. The URL works until the input is deleted.
 #[must_use]
 pub fn input_path(key: &UploadKey, file_name: &str) -> String {
     format!("/media/{file_name}?signature={}", key.sign(INPUT_CONTEXT, file_name.as_bytes()))
@@ -47,7 +47,7 @@ const EXPIRING_INPUT_CONTEXT: &[u8] = b"mediary expiring input url 1\n";
 /// cache the file.
 const INPUT_URL_PERIOD_S: i64 = 3600;
 
-/// Returns the path of an input in a signed URL that expires, for those who may see the task.
+/// Returns the path of a signed URL of an input that expires, for users who may see the task.
 #[must_use]
 pub fn expiring_input_path(key: &UploadKey, file_name: &str, now: Timestamp) -> String {
     let expires_at = (now.seconds().div_euclid(INPUT_URL_PERIOD_S) + 2) * INPUT_URL_PERIOD_S;
@@ -141,7 +141,7 @@ async fn thumbnail_of(
         return Ok(thumbnail);
     }
 
-    // Pages request pictures without credentials, so callers without a token are told apart by their addresses.
+    // Pages request pictures without credentials, so callers without a token are distinguished by their addresses.
     let permit = timeout(THUMBNAIL_WAIT_MAX, shared.thumbnail_slots.acquire(call.account(), 1)).await;
     let permit = permit.map_err(|_| ThumbnailError::Busy)?;
     let thumbnails = shared.thumbnails.clone();

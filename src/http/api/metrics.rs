@@ -10,11 +10,11 @@ use crate::actors::poller::breaker::CircuitState;
 use crate::domain::event;
 use crate::domain::policy::Action;
 use crate::domain::task::{TaskFailure, TaskKind};
-use crate::http::api::state::{ClusterView, NodeView, STORAGE_STATES, ServiceSnapshot, VERIFICATION_STATES};
+use crate::http::api::state::{ClusterNodeView, ClusterView, STORAGE_STATES, ServiceSnapshot, VERIFICATION_STATES};
 use crate::http::pipeline::{Call, static_method_name};
 use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::{Code, Problem};
-use crate::http::routes::{self, RouteInfo};
+use crate::http::routes::route_infos;
 use crate::http::server::Services;
 use crate::telemetry::metrics::{ClusterMetrics, ClusterReadings, GaugeReadings, KnownSeries, OPENMETRICS, StateGauge};
 
@@ -28,18 +28,17 @@ pub(in crate::http) async fn show(call: Call<{ Action::ReadServiceState as u8 }>
 /// Returns the label values to pre-register at zero, so that `rate()` sees the first increment.
 pub(in crate::http) fn known_labels(services: &Services) -> KnownSeries {
     let rate_limit_codes = Code::ALL.iter().filter(|code| code.status() == StatusCode::TOO_MANY_REQUESTS.as_u16());
-    // GET implies HEAD.
-    let methods = |method: &Method| [Some(method.clone()), (*method == Method::GET).then_some(Method::HEAD)];
-    let row_labels = |row: &RouteInfo| {
-        methods(&row.method)
-            .into_iter()
-            .flatten()
-            .map(|method| (static_method_name(&method), row.path))
-            .collect::<Vec<_>>()
-    };
+    let mut routes = Vec::new();
+    for route in route_infos() {
+        routes.push((static_method_name(&route.method), route.path));
+        // GET implies HEAD.
+        if route.method == Method::GET {
+            routes.push((static_method_name(&Method::HEAD), route.path));
+        }
+    }
 
     KnownSeries {
-        routes: routes::route_infos().iter().flat_map(row_labels).collect(),
+        routes,
         refusals: rate_limit_codes.map(|code| code.as_str()).collect(),
         events: event::names().collect(),
         task_kinds: TaskKind::ALL.iter().map(|kind| kind.as_str()).collect(),
@@ -93,7 +92,7 @@ pub fn read_gauges(services: &Services) -> GaugeReadings {
     }
 }
 
-/// Resident memory of the process in bytes, from `/proc`; `None` where that is missing.
+/// Returns the resident memory of the process in bytes, from `/proc`; `None` where `/proc` is missing.
 fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
@@ -101,7 +100,7 @@ fn resident_bytes() -> Option<u64> {
 }
 
 fn cluster_readings(counted: ClusterMetrics, view: &ClusterView) -> ClusterReadings {
-    let is_own = |node: &&NodeView| node.session == view.session;
+    let is_own = |node: &&ClusterNodeView| node.session == view.session;
     let present = || view.nodes.iter().filter(|node| node.present);
     let others = || present().filter(|node| !is_own(node));
     ClusterReadings {

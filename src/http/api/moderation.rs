@@ -15,7 +15,8 @@ use crate::http::response::error::Problem;
 pub async fn node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
     let node = call.existing_node()?;
-    let NodeBody { fields: change, admin, .. } = read_node_change(&body, true, &node)?;
+    let is_admin = true;
+    let NodeBody { fields: change, admin, .. } = read_node_change(&body, is_admin, &node)?;
     let (admin_fields, status) = discard_inherited_ban(&call, &node, admin.0);
     let change = change.0.relative_to(&call.services().options.public_url);
     let command = NodeCommand::Administer { change, admin_fields, status };
@@ -31,5 +32,7 @@ pub async fn version(mut call: Call<{ Action::Administer as u8 }>) -> Result<Api
     let version = VersionRef::Number(number);
     let command = body.moderation.0.into_command(version.clone(), body.fields.0);
     call.services().dispatch.node(&node, command, call.command_context()).await?;
-    version::reply_with_version(&call, &node, &version, true, |view| ApiResponse::ok(view))
+
+    let include_reason = true;
+    version::reply_with_version(&call, &node, &version, include_reason, |view| ApiResponse::ok(view))
 }

@@ -46,10 +46,12 @@ impl NewNode {
         let (version, moderation) = first_version.map(|new| (new.draft, new.moderation)).unzip();
         let moderation: ModerationPatch = moderation.unwrap_or_default();
         let moderation_command = version.as_ref().and_then(|version| moderation.clone().for_new_version(version.id));
+
+        // `Create` releases its first version. A version with another status is published separately, so that it is
+        // pending before `moderation_command` changes its status.
         let is_active = moderation.status.is_none_or(|status| status == VersionStatus::Active);
         let (first_version, pending) = if is_active { (version, None) } else { (None, version) };
-
-        let pending = pending.map(|version| {
+        let publish = pending.map(|version| {
             let id = id.clone();
             let publisher = publisher.clone();
             let fields = NodeFields::default();
@@ -58,7 +60,7 @@ impl NewNode {
 
         let create = NodeCommand::Create { id, publisher, fields, admin_fields, first_version };
         let status_command = status.map(|status| administer_command(NodeAdminFields::default(), Some(status)));
-        NodeCommand::batch(create, [pending, moderation_command, status_command].into_iter().flatten())
+        NodeCommand::batch(create, [publish, moderation_command, status_command].into_iter().flatten())
     }
 }
 
@@ -87,7 +89,9 @@ fn administer_command(admin_fields: NodeAdminFields, status: Option<NodeStatus>)
 pub fn new_node_id(text: &str) -> Result<NodeId, InvalidValue> {
     let id = NodeId::parse(text)?;
     if id.key().as_str() == "search" {
-        return Err(InvalidValue::new("must not be `search` in any case, which is reserved for GET /nodes/search"));
+        return Err(InvalidValue::new(
+            "must not be `search` in upper or lower case, which is reserved for GET /nodes/search",
+        ));
     }
     Ok(id)
 }

@@ -86,15 +86,14 @@ pub fn discard_inherited_ban(
     let models = call.services().models.read();
     let Some(node) = models.nodes.get(key) else { return (admin_fields, status) };
     let publisher = models.publishers.get(&node.publisher);
-    let banned = publisher.is_some_and(|publisher| publisher.status == PublisherStatus::Banned);
-    let (effective, detail) = effective_status(node, banned);
-
+    let is_publisher_banned = publisher.is_some_and(|publisher| publisher.status == PublisherStatus::Banned);
+    let (effective, detail) = effective_status(node, is_publisher_banned);
     if effective == node.status {
         return (admin_fields, status);
     }
 
     admin_fields.status_detail = admin_fields.status_detail.filter(|new_detail| Some(new_detail.as_str()) != detail);
-    // With a new reason it is a ban of the node itself.
+    // With a new reason, the administrator bans the node itself.
     let status = status.filter(|new_status| *new_status != effective || admin_fields.status_detail.is_some());
     (admin_fields, status)
 }

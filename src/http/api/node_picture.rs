@@ -66,7 +66,7 @@ async fn set_picture(
 
     let revise =
         |change| NodeCommand::Revise { publisher: publisher.clone(), change, admin_fields: NodeAdminFields::default() };
-    // A request that the node's rules refuse must not leave a file.
+    // An empty change checks the rules of the node first: a refused request must not leave a file.
     services.dispatch.node(&node, revise(NodeFields::default()), call.command_context()).await?;
 
     let body = call.body().await?;
@@ -99,7 +99,8 @@ fn check_picture(fields: &mut Fields<'_, '_>, checker: &PictureChecker<'_>) -> O
     let load = || -> Result<(Vec<u8>, PictureInfo), InvalidValue> {
         let LoadedPicture::Content(content) = checker.load(picture)? else {
             return Err(InvalidValue::new(
-                "must be a picture or the URL of an uploaded file; set the URL of a picture elsewhere in the node itself",
+                "must be a picture or the URL of an uploaded file; for a picture on another server, set its URL in the \
+                 fields of the node",
             ));
         };
         if content.bytes().len() > PICTURE_BYTES_MAX {

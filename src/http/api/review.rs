@@ -13,6 +13,7 @@ use crate::http::response::error::Problem;
 pub async fn submit(call: Call<{ Action::ReviewNode as u8 }>) -> Result<ApiResponse, Problem> {
     let node = call.existing_node()?;
     let mut query = call.query()?;
+    // Text that is not a number counts as 0, which is out of range.
     let stars = query.required("star", |text| Stars::new(text.parse().unwrap_or_default()));
     query.finish()?;
     let stars = stars.ok_or_else(|| Problem::internal("a review without stars was accepted"))?;

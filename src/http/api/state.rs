@@ -53,18 +53,18 @@ pub struct ClusterView {
     pub engine_silence_ms: u64,
     /// Connections to the engine that were lost since the start.
     pub connections_lost: u64,
-    /// Groups since the start that a server of the engine did not have although it had later ones.
+    /// Groups that were missing on a server of the engine although it had later ones, counted since the start.
     pub groups_missing: u64,
     /// `true` if this node applies no more groups. It then answers only probes and metrics.
     #[serde(skip)]
     pub is_stopped: bool,
     /// Nodes heard in the last 10 minutes, the longest running first.
-    pub nodes: Vec<NodeView>,
+    pub nodes: Vec<ClusterNodeView>,
 }
 
 /// A node of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct NodeView {
+pub struct ClusterNodeView {
     pub session: Uuid,
     pub url: String,
     pub release: String,

@@ -1,6 +1,6 @@
 //! Pictures of a submission: checked one after the other, and stored once the whole submission is accepted.
 //!
-//! The content of an uploaded file is in memory only while it is checked; to store it is to link it.
+//! The content of an uploaded file is in memory only while it is checked; storing it creates a hard link.
 
 use std::cell::Cell;
 use std::io::{self, ErrorKind};

@@ -219,7 +219,7 @@ pub async fn issue_token(
     let limits = TokenLimits { scope, expires_at };
     check_limits(call, &limits)?;
 
-    // A publisher's token names the user instead.
+    // A token of a publisher records the user who issued it instead.
     let is_for_user = matches!(subject, TokenSubject::User(_));
     let issued_with = call.identity().user_token().filter(|_| is_for_user);
 
@@ -230,7 +230,7 @@ pub async fn issue_token(
     let command = TokenCommand::Issue { grant: grant.clone(), limits, issued_with };
     services.dispatch.token(id, command, call.command_context()).await?;
 
-    // The recorded time: a repeated request is later than its token.
+    // Use the recorded time, because a repeated request is later than its token.
     let at = services.models.read().tokens.get(id).map(|token| token.issued_at);
     let at = at.ok_or_else(|| Problem::not_found("token"))?;
     Ok(IssuedToken { grant, limits, secret, at })

@@ -123,7 +123,8 @@ async fn store_and_record(
         web::block(finish).await.map_err(Problem::internal)?;
     }
     result?;
-    reply_with_version(call, node, &VersionRef::Id(grant.version), true, |version| ApiResponse::ok(version))
+    let include_reason = true;
+    reply_with_version(call, node, &VersionRef::Id(grant.version), include_reason, |version| ApiResponse::ok(version))
 }
 
 async fn record_archive(
@@ -211,9 +212,10 @@ fn reply_to_repeat(
     is_same: bool,
 ) -> Result<ApiResponse, Problem> {
     if is_same {
-        let response =
-            reply_with_version(call, node, &VersionRef::Id(grant.version), true, |version| ApiResponse::ok(version))?;
-        return response.with_header(IDEMPOTENT_REPLAYED, "true");
+        let include_reason = true;
+        let version = VersionRef::Id(grant.version);
+        return reply_with_version(call, node, &version, include_reason, |version| ApiResponse::ok(version))?
+            .with_header(IDEMPOTENT_REPLAYED, "true");
     }
     if idempotency::parse_key(call.headers())?.is_none() {
         return Err(NodeRejection::ArchiveExists.into());

@@ -40,7 +40,10 @@ impl UserView {
     pub fn new(user: &User, keyring: &Keyring) -> Option<Self> {
         match user {
             User::Absent => None,
-            User::Present(profile) => Some(Self::from_profile(profile, Contact::new(user, true, keyring))),
+            User::Present(profile) => {
+                let with_email = true;
+                Some(Self::from_profile(profile, Contact::new(user, with_email, keyring)))
+            }
             User::Erased(tombstone) => Some(Self::from_tombstone(tombstone)),
         }
     }

@@ -60,7 +60,7 @@ pub async fn revise(mut call: Call<{ Action::ReviseVersion as u8 }>) -> Result<A
     let is_admin = call.identity().is_admin();
 
     let change = VersionFields { changelog, deprecated, ..VersionFields::default() };
-    let command = if moderation.0.moderates() {
+    let command = if moderation.0.has_status_change() {
         moderation.0.into_command(version.clone(), change)
     } else {
         let admin_fields = moderation.0.fields.0;
@@ -92,7 +92,7 @@ fn version_in_path(call: &RequestContext) -> Result<(NodeKey, VersionRef), Probl
     reference.filter(|_| exists).map(|reference| (node, reference)).ok_or_else(|| Problem::not_found("node version"))
 }
 
-/// Renders the current state of a version.
+/// Responds with the current state of a version, with the reason of its status if `include_reason`.
 pub fn reply_with_version(
     call: &RequestContext,
     node: &NodeKey,

@@ -18,13 +18,13 @@ pub struct NewVersion {
 }
 
 impl ModerationPatch {
-    /// Returns `true` if it changes the moderation status.
+    /// Returns `true` if the patch sets a status or the reason of the status.
     #[must_use]
-    pub fn moderates(&self) -> bool {
+    pub fn has_status_change(&self) -> bool {
         self.status.is_some() || self.reason.is_some()
     }
 
-    /// Returns the command.
+    /// Returns the command that applies the patch and `change` to a version.
     #[must_use]
     pub fn into_command(self, version: VersionRef, change: VersionFields) -> NodeCommand {
         let Self { fields: FlattenedFields(admin_fields), status, reason } = self;

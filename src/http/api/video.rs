@@ -57,8 +57,8 @@ pub async fn multiframe(call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
     submit::<MultiframeBody>(call).await
 }
 
-/// Checked submission.
-enum CheckedSubmission {
+/// Outcome of the checks of a submission.
+enum VideoSubmissionOutcome {
     /// Only the price was asked for.
     Estimate(Vec<PriceItem>),
     /// The files are stored.
@@ -96,21 +96,20 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
     let files = InputFiles::new(&call, owner);
     let budgets = EarlyBudgetCheck::new(&call, task);
     let strict_report = services.options.prompt_reports.of_strict_video;
-    // The thread continues if the client disconnects; it holds the reservation and the permit until it
-    // ends.
+    // The thread continues if the client disconnects; it holds the reservation and the permit until it ends.
     let work = move || {
         let submission = check::check::<T>(&body, context, &video, &tariff, store.decoders(), (&files, strict_report))?;
-        let Some(reservation) = reservation else { return Ok(CheckedSubmission::Estimate(submission.breakdown)) };
+        let Some(reservation) = reservation else { return Ok(VideoSubmissionOutcome::Estimate(submission.breakdown)) };
         budgets.check(PriceItem::sum(&submission.breakdown))?;
         let callback = submission.callback.clone();
         let stored = submission.store_in(&store, &space, seed);
         drop(decoder_permit);
-        stored.map(|work| CheckedSubmission::Stored(Box::new((work, callback, body, reservation))))
+        stored.map(|work| VideoSubmissionOutcome::Stored(Box::new((work, callback, body, reservation))))
     };
     let checked = shared.inspectors.run(work).await.map_err(Problem::internal)??;
     let (work, callback, mut body, reservation) = match checked {
-        CheckedSubmission::Stored(stored) => *stored,
-        CheckedSubmission::Estimate(breakdown) => return estimate_response(&breakdown),
+        VideoSubmissionOutcome::Stored(stored) => *stored,
+        VideoSubmissionOutcome::Estimate(breakdown) => return estimate_response(&breakdown),
     };
 
     if callback.is_some() {

@@ -227,14 +227,17 @@ pub async fn redeliver_events(mut call: WebhookCall) -> Result<ApiResponse, Prob
     let total = deliveries.len();
     deliveries.truncate(REDELIVERIES_MAX);
 
-    let (mut redelivered, mut pending, mut exhausted) = (0, 0, 0);
+    let mut redelivered = 0;
+    let mut pending = 0;
+    let mut exhausted = 0;
     let mut last = None;
     for (delivery, position) in &deliveries {
-        // The rest stays for a later request with `next_after`.
         if has_too_many_pending_events(call.services(), webhook) {
+            // Nothing was queued yet: report why.
             if last.is_none() {
                 check_pending_events(call.services(), webhook)?;
             }
+            // The others stay for a later request with `next_after`.
             break;
         }
         let command = DeliveryCommand::RedeliverEvent { delivery: *delivery, webhook };

@@ -66,7 +66,8 @@ fn to_json(view: &impl Serialize) -> Option<Value> {
 
 fn render_publisher(models: &Models, id: &PublisherId, keyring: &Keyring) -> Option<Value> {
     let profile = PublisherWithMembers::new(models.publishers.get(id)?, models);
-    to_json(&PublisherView::render(&profile, true, keyring))
+    let with_email = true;
+    to_json(&PublisherView::render(&profile, with_email, keyring))
 }
 
 fn render_node(models: &Models, id: &NodeId) -> Option<Value> {

@@ -303,7 +303,7 @@ impl MusicFeed {
 
         let job = failover.job.clone();
         let start = vendor.start_command(self.recorder.task);
-        // Only the first command: the last one would fail the task.
+        // The first command records that the call did not arrive; the second one would fail the task.
         let undelivered = interruption.commands.into_iter().take(1);
         for command in undelivered.chain([start]) {
             if let Err(failure) = self.recorder.record_event(command).await {

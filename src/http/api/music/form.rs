@@ -127,7 +127,9 @@ fn decode_utf8(bytes: &[u8]) -> Result<String, InvalidValue> {
 }
 
 fn parse_seconds(text: &str) -> Result<MusicSeconds, InvalidValue> {
-    // A number that overflows is too long in any case.
-    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    MusicSeconds::new(if digits { text.parse().unwrap_or(i64::MAX) } else { -1 })
+    /// Out of range, so that the error states the allowed range.
+    const INVALID_SECONDS: i64 = -1;
+    let is_numeric = text.bytes().all(|byte| byte.is_ascii_digit());
+    // A number that overflows is out of range too.
+    MusicSeconds::new(if is_numeric { text.parse().unwrap_or(i64::MAX) } else { INVALID_SECONDS })
 }

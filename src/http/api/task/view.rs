@@ -119,8 +119,8 @@ struct TaskStateChange {
     at: String,
 }
 
-/// Time after the next attempt during which a blocking reason is still shown: an attempt takes a while. A later one
-/// waits for something else, such as a slot at the vendor.
+/// Time after the planned attempt during which a blocking reason is still shown, because an attempt takes a while. If
+/// there was no attempt by then, the task waits for something else, such as a slot at the vendor.
 const ATTEMPT_DURATION_MAX: Duration = Duration::from_mins(1);
 
 /// Renderer of task views.
