@@ -69,15 +69,16 @@ struct OperationGroup {
 impl OperationGroup {
     /// Takes the components of the group and those of its operations.
     fn take_components(&mut self) -> Vec<(String, Value)> {
+        let of_group = self.components.drain(..).map(|(name, schema)| (name.to_owned(), schema));
         let of_operations = self.operations.iter_mut().flat_map(|operation| operation.components.drain(..));
-        self.components.drain(..).map(|(name, schema)| (name.to_owned(), schema)).chain(of_operations).collect()
+        of_group.chain(of_operations).collect()
     }
 }
 
 /// Default of `video.max_images`.
 const MAX_IMAGES_DEFAULT: usize = 1;
 
-/// All operations by tag, for a service that accepts `max_images` images per video.
+/// Returns all operations by tag, for a service that accepts `max_images` images per video.
 fn groups(max_images: usize) -> Vec<OperationGroup> {
     vec![
         publisher::group(),
@@ -129,22 +130,25 @@ impl<T: Serialize> Serialize for OrderedMap<T> {
 impl OpenApiDocument {
     /// Builds the document from the operations of the served routes, in the order of the route table.
     fn new(rows: &[RouteInfo], groups: Vec<OperationGroup>) -> Self {
-        let about = |group: &OperationGroup| json!({"name": group.tag, "description": group.description});
-        let tags = groups.iter().map(about).chain([webhook::tag()]).collect();
+        let tag_object = |group: &OperationGroup| json!({"name": group.tag, "description": group.description});
+        let tags = groups.iter().map(tag_object).chain([webhook::tag()]).collect();
+
         let mut schemas = Map::from_iter([("Problem".to_owned(), problem_schema())]);
-        let mut remaining = Vec::new();
+        let mut declared = Vec::new();
         for mut group in groups {
             schemas.extend(group.take_components());
-            remaining.extend(group.operations.into_iter().map(|operation| (group.tag, operation)));
+            declared.extend(group.operations.into_iter().map(|operation| (group.tag, operation)));
         }
+
         let mut responses = Map::new();
         let mut paths: Vec<(&'static str, OrderedMap<OperationObject>)> = Vec::new();
         for row in rows {
-            let index = remaining.iter().position(|(_, operation)| operation.id == row.operation_id);
+            let index = declared.iter().position(|(_, operation)| operation.id == row.operation_id);
             let Some(index) = index else { continue };
-            let (tag, operation) = remaining.swap_remove(index);
-            for group in operation.errors_by_status(row).values() {
-                responses.insert(group.name(), group.component());
+            let (tag, operation) = declared.swap_remove(index);
+
+            for error in operation.errors_by_status(row).values() {
+                responses.insert(error.name(), error.component());
             }
             let entry = (method_name(&row.method), operation.into_object(tag, row));
             match paths.iter_mut().find(|(path, _)| *path == row.path) {
@@ -152,6 +156,7 @@ impl OpenApiDocument {
                 None => paths.push((row.path, OrderedMap(vec![entry]))),
             }
         }
+
         Self {
             openapi: "3.1.0",
             info: info(),
@@ -433,8 +438,8 @@ mod tests {
             ("/media/{file}", "get", "206", "Content-Range"),
             ("/nodes/{nodeId}/versions/{version}/download", "get", "200", "Content-Disposition"),
         ] {
-            let header = headers(path, method, status);
-            assert!(header.iter().any(|told| told == name), "{method} {path} {status}: {name} is not in {header:?}");
+            let names = headers(path, method, status);
+            assert!(names.iter().any(|known| known == name), "{method} {path} {status}: {name} is not in {names:?}");
         }
 
         let not_found_headers = headers("/nodes/{nodeId}", "get", "404");

@@ -1,4 +1,4 @@
-//! Components of the document that a part of it needs.
+//! Extraction of the components that a part of the document refers to.
 
 use serde_json::{Map, Value};
 

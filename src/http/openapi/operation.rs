@@ -268,7 +268,7 @@ impl Operation {
         self
     }
 
-    /// All error codes by status: those of the operation and those that follow from its route.
+    /// Returns all error codes by status: those of the operation and those that follow from its route.
     pub fn errors_by_status(&self, RouteInfo { method, path, action, .. }: &RouteInfo) -> BTreeMap<u16, ErrorResponse> {
         let mut codes = vec![
             Code::MalformedRequest,
@@ -285,6 +285,7 @@ impl Operation {
         if path.contains('{') {
             codes.push(Code::NotFound);
         }
+
         if self.body.is_some() || !self.parameters.is_empty() {
             codes.push(Code::InvalidInput);
         }
@@ -298,6 +299,7 @@ impl Operation {
                 Code::Overloaded,
             ]);
         }
+
         // Cross-origin writes from origins that are not allowed.
         if *method != Method::GET {
             codes.push(Code::Forbidden);
@@ -305,6 +307,7 @@ impl Operation {
         if *method != Method::GET && action.is_write() {
             codes.extend([Code::Banned, Code::Overloaded, Code::ReadOnly, Code::InsufficientStorage]);
         }
+
         if RateClass::classify(*action, path, *method == Method::GET).is_some() {
             codes.push(Code::RateLimited);
         }
@@ -313,6 +316,7 @@ impl Operation {
             // With a key, the body is buffered even if the operation ignores it.
             codes.extend([Code::RequestTimeout, Code::PayloadTooLarge, Code::UnsupportedMedia, Code::Overloaded]);
         }
+
         let failures: Vec<_> = self.errors.iter().copied().chain(codes.into_iter().map(|code| (code, ""))).collect();
         group_by_status(&failures, self.accepts_idempotency_key(method))
     }
@@ -395,6 +399,7 @@ impl Operation {
         if route.method == Method::GET && self.has_etag() {
             responses.insert(304, json!({"description": "The cached response is current."}));
         }
+
         for (status, name) in &self.response_headers {
             debug_assert!(
                 responses.contains_key(status),
@@ -402,6 +407,7 @@ impl Operation {
                 self.id
             );
         }
+
         for (status, response) in &mut responses {
             let is_tagged = route.method == Method::GET && self.has_etag() && matches!(status, 200 | 304);
             let replayed_header = self.accepts_idempotency_key(&route.method).then_some("Idempotent-Replayed");
@@ -421,8 +427,8 @@ impl Operation {
     }
 }
 
-/// Header name of a component. The part after the dot distinguishes descriptions of the same header in different
-/// responses.
+/// Returns the header name of a component. The part after a dot distinguishes descriptions of the same header in
+/// different responses.
 pub fn header_name(component: &str) -> &str {
     component.split('.').next().unwrap_or(component)
 }

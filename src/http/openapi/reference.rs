@@ -1,5 +1,5 @@
 //! Parts of the document for the console: the list of all operations, and each operation with what it refers to. The
-//! whole document would make up most of the first view of a page.
+//! whole document would be most of what the first view of a page transfers.
 
 use std::collections::HashMap;
 

@@ -186,8 +186,8 @@ fn object(fields: impl IntoIterator<Item = SchemaField>) -> Value {
 /// Extension of an object schema: the names of its fields in the order of the documentation.
 pub const FIELD_ORDER: &str = "x-order";
 
-/// States the order of the fields: these first, then the others by name. Without it, the order is that of the names,
-/// because the members of a JSON object are sorted here.
+/// States the order of the fields: these first, then the others by name. Without a stated order, the fields are
+/// documented by name, because `serde_json` sorts the members of an object.
 pub fn fields_first(object_schema: &mut Value, first: &[&str]) {
     let Some(properties) = object_schema["properties"].as_object() else { return };
     debug_assert!(first.iter().all(|name| properties.contains_key(*name)), "{first:?} in {:?}", properties.keys());

@@ -39,7 +39,7 @@ pub(super) fn operations(max_images: usize) -> [Operation; 4] {
     let generate =
         json!({"images": [picture], "prompt": "slow pan over the harbour", "duration": 5, "payload": "order 41"});
     [
-        submission( "startEndToVideo", "Make a video from a start frame")
+        submission("startEndToVideo", "Make a video from a start frame")
             .description(format!(
                 "Makes a video that starts with the picture. A second picture, where the service accepts two, is the \
                  last frame. Without pictures, the prompt alone describes the video.\n\n{PRICE_RULE} {RELATED_PAGES}"
@@ -47,7 +47,7 @@ pub(super) fn operations(max_images: usize) -> [Operation; 4] {
             .json_or_form::<StartEndVideoBody>(&generate)
             .max_images(max_images.min(START_END_IMAGES_MAX))
             .ok_response("The task.", "GeneratedVideo", &generated_example(picture)),
-        submission( "referenceToVideo", "Make a video from reference pictures")
+        submission("referenceToVideo", "Make a video from reference pictures")
             .description(format!(
                 "Makes a video in which the contents of the pictures appear, in the scene that the prompt describes; \
                  the pictures are not frames of it. Without pictures, the prompt alone describes the \
@@ -56,7 +56,7 @@ pub(super) fn operations(max_images: usize) -> [Operation; 4] {
             .json_or_form::<ReferenceVideoBody>(&generate)
             .max_images(max_images.min(REFERENCE_IMAGES_MAX))
             .ok_response("The task.", "GeneratedVideo", &generated_example(picture)),
-        submission( "extendVideo", "Extend a video")
+        submission("extendVideo", "Extend a video")
             .description(format!(
                 "Makes a video that consists of the given video and `duration` more seconds; a picture is the end \
                  frame. Both `video_creation_id`, a finished video of the caller, and `video_url`, the location of \
@@ -71,7 +71,7 @@ pub(super) fn operations(max_images: usize) -> [Operation; 4] {
                 &json!({"task_id": TASK_ID_EXAMPLE, "state": "created", "credits": 30, "created_at": CREATED_AT_EXAMPLE, "duration": 4,
                     "model": "vq2-turbo", "resolution": "720p", "video_creation_id": TASK_ID_EXAMPLE, "video_url": VIDEO_URL_EXAMPLE}),
             ),
-        submission( "multiframeToVideo", "Make a video from key frames")
+        submission("multiframeToVideo", "Make a video from key frames")
             .description(format!(
                 "Makes a video that starts with `start_image`, or without it the first key frame, and goes through \
                  the key frames in order, each with its own duration and prompt. The durations add up to that of the \
