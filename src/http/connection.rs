@@ -122,7 +122,7 @@ async fn accept(mut io: TcpStream, options: ConnectionOptions) -> Result<Accepte
 fn limit_unsent_bytes(io: &TcpStream) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if let Err(error) = socket2::SockRef::from(io).set_tcp_notsent_lowat(UNSENT_BYTES_MAX) {
-        tracing::debug!(%error, "unsent bytes of a connection not bounded");
+        tracing::debug!(%error, "unsent bytes of connection not limited");
     }
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let _ = io;

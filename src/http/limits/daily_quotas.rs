@@ -84,7 +84,8 @@ impl RequestContext {
         let charge = quota.charge(owner.clone(), amount);
 
         let now = self.services().environment.now();
-        self.report_quota(policy, limit, limit - quota.remaining(owner).min(limit), now);
+        let used = limit - quota.remaining(owner).min(limit);
+        self.report_quota(policy, limit, used, now);
 
         charge.map(Some).map_err(|exceeded| {
             let unit = policy.trim_end_matches("-a-day");

@@ -14,6 +14,7 @@ use crate::http::api::sign_in::FormerAccounts;
 use crate::http::auth::account::client_address;
 use crate::http::auth::authorize::Identity;
 use crate::http::response::error::{Code, Problem};
+use crate::quota::subscriber_network;
 
 mod client_ip;
 mod rate;
@@ -135,10 +136,9 @@ impl RateLimiters {
 
     /// Returns the owner of a caller's idempotency keys. Anonymous callers are distinguished by address.
     pub fn key_owner(&self, identity: &Identity, request: &HttpRequest) -> String {
-        match (identity.actor(), Caller::from_address(client_address(request, &self.proxies))) {
-            (Some(actor), _) => actor.to_string(),
-            (None, Caller::Address(address)) => format!("anonymous/{address}"),
-            (None, Caller::User(_) | Caller::Token(_)) => "anonymous".to_owned(),
+        match identity.actor() {
+            Some(actor) => actor.to_string(),
+            None => format!("anonymous/{}", subscriber_network(client_address(request, &self.proxies))),
         }
     }
 }

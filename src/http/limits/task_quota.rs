@@ -290,11 +290,17 @@ mod tests {
         let tasks = Tasks::default();
         let quotas = TaskQuotas { unfinished: 2, ..TaskQuotas::default() };
         let reserve = |owner, number| submissions.reserve(accounts(owner), task(number), quotas, NOON, &tasks);
+
+        // Given a caller with two reservations
         let first = reserve(1, 1).ok();
         let second = reserve(1, 2).ok();
         assert!(first.is_some() && second.is_some());
+
+        // Then a third one is refused, but not that of another caller
         assert_eq!(reserve(1, 3).err().map(|problem| problem.code()), Some(Code::TooManySubmissions));
         assert!(reserve(2, 4).is_ok());
+
+        // When one is released, then there is room for another
         drop(first);
         assert!(reserve(1, 5).is_ok());
         drop(second);
@@ -308,8 +314,12 @@ mod tests {
         let quotas = TaskQuotas { unfinished: 10, tasks_a_day: 2, credits_a_day: 100, ..TaskQuotas::default() };
         let reserve = |number| submissions.reserve(accounts(1), task(number), quotas, NOON, &tasks);
         let code = |problem: Option<Problem>| problem.map(|problem| problem.code());
+
+        // Given two pending submissions, as many as the caller may submit in a day
         let first = reserve(1).ok().unwrap();
         let second = reserve(2).ok().unwrap();
+
+        // Then no other one is admitted, and their prices must fit into 100 credits together
         assert_eq!(code(reserve(3).err()), Some(Code::QuotaExceeded));
         assert_eq!(code(first.charge(60, NOON, &tasks).err()), None);
         assert_eq!(code(second.charge(41, NOON, &tasks).err()), Some(Code::QuotaExceeded));
@@ -320,6 +330,8 @@ mod tests {
             (tasks_today, submissions.credits_today(&accounts(1), NOON, &tasks))
         };
         assert_eq!(today(), (2, 100));
+
+        // When one fails, then neither its task nor its credits count
         drop(first);
         assert_eq!(today(), (1, 40));
     }

@@ -155,11 +155,16 @@ mod tests {
 
     #[test]
     fn uploads_are_limited_per_version_and_account() {
+        // Given an account that uploads the versions 1 to 4
         let uploads = UploadLimiter::default();
         let mut active: Vec<_> = (1..=4).map(|version| start(&uploads, 1, version).ok().unwrap()).collect();
+
+        // Then it can upload no other, and another account only other versions
         assert_eq!(refusal(&uploads, 1, 5), Some(Code::TooManyTransfers));
         assert_eq!(refusal(&uploads, 2, 4), Some(Code::Conflict));
         assert_eq!(refusal(&uploads, 2, 5), None);
+
+        // When the upload of version 4 ends, then account and version are free again
         active.pop();
         assert_eq!(refusal(&uploads, 2, 4), None);
         assert_eq!(refusal(&uploads, 1, 5), None);

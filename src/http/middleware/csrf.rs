@@ -86,7 +86,7 @@ impl OriginPolicy {
     }
 
     /// Returns `true` if a page belongs to this service. `Sec-Fetch-Site` takes precedence over `Host`, which a proxy
-    /// may have changed. Browsers do not send it over plain HTTP to another machine.
+    /// may have changed. Browsers do not send `Sec-Fetch-Site` over plain HTTP to another machine.
     fn is_same_origin(&self, origin: &HeaderValue, headers: &HeaderMap) -> bool {
         if origin.as_bytes() == self.own_origin.as_bytes() {
             return true;

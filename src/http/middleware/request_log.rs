@@ -24,6 +24,8 @@ use crate::http::server::{AppState, HttpOptions};
 
 /// Maximum size of the request line and all headers, in bytes (contract 10).
 const HEADERS_MAX: usize = 32 * 1024;
+/// Bytes around the name and the value of a header: colon, space and line end.
+const HEADER_SEPARATOR_BYTES: usize = 4;
 
 /// Header with the request id.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -83,7 +85,9 @@ pub(in crate::http) fn request_id(headers: &HeaderMap, environment: &Environment
 /// Checks size and encoding of a request before routing.
 fn check_request(request: &ServiceRequest) -> Result<(), Problem> {
     let line_bytes = request.uri().path().len() + request.query_string().len();
-    let header_bytes: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    let header_sizes =
+        request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + HEADER_SEPARATOR_BYTES);
+    let header_bytes: usize = header_sizes.sum();
     if line_bytes + header_bytes > HEADERS_MAX {
         let detail = format!("the request line and headers exceed {HEADERS_MAX} bytes");
         return Err(Problem::new(Code::HeadersTooLarge, detail));

@@ -7,7 +7,8 @@ use actix_web::http::header::{FORWARDED, HeaderMap, HeaderName, X_FORWARDED_FOR}
 
 use crate::domain::network::Network;
 
-/// Forwarding header of the proxies. Only one is used: a proxy that writes one passes the other on unchanged.
+/// Forwarding header that the proxies write. The other one is ignored, because a proxy passes it on as the client sent
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForwardedHeader {
     /// `X-Forwarded-For: client, proxy`
@@ -33,7 +34,7 @@ impl TrustedProxies {
         }
 
         for hop in self.hops(headers).into_iter().rev() {
-            // A hop without an address cannot be distinguished from others behind the same proxy.
+            // Clients without a known address count as the proxy that they came through.
             let Some(address) = hop else { break };
             client = address;
             if !self.trusts(client) {
@@ -49,20 +50,21 @@ impl TrustedProxies {
         self.networks.iter().any(|network| network.contains(address))
     }
 
-    /// Returns the client address of each hop, first hop first; `None` if it is malformed.
+    /// Returns the client address of each hop, first hop first; `None` for a malformed one.
     fn hops(&self, headers: &HeaderMap) -> Vec<Option<IpAddr>> {
         let (name, parse): (HeaderName, fn(&str) -> Option<IpAddr>) = match self.header {
             ForwardedHeader::XForwardedFor => (X_FORWARDED_FOR, parse_address),
             ForwardedHeader::Forwarded => (FORWARDED, parse_forwarded_element),
         };
-        // A client may send invalid UTF-8 before the proxy's part of the line; the lossy conversion affects only the
-        // client's.
+        // A client may send invalid UTF-8 before the proxy's part of the line; the lossy conversion changes only the
+        // client's part.
         let lines: Vec<_> = headers.get_all(name).map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
         lines.iter().flat_map(|line| line.split(',').map(parse)).collect()
     }
 }
 
-/// Returns the `for` address of a list element. A quoted comma, which no address contains, yields elements without one.
+/// Returns the `for` address of a list element. An element with a quoted comma arrives here in two parts, neither of
+/// which has an address; no address contains a comma.
 fn parse_forwarded_element(element: &str) -> Option<IpAddr> {
     let pairs = element.split(';').filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.into_iter().find(|(name, _)| name.trim().eq_ignore_ascii_case("for"))?;
