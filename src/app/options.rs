@@ -93,6 +93,6 @@ fn prompt_reports(settings: &Settings) -> PromptReports {
     let music = settings.music_vendors.iter().all(|vendor| vendor.url.is_none()).then_some(Gateway::Music);
     let built_in: Vec<_> = polled.chain(music).collect();
     let is_strict = settings.engine.strict_prompts && built_in.contains(&Gateway::Video);
-    let of_strict_video: Option<fn(&str) -> PromptReport> = is_strict.then_some(local::video_prompt_report);
-    PromptReports::new(built_in, local::prompt_report, of_strict_video)
+    let report_strict_video: Option<fn(&str) -> PromptReport> = is_strict.then_some(local::video_prompt_report);
+    PromptReports::new(built_in, local::prompt_report, report_strict_video)
 }

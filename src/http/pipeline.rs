@@ -149,6 +149,7 @@ impl ApiEndpoint {
 
         meter.finish(response.status().as_u16());
         if is_rate_limited {
+            // Boxed to keep the future of all other requests small.
             Box::pin(rt::time::sleep(RATE_LIMITED_DELAY)).await;
         }
         response

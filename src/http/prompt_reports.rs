@@ -16,10 +16,10 @@ pub struct PromptReports {
     /// Media that only the built-in engine serves.
     built_in: Vec<Gateway>,
     /// Returns the report on a task.
-    of_work: fn(&TaskWork) -> Option<PromptReport>,
+    report_work: fn(&TaskWork) -> Option<PromptReport>,
     /// Returns the report on the prompt of a video without pictures; a prompt of which the engine understands no word
     /// is then rejected. `None` if every prompt is accepted.
-    pub of_strict_video: Option<fn(&str) -> PromptReport>,
+    pub report_strict_video: Option<fn(&str) -> PromptReport>,
     /// Reports on the tasks that were read last, because a long prompt takes some milliseconds.
     recent: Arc<Cache<TaskId, Option<PromptReport>>>,
 }
@@ -29,10 +29,10 @@ impl PromptReports {
     #[must_use]
     pub fn new(
         built_in: Vec<Gateway>,
-        of_work: fn(&TaskWork) -> Option<PromptReport>,
-        of_strict_video: Option<fn(&str) -> PromptReport>,
+        report_work: fn(&TaskWork) -> Option<PromptReport>,
+        report_strict_video: Option<fn(&str) -> PromptReport>,
     ) -> Self {
-        Self { built_in, of_work, of_strict_video, recent: Arc::new(Cache::new(RECENT_MAX)) }
+        Self { built_in, report_work, report_strict_video, recent: Arc::new(Cache::new(RECENT_MAX)) }
     }
 
     /// Returns the report on a submission; `None` if another vendor may get the task.
@@ -56,7 +56,7 @@ impl PromptReports {
         if let Some(report) = self.recent.get(&submission.task) {
             return report;
         }
-        let report = (self.of_work)(&submission.work);
+        let report = (self.report_work)(&submission.work);
         self.recent.insert(submission.task, report.clone());
         report
     }

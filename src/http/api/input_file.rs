@@ -323,7 +323,7 @@ async fn store(
             return Err(UploadError::Invalid(InvalidValue::new(reason)));
         }
         let stored = uploads.commit_upload(&upload, file, owner, expires_at, now)?;
-        // An erasure removes the files listed by then, so one that began during the upload may have missed this file.
+        // An erasure that began during the upload may have missed this file: it removes the files listed by then.
         if keyring.is_erased(owner) {
             uploads.remove_all_of(owner)?;
             return Ok(None);

@@ -76,7 +76,7 @@ pub async fn sign_in(
             }
             AccountLookup::Erased => former_accounts.push(id),
             AccountLookup::Missing => {
-                // Open streams create no account: the one they belonged to was erased.
+                // Open streams create no account: the account that they belonged to was erased.
                 let request = request.ok_or_else(invalid_credentials)?;
                 FormerAccounts(former_accounts).attach(Some(request));
                 return create_account(id, person, services, request).await.map(Identity::from_profile);

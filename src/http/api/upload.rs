@@ -142,7 +142,7 @@ async fn record_archive(
     Ok(())
 }
 
-/// Returns the actor of the upload: the one that requested the link.
+/// Returns the actor of the upload: the caller that requested the link.
 fn holder_actor(grant: &UploadGrant) -> Actor {
     match grant.holder {
         UploadTokenHolder::User(id) => Actor::User(id),

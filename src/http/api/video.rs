@@ -95,10 +95,11 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
     let seed = derive_seed(task);
     let files = InputFiles::new(&call, owner);
     let budgets = EarlyBudgetCheck::new(&call, task);
-    let strict_report = services.options.prompt_reports.of_strict_video;
+    let strict_reporter = services.options.prompt_reports.report_strict_video;
     // The thread continues if the client disconnects; it holds the reservation and the permit until it ends.
     let work = move || {
-        let submission = check::check::<T>(&body, context, &video, &tariff, store.decoders(), (&files, strict_report))?;
+        let submission =
+            check::check::<T>(&body, context, &video, &tariff, store.decoders(), (&files, strict_reporter))?;
         let Some(reservation) = reservation else { return Ok(VideoSubmissionOutcome::Estimate(submission.breakdown)) };
         budgets.check(PriceItem::sum(&submission.breakdown))?;
         let callback = submission.callback.clone();

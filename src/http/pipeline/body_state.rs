@@ -95,7 +95,9 @@ impl RequestContext {
         match &self.body {
             BodyState::Buffered(body) => Ok(body.bytes().clone()),
             BodyState::Parsed(_, bytes) => Ok(bytes.clone()),
-            BodyState::Unread(_) | BodyState::Consumed => Err(Problem::internal("the body was read too early")),
+            BodyState::Unread(_) | BodyState::Consumed => {
+                Err(Problem::internal("the body was consumed before it was buffered"))
+            }
         }
     }
 }

@@ -246,7 +246,7 @@ fn neither_json_nor_form() -> Problem {
 /// Checks for `multipart/form-data`.
 ///
 /// # Errors
-/// 415; it also names JSON if the route accepts it.
+/// 415; the message also names JSON if the route accepts it.
 pub fn check_form_type(headers: &HeaderMap, limit: BodyLimit) -> Result<(), Problem> {
     match limit {
         _ if form::is_form(headers.get(CONTENT_TYPE)) => Ok(()),

@@ -1,4 +1,4 @@
-//! Forms (`multipart/form-data`, RFC 7578): their content type, and a reader of those that are in memory.
+//! Forms (`multipart/form-data`, RFC 7578): their content type, and a reader of forms in memory.
 
 use std::future::{Future, ready};
 use std::pin::pin;

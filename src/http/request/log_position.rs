@@ -33,7 +33,7 @@ impl WantedPosition {
     /// Reads the header.
     ///
     /// # Errors
-    /// If it is not one position or `latest`.
+    /// If the header is neither one position nor `latest`.
     pub fn from_headers(headers: &HeaderMap) -> Result<Option<Self>, Problem> {
         let mut values = headers.get_all(X_LOG_POSITION);
         let Some(first) = values.next() else { return Ok(None) };
@@ -52,7 +52,7 @@ impl WantedPosition {
     /// Waits until this node has the wanted events, for at most 2 s.
     ///
     /// # Errors
-    /// If it does not have them by then, or is stopping.
+    /// If this node does not have them by then, or is stopping.
     pub async fn wait(self, services: &Services) -> Result<(), Problem> {
         let reached = timeout(POSITION_WAIT_MAX, self.wait_without_limit(services)).await;
         let behind = |reason: &str| Problem::new(Code::Behind, reason).retry_after(1);

@@ -42,6 +42,7 @@ impl CachedPage {
     /// Returns an upper estimate of the memory used, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
+        // The body, and as much for its compressed forms.
         2 * self.0.body.size()
     }
 

@@ -225,7 +225,7 @@ impl TaskEventFeed {
         let renderer = TaskRenderer::new(services, self.for_admin);
 
         if !snapshots.is_empty() {
-            // These events contain the reason, so `next_progress_event` must report when it goes away.
+            // The events below contain the blocking reason, so `next_progress_event` must report when it goes away.
             self.last_sent =
                 UnrecordedTaskState { blocker: services.media.task_progress.blocker(self.task), ..self.last_sent };
         }

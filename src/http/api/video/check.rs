@@ -48,7 +48,7 @@ pub(super) fn check<T: VideoBody>(
     video: &VideoToExtend,
     tariff: &Tariff,
     decoders: &PictureDecoders,
-    (files, strict_report): (&InputFiles, Option<PromptReporter>),
+    (files, strict_reporter): (&InputFiles, Option<PromptReporter>),
 ) -> Result<CheckedVideoSubmission, Problem> {
     let checker = PictureChecker::new(decoders, files);
     let check_field = |fields: &mut Fields<'_, '_>, field| check_picture(fields, field, &checker);
@@ -58,7 +58,7 @@ pub(super) fn check<T: VideoBody>(
         let ParsedVideoSubmission { job, images, seed, payload, meta_data, callback } = submission;
         let breakdown = price(fields, &job, tariff);
         let footage = find_footage(fields, &job, files);
-        if let Some(report) = strict_report.filter(|_| images.is_empty()) {
+        if let Some(report) = strict_reporter.filter(|_| images.is_empty()) {
             require_understood_prompt(fields, &job, report);
         }
 
