@@ -34,6 +34,7 @@ pub fn group_by_status(failures: &[ErrorCondition], accepts_idempotency_key: boo
             None => group.push((*code, when)),
         }
     }
+
     for group in grouped.values_mut() {
         group.conditions.sort_by_key(|(code, _)| code.as_str());
     }

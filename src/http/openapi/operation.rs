@@ -369,6 +369,7 @@ impl Operation {
     fn all_parameters(&self, route: &RouteInfo) -> Vec<ParameterObject> {
         let in_path = path_parameter_names(route.path).map(path_parameter);
         let mut parameters: Vec<_> = in_path.chain(self.parameters.iter().cloned()).collect();
+
         let conditional_header = (route.method == Method::GET && self.has_etag()).then_some("If-None-Match");
         let key_header = (self.accepts_idempotency_key(&route.method) || self.is_streamed).then_some("Idempotency-Key");
         let headers = conditional_header

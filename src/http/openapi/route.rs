@@ -31,10 +31,12 @@ pub fn allowed_callers(action: Action) -> String {
         CallerRole::OwnToken => action.allows(CallerRole::OtherToken),
         _ => false,
     };
+
     if action.allows(CallerRole::Anonymous) {
         let tokens = if action.allows(CallerRole::OtherToken) { "" } else { " except personal access tokens" };
         return format!("everyone{tokens}");
     }
+
     let allowed = role_names.iter().filter(|(role, _)| action.allows(*role) && !is_implied(*role));
     allowed.map(|(_, name)| *name).chain(["administrators"]).collect::<Vec<_>>().join(", ")
 }

@@ -228,10 +228,12 @@ pub fn nullable(mut schema: Value) -> Value {
         }
         return any_of;
     };
+
     let Some(names) = schema.as_object_mut().and_then(|members| members.remove("enum")) else {
         schema["type"] = json!([kind, "null"]);
         return schema;
     };
+
     // Client generators turn an enumeration of several types into several enumerations.
     schema.as_object_mut().and_then(|members| members.remove("type"));
     schema["anyOf"] = json!([{"type": kind, "enum": names}, {"type": "null"}]);

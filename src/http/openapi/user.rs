@@ -99,19 +99,23 @@ fn export_schema() -> Value {
         field::<String>("type", "Type of the event.").required(),
         field::<String>("request", "`X-Request-Id` of the request, if one caused the event."),
     ]);
+
     let deliveries =
         field_with_schema("deliveries", "Webhooks of the task.", array(&component_ref("Delivery"))).required();
     let task = with_fields(task_schema(), [deliveries]);
+
     let account_fields = [
         field::<Timestamp>("createdAt", "Time of the creation.").required(),
         field::<u64>("webhookSecrets", "Number of secrets that sign the webhooks of the account.").required(),
     ];
     let account = with_fields(user_schema(), account_fields);
+
     let token_additions = [
         field::<PublisherId>("publisher", "Publisher of the token; absent for a token of the user."),
         field::<Timestamp>("revokedAt", "Time of the revocation; absent if the token was not revoked."),
     ];
     let token = response_object(token_fields().into_iter().chain(token_additions));
+
     response_object([
         field::<Timestamp>("exported_at", "Time of the export.").required(),
         field_with_schema("account", "The account.", account).required(),
