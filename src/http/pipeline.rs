@@ -333,6 +333,7 @@ impl ApiEndpoint {
         if self.action != Action::PublishVersion {
             return Ok((Identity::Anonymous, BodyState::Unread(payload)));
         }
+
         // The token may be in the body, so read the body before authorization.
         let payer = (&shared.body_budget, account_of(&Identity::Anonymous, request, &shared.services.options.proxies));
         let body = body::receive(request.headers(), payload, self.body_spec(request.headers()), payer).await?;
@@ -372,9 +373,11 @@ impl ApiEndpoint {
         if *identity == Identity::Anonymous && !self.action.allows(identity.role(None)) {
             return Err(authorize::missing_credentials());
         }
+
         let models = routed.shared.services.models.read();
         let segment = |name: &str| routed.path_params.get(name).map(str::to_owned);
         let publisher = resource::find_publisher(self.action, segment, &models)?;
+
         // Reads with elevated permissions are still reads: bans do not apply.
         let permit = if self.method == Method::GET { authorize::permit_read } else { authorize::permit };
         permit(self.action, identity, publisher)?;

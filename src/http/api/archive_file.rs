@@ -175,7 +175,7 @@ pub async fn difference(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<Ap
     ApiResponse::ok(&VersionDifferenceView { from: old.version, to: new.version, files })
 }
 
-/// Opens archives and reads in them on a thread that may block.
+/// Opens archives and reads from them on a blocking thread.
 async fn read_archives<const N: usize, T: Send + 'static>(
     call: &RequestContext,
     digests: [Digest; N],
@@ -183,13 +183,14 @@ async fn read_archives<const N: usize, T: Send + 'static>(
 ) -> Result<T, Problem> {
     let permit = call.shared().archive_reads.try_acquire(call.account())?;
     let paths = digests.map(|digest| call.services().registry.archives.path_of(&digest));
-    let open_all = move || {
+
+    let open_and_read = move || {
         let _permit = permit;
         let opened = paths.iter().map(open).collect::<io::Result<Vec<_>>>()?;
         let mut archives = opened.try_into().map_err(|_| io::Error::other("an archive is missing"))?;
         read(&mut archives)
     };
-    web::block(open_all).await.map_err(Problem::internal)?.map_err(Problem::internal)
+    web::block(open_and_read).await.map_err(Problem::internal)?.map_err(Problem::internal)
 }
 
 fn open(path: &PathBuf) -> io::Result<OpenArchive> {

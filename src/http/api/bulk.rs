@@ -168,6 +168,7 @@ fn bulk_result<'m>(identifier: BulkIdentifier<'m>, lookup: &'m BulkLookup, links
         let version = node.version(reference).filter(|version| version.status != VersionStatus::Deleted)?;
         Some(VersionView::new(node, version, entry.is_owner_hidden(), links))
     });
+
     match version {
         Ok(Some(version)) => {
             BulkResult { node_version: Some(version), ..result_without_version(identifier, "success", None) }

@@ -137,6 +137,8 @@ async fn redeliver_event(
         let publisher = models.publishers.get(&notification.publisher).cloned().ok_or_else(not_found)?;
         (publisher, notification)
     };
+
+    // Callers who may not manage the webhooks do not learn that the delivery exists.
     let action = Action::ManagePublisherWebhooks;
     if !action.allows(call.identity().role(Some(&publisher))) {
         return Err(not_found());

@@ -81,11 +81,13 @@ pub fn send_bytes(
     let is_current = conditional::is_current(call.headers(), tag);
     let mut response = HttpResponse::build(if is_current { StatusCode::NOT_MODIFIED } else { StatusCode::OK });
     response.insert_header((ETAG, tag.to_owned())).insert_header((CACHE_CONTROL, cache_control));
-    ApiResponse::from_response(if is_current {
+
+    let response = if is_current {
         response.finish()
     } else {
         response.content_type(content_type).insert_header(identity_encoding()).body(bytes)
-    })
+    };
+    ApiResponse::from_response(response)
 }
 
 impl OpenedDownload {

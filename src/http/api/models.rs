@@ -141,6 +141,7 @@ fn parameters(endpoint: &JobEndpoint, options: &HttpOptions) -> Vec<Value> {
             {
                 schema["maxItems"] = max.min(options.video_max_images as u64).into();
             }
+
             let mut parameter =
                 Map::from_iter([("name".to_owned(), json!(name)), ("required".to_owned(), json!(is_required))]);
             if let Value::Object(keywords) = schema {

@@ -103,12 +103,14 @@ fn check_picture(fields: &mut Fields<'_, '_>, checker: &PictureChecker<'_>) -> O
                  fields of the node",
             ));
         };
+
         if content.bytes().len() > PICTURE_BYTES_MAX {
             let bytes = content.bytes().len();
             return Err(InvalidValue::new(format!(
                 "has {bytes} bytes; at most {PICTURE_BYTES_MAX} (4 MiB) are allowed"
             )));
         }
+
         let bytes = content.bytes().to_vec();
         let info = checker.inspect("/image", content)?.info();
         info.map(|info| (bytes, info)).ok_or_else(|| InvalidValue::new("must be a picture"))

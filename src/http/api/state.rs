@@ -260,7 +260,9 @@ fn count_vendor_tasks(tasks: &Tasks, vendors: &[VendorState]) -> Vec<VendorTaskC
         let gateway = vendor.description().gateway;
         by_gateway.entry(gateway).or_insert_with(|| tasks.count_by_vendor(gateway));
     }
+
     let count = |description: &VendorDescription| {
+        // Music of the built-in engine is recorded without a vendor.
         if description.gateway == Gateway::Music && &*description.profile == RecordedVendor::BUILT_IN_PROFILE {
             let streams = tasks.built_in_stream_count();
             return Some(VendorTaskCount { tasks: streams, in_slots: streams });

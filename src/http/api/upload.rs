@@ -217,6 +217,7 @@ fn reply_to_repeat(
         return reply_with_version(call, node, &version, include_reason, |version| ApiResponse::ok(version))?
             .with_header(IDEMPOTENT_REPLAYED, "true");
     }
+
     if idempotency::parse_key(call.headers())?.is_none() {
         return Err(NodeRejection::ArchiveExists.into());
     }

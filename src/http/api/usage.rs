@@ -147,12 +147,14 @@ fn csv_report(grouping: UsageGrouping, sums: GroupedUsage) -> Result<ApiResponse
         "cost",
     ];
     writer.write_record(header).map_err(Problem::internal)?;
+
     for (group, counts) in sums {
         let UsageSums { submissions, unfinished, completed, failed, cancelled, held, charged, refunded, cost } =
             counts.into();
         let counts = (submissions, unfinished, completed, failed, cancelled);
         writer.serialize((group, counts, held, charged, refunded, cost)).map_err(Problem::internal)?;
     }
+
     let bytes = writer.into_inner().map_err(Problem::internal)?;
     Ok(ApiResponse::csv(bytes))
 }

@@ -411,6 +411,7 @@ mod tests {
             ban_reason: None,
             webhooks: Vec::new(),
         };
+
         let roles = [person(1, false), person(2, false), person(3, false), person(3, true), token("acme")]
             .map(|identity| (identity.role(Some(&acme)), identity.role(None)));
         assert_eq!(

@@ -115,8 +115,8 @@ impl RateLimiters {
                 reset_after: decision.reset_after,
             },
         );
-        let Some(wait) = decision.retry_after else { return Ok(()) };
 
+        let Some(wait) = decision.retry_after else { return Ok(()) };
         let wait = ceil_seconds(wait);
         let detail = format!("rate limit for {} exceeded; retry in {wait} s", class.as_str());
         Err(Problem::new(Code::RateLimited, detail).retry_after(u32::try_from(wait).unwrap_or(u32::MAX)))

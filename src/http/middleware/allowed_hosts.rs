@@ -110,8 +110,8 @@ fn normalize_host(name: &str) -> &str {
 fn misdirected(host: &[u8]) -> Problem {
     let displayed: String = String::from_utf8_lossy(host).chars().take(SHOWN_CHARS).collect();
     let detail = format!(
-        "the host \"{displayed}\" is not served here; allowed hosts are localhost, loopback addresses and the host of \
-         `public_url`; the operator can add others to `allowed_hosts`"
+        "the host \"{displayed}\" is not served here; allowed hosts are localhost, loopback addresses and the host \
+         of `public_url`; the operator can add others to `allowed_hosts`"
     );
     Problem::new(Code::MisdirectedRequest, detail)
 }

@@ -55,9 +55,11 @@ impl<'c> DiskWriter<'c> {
     ) -> Result<Self, Problem> {
         let space = &call.services().space;
         call.charge_bytes(account, announced.unwrap_or(0))?;
+
         let label = if announced.is_some() { purpose.whole } else { purpose.rest };
         let reservation =
             space.claim(purpose.part, label, announced.unwrap_or(0) as u64).map_err(Problem::disk_full)?;
+
         let file = Some(write_in_background(&call.shared().upload_writers, space, create).await?);
         let buffer = BytesMut::with_capacity(WRITE_BYTES);
         Ok(Self { call, account, is_charged: announced.is_some(), reservation, buffer, file })

@@ -92,6 +92,7 @@ fn price(fields: &mut Fields<'_, '_>, job: &VideoJob<VideoPictureField>, tariff:
 fn require_understood_prompt(fields: &mut Fields<'_, '_>, job: &VideoJob<VideoPictureField>, report: PromptReporter) {
     let (VideoJob::StartEnd(job) | VideoJob::Reference(job)) = job else { return };
     let Some(prompt) = &job.prompt else { return };
+
     let PromptReport { understood, ignored } = report(prompt.as_str());
     if understood.is_empty() {
         let ignored = if ignored.is_empty() { String::new() } else { format!(" (ignored: {})", ignored.join(", ")) };
@@ -113,6 +114,7 @@ fn find_footage(
 ) -> Option<UploadedFootage> {
     let VideoJob::Extend(job) = job else { return None };
     let file = files.find(&job.video.url).map_err(|reason| fields.add_error("video_url", reason)).ok()??;
+
     match file.format {
         InputFormat::Video(format) => Some(UploadedFootage { file, format, url: files.input_url(&file, format)? }),
         InputFormat::Picture(format) => {
@@ -146,15 +148,17 @@ impl CheckedVideoSubmission {
         let to_problem = |error: std::io::Error| Problem::from_io_error(&error, space);
         let mut store_input = |picture: CheckedPicture| picture.store_in(store, space);
         let images = self.images.into_iter().map(&mut store_input).collect::<Result<_, _>>()?;
-
         let job = self.job.try_map_pictures(&mut store_input)?;
-        let document =
+
+        let store_document =
             |text: Option<String>| text.map(|text| store.put_document(&text)).transpose().map_err(to_problem);
-        let payload = document(self.payload)?;
-        let meta_data = document(self.meta_data)?;
+        let payload = store_document(self.payload)?;
+        let meta_data = store_document(self.meta_data)?;
+
         let seed = self.seed.unwrap_or(Seed::from_random(default_seed));
         let credits = PriceItem::sum(&self.breakdown);
         let mut work = VideoWork { job, images, seed, payload, meta_data, credits };
+
         if let Some(UploadedFootage { file, format, url }) = self.footage {
             let stored = store.put_uploaded_clip(&file, format);
             let clip = stored.map_err(|error| storing_error(&error, store, &file, "/video_url", space))?;
