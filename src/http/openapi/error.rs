@@ -152,7 +152,7 @@ pub fn problem_schema() -> Value {
             json!({"type": "array", "items": field_error}),
         ),
     ];
-    // Those of a budget are absent from all other errors.
+    // The fields of a budget are optional, because only `budget_exceeded` has them.
     let budget = budget_fields().into_iter().map(SchemaField::optional);
     let mut problem = response_object(fields.into_iter().chain(budget));
     problem["description"] = "Error response of all operations (RFC 9457).".into();

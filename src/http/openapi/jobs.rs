@@ -1,4 +1,5 @@
-//! Part of the document for the console's studio: the jobs and the schemas of their bodies. It is a sixth of the size.
+//! Part of the document for the console's studio: the jobs and the schemas of their bodies. It has a sixth of the size
+//! of the whole document.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};

@@ -176,64 +176,57 @@ pub fn request_header_components() -> Value {
 
 /// Response headers by component name.
 pub fn response_header_components() -> Value {
-    let header = |about: &str, required: bool, schema: Value| json!({"description": about, "required": required, "schema": schema});
+    let header = |about: &str, schema: Value| json!({"description": about, "required": true, "schema": schema});
+    let optional_header =
+        |about: &str, schema: Value| json!({"description": about, "required": false, "schema": schema});
     json!({
         "X-Request-Id": header(
             "Identifier of the request in the log of the service: the caller's `X-Request-Id` if it sent a valid one.",
-            true,
             json!({"type": "string", "pattern": "^[!-~]{1,128}$"}),
         ),
-        "ETag": header("Strong entity tag of the response body.", true, json!({"type": "string", "pattern": "^\"[!-~]+\"$"})),
-        "Preference-Applied": header(
+        "ETag": header("Strong entity tag of the response body.", json!({"type": "string", "pattern": "^\"[!-~]+\"$"})),
+        "Preference-Applied": optional_header(
             "Maximum time that the response waited for the task to end. Present if the caller sent `Prefer: wait=n`.",
-            false,
             json!({"type": "string", "pattern": "^wait=[0-9]+$"}),
         ),
         "X-Task-Id": header(
             "Id of the task behind the stream. It can be read and cancelled while the stream is sent.",
-            true,
             TaskId::schema(),
         ),
-        "Idempotent-Replayed": header(
+        "Idempotent-Replayed": optional_header(
             "`true` if the response is a replay of an earlier one with the same `Idempotency-Key`.",
-            false,
             one_of(["true"]),
         ),
-        "Location": header("URL of the resource.", true, json!({"type": "string", "format": "uri"})),
-        "Link": header("Links to the other pages (RFC 8288).", true, String::schema()),
-        "X-Total-Count": header("Total number of entries on all pages.", true, u64::schema()),
-        "WWW-Authenticate": header("Authentication scheme to use.", true, one_of(["Bearer", "Bearer error=\"invalid_token\""])),
-        "Retry-After": header("Seconds to wait before retrying.", true, json!({"type": "integer", "minimum": 0})),
-        "Retry-After.soon": header(
+        "Location": header("URL of the resource.", json!({"type": "string", "format": "uri"})),
+        "Link": header("Links to the other pages (RFC 8288).", String::schema()),
+        "X-Total-Count": header("Total number of entries on all pages.", u64::schema()),
+        "WWW-Authenticate": header("Authentication scheme to use.", one_of(["Bearer", "Bearer error=\"invalid_token\""])),
+        "Retry-After": header("Seconds to wait before retrying.", json!({"type": "integer", "minimum": 0})),
+        "Retry-After.soon": optional_header(
             "Seconds to wait before retrying. Present only if the conflict is with another request in progress.",
-            false,
             json!({"type": "integer", "minimum": 0}),
         ),
-        "RateLimit": header(
+        "RateLimit": optional_header(
             "Remaining amount of each limit (`r`) and seconds until it is fully restored (`t`), as in \
              draft-ietf-httpapi-ratelimit-headers. Present if a limit is enabled.",
-            false,
             json!({"type": "string", "example": "\"reads\";r=50;t=30"}),
         ),
-        "RateLimit-Policy": header(
+        "RateLimit-Policy": optional_header(
             "Size of each limit (`q`) and the seconds in which it is restored (`w`).",
-            false,
             json!({"type": "string", "example": "\"reads\";q=600;w=60"}),
         ),
-        "Accept-Ranges": header("Range requests are supported.", true, one_of(["bytes"])),
-        "Cache-Control": header("Caching directives for the file.", true, String::schema()),
+        "Accept-Ranges": header("Range requests are supported.", one_of(["bytes"])),
+        "Cache-Control": header("Caching directives for the file.", String::schema()),
         "Content-Disposition": header(
             "Suggested file name.",
-            true,
             json!({"type": "string", "pattern": "^attachment; filename=\"[^\"]+\"$"}),
         ),
-        "Content-Range.part": header(
+        "Content-Range.part": optional_header(
             "Position of the returned bytes and size of the file. Present for a single range; with several, each part \
              has its own.",
-            false,
             json!({"type": "string", "pattern": "^bytes [0-9]+-[0-9]+/[0-9]+$"}),
         ),
-        "Content-Range": header("Size of the file in bytes.", true, json!({"type": "string", "pattern": "^bytes \\*/[0-9]+$"})),
+        "Content-Range": header("Size of the file in bytes.", json!({"type": "string", "pattern": "^bytes \\*/[0-9]+$"})),
     })
 }
 
