@@ -1,17 +1,16 @@
 //! HTTP layer: routes, authorization, JSON formats and errors. With `app`, the only module that uses actix-web.
 //!
 //! ```text
-//! connection ─▶ stack ─▶ compression ─▶ CORS ─▶ CSRF ─▶ router ─▶ pipeline ─▶ handler
-//!                 └──▶ (no Origin, Accept-Encoding or Sec-Fetch-Site) ──▶──┘
+//! connection ─▶ request log ─▶ compression ─▶ CORS ─▶ CSRF ─▶ router ─▶ pipeline ─▶ handler
 //!
-//! stack     request id, log line, errors of the framework (`middleware::stack`)
-//! CSRF      rejects cross-origin writes (`middleware::csrf`)
-//! pipeline  authentication, rate limits, existence of the resources, authorization
-//! handler   `api`, one module for each noun
+//! request log  request id, log line, checks of host and size, errors of the framework (`middleware::request_log`)
+//! CSRF         rejects cross-origin writes (`middleware::csrf`)
+//! pipeline     authentication, rate limits, existence of the resources, authorization
+//! handler      `api`, one module for each noun
 //! ```
 //!
 //! A handler takes a `pipeline::Call`, which exists only after the pipeline has authorized the action in the handler's
-//! own signature. It sends commands to `Dispatch` and reads the read models.
+//! own signature. Handlers send commands to `Dispatch` and read the read models.
 
 pub mod api;
 mod auth;

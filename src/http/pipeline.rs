@@ -279,7 +279,8 @@ impl ApiEndpoint {
         self.method != Method::GET && self.action.is_write()
     }
 
-    /// Returns `true` if requests accept an idempotency key. Other routes ignore the header.
+    /// Returns `true` if the pipeline handles idempotency keys. Other routes ignore the header, except streamed
+    /// uploads, whose handlers read it.
     fn accepts_idempotency_key(&self, headers: &HeaderMap) -> bool {
         let limit = self.body_limit.for_headers(headers);
         matches!(self.method, Method::POST | Method::PUT) && limit.accepts_idempotency_key()

@@ -96,7 +96,7 @@ impl OpenedDownload {
             return Ok(self.response(StatusCode::NOT_MODIFIED).finish());
         }
 
-        match self.ranges(method, headers) {
+        match self.requested_ranges(method, headers) {
             ByteRangeSelection::Whole => {
                 let full_range = ByteRange { start: 0, length: self.length };
                 let mut response = self.response(StatusCode::OK);
@@ -109,12 +109,12 @@ impl OpenedDownload {
                 let detail = format!("the file has {} bytes", self.length);
                 Err(Problem::new(Code::RangeNotSatisfiable, detail).with_header(CONTENT_RANGE, content_range))
             }
-            ByteRangeSelection::Parts(parts) => Ok(self.partial(&parts, permit)),
+            ByteRangeSelection::Parts(parts) => Ok(self.respond_with_parts(&parts, permit)),
         }
     }
 
     /// Returns the requested ranges. They apply only to GET, and only if `If-Range` matches the current file.
-    fn ranges(&self, method: &Method, headers: &HeaderMap) -> ByteRangeSelection {
+    fn requested_ranges(&self, method: &Method, headers: &HeaderMap) -> ByteRangeSelection {
         let is_outdated = headers.get(IF_RANGE).is_some_and(|tag| tag.as_bytes() != self.tag.as_bytes());
         match headers.get(RANGE).and_then(|range| range.to_str().ok()) {
             Some(range) if *method == Method::GET && !is_outdated => range::parse(range, self.length),
@@ -122,7 +122,7 @@ impl OpenedDownload {
         }
     }
 
-    fn partial(self, parts: &[ByteRange], permit: PoolPermit) -> HttpResponse {
+    fn respond_with_parts(self, parts: &[ByteRange], permit: PoolPermit) -> HttpResponse {
         let mut response = self.response(StatusCode::PARTIAL_CONTENT);
         if let [part] = parts {
             response

@@ -4,7 +4,7 @@ use crate::domain::budget::BudgetSubject;
 use crate::domain::ids::UserId;
 use crate::domain::policy::Action;
 use crate::domain::publisher::{MemberRole, PublisherCommand, PublisherProfile};
-use crate::http::api::publisher::reply_with_current;
+use crate::http::api::publisher::reply_with_current_publisher;
 use crate::http::auth::authorize;
 use crate::http::pipeline::{Call, RequestContext};
 use crate::http::request::json_object::json_object;
@@ -34,7 +34,7 @@ pub async fn set(mut call: Call<{ Action::ManageMembers as u8 }>) -> Result<ApiR
     let role = role.or_else(|| publisher.role_of(user)).unwrap_or(MemberRole::Member);
     let command = PublisherCommand::SetMember { user, role };
     call.services().dispatch.publisher(&publisher.id, command, call.command_context()).await?;
-    reply_with_current(&call).await
+    reply_with_current_publisher(&call).await
 }
 
 /// Checks that owners may add users: a budget of the publisher would count the tasks of people who did not consent, and

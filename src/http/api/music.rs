@@ -127,8 +127,8 @@ async fn replay(
     }
 
     // Only the engine that made the music can repeat it; different music under the same key would be wrong.
-    let was_vendors = services.models.was_made_by_vendor(task).await?;
-    if !was_vendors && let Some(admitted) = services.media.music_pool.admit_built_in() {
+    let is_vendor_made = services.models.was_made_by_vendor(task).await?;
+    if !is_vendor_made && let Some(admitted) = services.media.music_pool.admit_built_in() {
         let permit = shared.music_streams.try_acquire(account)?;
         let MusicCall { vendor, permit: admission, .. } = admitted.map_err(vendor_unavailable)?;
         let music = vendor.play(admission, job);
@@ -138,12 +138,12 @@ async fn replay(
                 .into_lines(),
         ));
     }
-    failure.map(replay_failure).ok_or_else(|| replay_unavailable(task, was_vendors))
+    failure.map(replay_failure).ok_or_else(|| replay_unavailable(task, is_vendor_made))
 }
 
 /// Error for completed music that cannot be produced again.
-fn replay_unavailable(task: TaskId, was_vendors: bool) -> Problem {
-    let maker = if was_vendors { "a vendor" } else { "the built-in engine, which is no longer in use" };
+fn replay_unavailable(task: TaskId, is_vendor_made: bool) -> Problem {
+    let maker = if is_vendor_made { "a vendor" } else { "the built-in engine, which is no longer in use" };
     let detail = format!(
         "the music of this Idempotency-Key was sent as task {task} and made by {maker}; GET /tasks/{task} has the URLs \
          of its files while they are kept; use a new key for other music"

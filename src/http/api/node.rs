@@ -28,7 +28,7 @@ pub const X_TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 
 /// Maximum size of each page cache, in bytes.
 const PAGE_CACHE_BYTES_MAX: u64 = 16 << 20;
-/// Size in bytes above which a page is joined after the read models are released.
+/// Size in bytes above which a page is joined only after the read models are released.
 const BUILT_UNDER_LOCK_MAX: usize = 128 << 10;
 
 /// Page caches of each kind of list.
@@ -110,19 +110,21 @@ fn render_page(
     let models = call.services().models.read();
     let generation = models.nodes.generation();
     let page = models.nodes.list(query, *bypass_cache);
+    // A small page is joined from cached fragments while the read models are locked.
     if let Some(builder) = models.nodes.fragments(&page).map(PageBuilder::node_page)
         && builder.size() <= BUILT_UNDER_LOCK_MAX
     {
-        return (page_unless_current(call, &builder), generation);
+        return (render_unless_current(call, &builder), generation);
     }
 
     let page = models.nodes.entries(page);
     let links = models.nodes.links().clone();
     drop(models);
-    (page_unless_current(call, &PageBuilder::node_page(render_fragments(page, &links))), generation)
+    (render_unless_current(call, &PageBuilder::node_page(render_fragments(page, &links))), generation)
 }
 
-fn page_unless_current<F: Borrow<NodeFragment>>(call: &RequestContext, builder: &PageBuilder<F>) -> RenderedPage {
+/// Renders a page, unless the client has it already.
+fn render_unless_current<F: Borrow<NodeFragment>>(call: &RequestContext, builder: &PageBuilder<F>) -> RenderedPage {
     let tag = builder.entity_tag();
     if conditional::is_current(call.headers(), &tag) {
         return RenderedPage::NotModified(tag);

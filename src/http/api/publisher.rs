@@ -262,7 +262,7 @@ pub async fn create(mut call: Call<{ Action::CreatePublisher as u8 }>) -> Result
 
 /// `GET /publishers/{publisherId}`.
 pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
-    reply_with_current(&call).await
+    reply_with_current_publisher(&call).await
 }
 
 /// `PUT /publishers/{publisherId}`: changes the fields that are present.
@@ -284,7 +284,7 @@ pub async fn update(mut call: Call<{ Action::UpdatePublisher as u8 }>) -> Result
             call.command_context(),
         )
         .await?;
-    reply_with_current(&call).await
+    reply_with_current_publisher(&call).await
 }
 
 /// `DELETE /publishers/{publisherId}`: final, and only without nodes.
@@ -394,7 +394,7 @@ fn check_status(fields: &mut Fields<'_, '_>, admin: &PublisherAdminBody, current
 }
 
 /// Returns the current state of the publisher in the path.
-pub async fn reply_with_current(call: &RequestContext) -> Result<ApiResponse, Problem> {
+pub async fn reply_with_current_publisher(call: &RequestContext) -> Result<ApiResponse, Problem> {
     reply_with_publisher(call, &call.publisher()?.id, |view| ApiResponse::ok(view)).await
 }
 

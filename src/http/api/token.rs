@@ -1,4 +1,4 @@
-//! Access tokens: issue, list and revoke. Only the response to the issue contains the secret.
+//! Access tokens: issue, list and revoke. Only the response to the request that issues a token contains the secret.
 
 use serde::Serialize;
 

@@ -70,7 +70,7 @@ enum VideoSubmissionOutcome {
 /// An estimate is checked in the same way and changes nothing.
 async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
     let is_estimate = call.is_estimate()?;
-    let owner = submitter(&call)?;
+    let owner = authorize_submitter(&call)?;
     let shared = call.shared().clone();
     let services = &shared.services;
     let task = TaskId(call.services().environment.random_uuid());
@@ -165,8 +165,11 @@ fn read_body<T: VideoBody>(body: &Value, context: &JobContext<'_>) -> Result<Vid
     submission.store_in(context.store, context.space, context.seed)
 }
 
-/// Returns the owner of a new task; `None` for anonymous callers, where those are allowed.
-fn submitter(call: &RequestContext) -> Result<Option<UserId>, Problem> {
+/// Checks that the caller may submit, and returns the owner of the new task; `None` for anonymous callers.
+///
+/// # Errors
+/// 401 if anonymous callers are not allowed; 403 if the account must be approved first.
+fn authorize_submitter(call: &RequestContext) -> Result<Option<UserId>, Problem> {
     let options = &call.services().options;
     match call.identity().user() {
         None if options.video_needs_token || options.require_approval => Err(authorize::missing_credentials()),

@@ -1,5 +1,6 @@
 //! Idempotency keys (contract 2, ADR 6): a repeated request with the same key is not executed again and gets the stored
-//! response. Applies to every POST and PUT whose body is buffered; other routes ignore the header.
+//! response. Applies to every POST and PUT whose body is buffered. The handlers of streamed uploads compare a repeated
+//! upload with the stored file instead; GET and DELETE ignore the header.
 //!
 //! ```text
 //! claimed in the log?  response stored?

@@ -88,6 +88,7 @@ impl RequestContext {
         self.report_quota(policy, limit, used, now);
 
         charge.map(Some).map_err(|exceeded| {
+            // `nodes` of the policy `nodes-a-day`.
             let unit = policy.trim_end_matches("-a-day");
             let QuotaExceeded { limit, remaining } = exceeded;
             let detail = format!(

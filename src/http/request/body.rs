@@ -92,8 +92,8 @@ impl BodyLimit {
         matches!(self, Self::Images)
     }
 
-    /// Returns `true` if requests accept an idempotency key. Streamed bodies do not: their content is not available for
-    /// the comparison with the first request.
+    /// Returns `true` if the pipeline handles idempotency keys of requests with such a body. A streamed body is not
+    /// available for the comparison with the first request.
     #[must_use]
     pub const fn accepts_idempotency_key(self) -> bool {
         match self {

@@ -97,27 +97,20 @@ pub async fn stream(call: Call<{ Action::ReadTask as u8 }>) -> Result<ApiRespons
     let permit = shared.task_streams.try_acquire(call.account())?;
     let access = StreamAccess::new(&call)?;
 
-    let heartbeat_at = Instant::now() + shared.services.options.heartbeat;
-    let polled_at = Instant::now();
-    let owner = record.submission.owner;
-    let for_admin = call.identity().is_admin();
-    let last_read_event = None;
-    let ended = false;
-    let last_sent = UnrecordedTaskState::default();
     let feed = TaskEventFeed {
+        heartbeat_at: Instant::now() + shared.services.options.heartbeat,
         shared,
         task,
-        owner,
-        for_admin,
+        owner: record.submission.owner,
+        for_admin: call.identity().is_admin(),
         after,
-        last_read_event,
+        last_read_event: None,
         changes,
         closing,
         access,
-        heartbeat_at,
-        last_sent,
-        polled_at,
-        ended,
+        last_sent: UnrecordedTaskState::default(),
+        polled_at: Instant::now(),
+        ended: false,
         _permit: permit,
     };
 
