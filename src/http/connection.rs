@@ -72,7 +72,7 @@ where
         .max_concurrent_connections(options.max_connections.div_ceil(options.workers))
         .shutdown_timeout(SHUTDOWN_GRACE_SECONDS)
         .disable_signals();
-    // Closes idle connections as soon as the service stops.
+    // The signal closes idle connections as soon as the service stops.
     let shutdown = server.graceful_shutdown_signal();
     let address = listener.local_addr()?;
 

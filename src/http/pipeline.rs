@@ -120,7 +120,7 @@ impl ApiEndpoint {
         request.extensions_mut().insert(MatchedRoute(self.path));
         let meter = shared.services.metrics.start_request(static_method_name(request.method()), self.path);
 
-        // Requests without a body skip the waiting steps, which keeps their future small.
+        // Routes without a body skip the steps that wait for one, which keeps the future of their requests small.
         if self.body_limit == BodyLimit::None {
             let work = Rc::clone(&self).run_without_body(routed, payload);
             return self.complete(request, shared, meter, work).boxed_local();

@@ -141,7 +141,7 @@ impl AuditEventStream {
             match timeout_at(self.heartbeat_at, changed).await {
                 Ok(true) => {}
                 Ok(false) => self.ended = true,
-                // The id lets a reader with few matches resume where the filter has got to.
+                // The id lets a reader with few matches resume at the position up to which the log was filtered.
                 Err(_) => return Some(self.postpone_heartbeat(format!(": heartbeat\nid: {}\n\n", self.after))),
             }
         }

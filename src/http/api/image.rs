@@ -128,7 +128,8 @@ async fn submit<T: ImageBody>(
     }
 
     let body = call.body().await?;
-    // After the body has arrived, so that slow bodies reserve nothing. Held until the read models count the task.
+    // Reserve after the body has arrived, so that slow bodies reserve nothing. The reservation is held until the read
+    // models count the task.
     let reservation = if is_estimate { None } else { Some(call.reserve_task(Some(owner), task)?) };
     let decoder_permit = shared.acquire_decoder(Some(owner)).await?;
 

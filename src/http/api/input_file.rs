@@ -232,7 +232,7 @@ async fn receive_form(call: &RequestContext, owner: UserId, chunks: BodyChunks) 
 
     let upload = read_file_part(call, account, chunks).await?;
     let ticket = FileTicket { file: id, owner, bytes: None, format: None, expires_at: expiry(call) };
-    // Only the id of a key can belong to another content already.
+    // Only an id that is derived from a key can belong to a file with other content already.
     let StoredUpload { file, is_repetition } = store(call, upload, permit, ticket, idempotency::key_reused).await?;
 
     let response = ApiResponse::ok(&FileView::from_file(call, &file))?;

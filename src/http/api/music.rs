@@ -59,7 +59,7 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
         return estimate_response(&breakdown);
     }
     let work = MusicWork { credits: PriceItem::sum(&breakdown), ..work };
-    // Derived from the idempotency key, so a repeated request finds its task.
+    // The id is derived from the idempotency key, if any, so a repeated request finds its task.
     let task = TaskId(call.services().environment.random_uuid());
     let access = StreamAccess::new(&call)?;
 
@@ -77,7 +77,7 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     let permit = shared.music_streams.try_acquire(call.account())?;
     let reservation = call.reserve_task(Some(owner), task)?;
     call.charge_credits(&reservation, work.credits)?;
-    // Last, because a half-open circuit admits only one trial call: a rejected request must not use it up.
+    // Admit the call last: a half-open circuit admits only one trial call, which a rejected request must not use up.
     let MusicCall { vendor_index, vendor, permit: admission } =
         services.media.music_pool.admit(&work).map_err(vendor_unavailable)?;
 

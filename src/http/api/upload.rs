@@ -92,7 +92,7 @@ pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<
         return reply_to_repeat(&call, &node, &grant, stored.digest == upload.digest());
     }
 
-    // Continues if the client disconnects, so that the file is either recorded or removed.
+    // The task continues if the client disconnects, so that the file is either recorded or removed.
     let work = async move {
         let _active_upload = active_upload;
         store_and_record(&call, account, &node, &grant, upload).await

@@ -79,7 +79,8 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
     }
 
     let body = call.body().await?.json().await?;
-    // After the body has arrived, so that slow bodies reserve nothing. Held until the read models count the task.
+    // Reserve after the body has arrived, so that slow bodies reserve nothing. The reservation is held until the read
+    // models count the task.
     let reservation = if is_estimate { None } else { Some(call.reserve_task(owner, task)?) };
     if owner.is_none() && !is_estimate {
         call.charge_anonymous_task()?;

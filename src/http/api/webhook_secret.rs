@@ -28,7 +28,7 @@ pub async fn rotate(call: Call<{ Action::ManageWebhookSecret as u8 }>) -> Result
     let services = call.services();
     let is_first = services.models.read().users.get(user).is_none_or(|user| user.webhook_secrets.is_empty());
     let secret = encode_secret(&services.environment.random_bytes());
-    // Never derived from an idempotency key: a key that can be derived again cannot be destroyed.
+    // Random bytes that do not follow from an idempotency key: a key that can be derived again cannot be destroyed.
     let key_bytes =
         personal_fields::may_create_key(&call, user).then(|| call.shared().services.environment.random_bytes());
 

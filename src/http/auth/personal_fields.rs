@@ -39,7 +39,7 @@ pub fn key_error(failure: &UserKeyError, space: &DiskSpace) -> Problem {
             tracing::error!(%failure, "user change rejected, key missing");
             let detail = "the key of this user is missing, so name and email address can be neither read nor changed: \
                           the operator must restore it from a backup (the log of the service names the file)";
-            // Not a status that is stored for an idempotency key, so the client can retry.
+            // This status is not stored for an idempotency key, so the client can retry.
             Problem::new(Code::ReadOnly, detail).retry_after(RETRY_AFTER)
         }
     }
@@ -56,7 +56,7 @@ pub async fn seal(
     email: Option<Email>,
     name: Option<Name>,
 ) -> Result<SealedContact, Problem> {
-    // Never derived from an idempotency key: a key that can be derived again cannot be destroyed.
+    // Random bytes that do not follow from an idempotency key: a key that can be derived again cannot be destroyed.
     let key_bytes = may_create_key(call, user).then(|| call.shared().services.environment.random_bytes());
     seal_with(call.services(), user, key_bytes, email, name).await
 }

@@ -35,7 +35,7 @@ impl StreamAccess {
     pub fn new<const ACTION: u8>(call: &Call<ACTION>) -> Result<Self, Problem> {
         let shared = call.shared().clone();
         let mut changes = shared.services.models.access_changes();
-        // Changes since the authentication have not been seen.
+        // Access may have changed since the authentication, so the first check must not be skipped.
         changes.mark_changed();
 
         Ok(Self {

@@ -88,7 +88,7 @@ impl IdempotencyKeys {
     /// 409 while another request with this key is running; 422 if the key was used for another request.
     pub async fn start(&self, request: IdempotentRequest, services: &Services) -> Result<IdempotencyOutcome, Problem> {
         let key_lock = self.lock_key(&request)?;
-        // Before reading any data that the response may contain.
+        // Taken before any data is read that the response may contain.
         let epoch = self.0.store.epoch();
         let now = services.environment.now();
 
@@ -215,7 +215,7 @@ impl InFlightRequest {
     pub async fn finish(self, response: HttpResponse, services: &Services) -> HttpResponse {
         let claimed_at = services.models.read().claims.get(&self.request.id, self.first_run_at).map(|claim| claim.at);
         if claimed_at.is_some_and(|at| at != self.first_run_at) {
-            // Another node of the cluster runs the request, so this response may have other ids than its own.
+            // Another node of the cluster runs the request, so this response may have other ids than that node's.
             return key_in_use().to_response("");
         }
         let is_rebuilt = response.extensions().contains::<RebuiltOnReplay>();

@@ -26,7 +26,8 @@ pub struct DailyLimits {
 
 /// Usage of the daily quotas. Administrators may register any number of nodes, versions and publishers.
 pub struct DailyQuotas {
-    /// Bytes that one account may store: bodies of media submissions, archives, and files fetched for its tasks.
+    /// Bytes that one account may store: bodies of media submissions, archives, input files, and files fetched for its
+    /// tasks.
     pub bytes: DailyQuota<Account>,
     pub nodes: DailyQuota<PublisherId>,
     pub versions: DailyQuota<PublisherId>,
@@ -88,7 +89,7 @@ impl RequestContext {
         self.report_quota(policy, limit, used, now);
 
         charge.map(Some).map_err(|exceeded| {
-            // `nodes` of the policy `nodes-a-day`.
+            // The policy `nodes-a-day` limits `nodes`.
             let unit = policy.trim_end_matches("-a-day");
             let QuotaExceeded { limit, remaining } = exceeded;
             let detail = format!(

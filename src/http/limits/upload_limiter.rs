@@ -115,7 +115,7 @@ impl PendingRecording {
         let any_refused = pending.any_refused;
         recordings.remove(&self.digest);
 
-        // Still under the lock, so that an upload of the same content waits and then stores its own file.
+        // Remove the file under the lock, so that an upload of the same content waits and then stores its own file.
         if any_refused
             && !is_referenced(&self.digest)
             && let Err(error) = archives.remove(&self.digest)

@@ -250,7 +250,7 @@ impl<'v> Fields<'v, '_> {
     pub fn integer<T>(&mut self, name: &str, parse: impl FnOnce(i64) -> Result<T, InvalidValue>) -> Option<T> {
         let result = match self.value(name)?.as_number().and_then(as_integer) {
             Some(number) => parse(number),
-            // Out of any range, so that the error states the allowed range.
+            // Parse a number that is out of any range, so that the error states the allowed range.
             None => Err(parse(i64::MIN).err().unwrap_or_else(|| InvalidValue::new("must be an integer"))),
         };
         self.ok_or_add_error(name, result)

@@ -250,7 +250,7 @@ impl MusicFeed {
                 () = self.access.wait_for_change() => if !has_access(&mut self.access).await {
                     self.fail(access_revoked().into()).await;
                 },
-                // Before the music itself, which may always be ready.
+                // Polled before the music, which may always be ready.
                 () = sleep_until(self.deadline) => self.fail(deadline_exceeded().into()).await,
                 item = self.source.next() => self.handle_event(item).await,
                 () = sleep_until(self.keep_alive_at) => self.lines.push_back(KEEP_ALIVE),
@@ -433,7 +433,7 @@ impl MusicLineEncoder {
                 self.format.get_or_insert_with(|| format.clone());
                 Some(MusicStreamLine::audio_chunk(*index, format, data).to_bytes())
             }
-            // Reported in the last line, with the price.
+            // The line `generated_audio` reports the length of each file, with the price.
             MusicStreamItem::Finished { millis } => {
                 self.millis = millis.first().copied().unwrap_or(self.millis);
                 self.final_millis.clone_from(millis);
