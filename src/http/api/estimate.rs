@@ -1,4 +1,4 @@
-//! Price of a submission without the submission (contract 11): `?estimate=true`.
+//! Price of a submission that is checked but not made (contract 11): `?estimate=true`.
 
 use serde::Serialize;
 

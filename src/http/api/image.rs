@@ -215,8 +215,8 @@ pub(in crate::http) fn check_pending_deliveries(services: &Services, owner: Opti
     Err(Problem::new(Code::TooManyCallbacks, detail).retry_after(60))
 }
 
-/// Returns a task of the given family. Tasks of other users and families are a 404; administrators see all users'
-/// (contract 6).
+/// Returns a task of the given family. Tasks of other families are a 404, and so are tasks of other users, except for
+/// administrators (contract 6).
 async fn show(call: ImageReadCall, family: ImageFamily) -> Result<ApiResponse, Problem> {
     let not_found = || Problem::not_found("task");
     let id = TaskId::parse(&call.path_param("task_id")).map_err(|_| not_found())?;

@@ -22,7 +22,7 @@ json_object! {
 }
 
 /// `PUT /publishers/{publisherId}/members/{userId}`: sets the role of a user, effective at once. Without a role in
-/// the body, a member keeps the role and a new member gets `Member`.
+/// the body, a member keeps the role and a new one becomes a `member`.
 pub async fn set(mut call: Call<{ Action::ManageMembers as u8 }>) -> Result<ApiResponse, Problem> {
     let user = call.existing_user()?;
     let MemberBody { role } = call.json_object().await?;

@@ -24,8 +24,8 @@ use crate::projections::read_models::Models;
 pub enum Identity {
     /// A request without credentials.
     Anonymous,
-    /// A user, authenticated by a user token, whose id is `token`, the bootstrap token or a token of the issuer. The
-    /// last two have no limits.
+    /// A user, authenticated by a user token, the bootstrap token or a token of the issuer. `token` is the id of the
+    /// user token; the other two have neither an id nor limits.
     User { profile: UserProfile, token: Option<TokenId>, limits: TokenLimits },
     /// A personal access token of a publisher. `ban` is that of the publisher or of the user who issued the token.
     Token { id: TokenId, publisher: PublisherId, issued_by: UserId, ban: Option<Reason>, limits: TokenLimits },

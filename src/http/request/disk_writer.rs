@@ -17,14 +17,14 @@ use crate::quota::Account;
 /// Size of a write to disk, in bytes.
 const WRITE_BYTES: usize = 256 * 1024;
 
-/// Location of an upload, and the purposes of its disk space for error messages.
+/// Location of an upload, and names of its disk space for error messages.
 #[derive(Debug, Clone, Copy)]
 pub struct UploadPurpose {
     /// Part of the data directory that the file is written to.
     pub part: DataDirPart,
-    /// For an upload of announced length.
+    /// Name for an upload of announced length.
     pub whole: &'static str,
-    /// For an upload that turns out to be longer.
+    /// Name for an upload of unknown length, whose space is claimed as it arrives.
     pub rest: &'static str,
 }
 

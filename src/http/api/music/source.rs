@@ -1,5 +1,5 @@
-//! Vendor stream of a music response, and the permit for it. A reader that stops reading keeps the stream from noticing
-//! its end, so a background check watches for it and releases both.
+//! Vendor stream of a music response, and the permit for it. A response whose reader has stopped reading does not
+//! notice the end of its task, so a background check releases both.
 
 use std::future::poll_fn;
 use std::sync::Arc;
