@@ -77,7 +77,7 @@ pub fn serve(job_duration: Duration, with_hints: bool, group: VendorGroup) {
         let receiver = Receiver::with_replies(move |_, received| {
             if received.status() == COMPLETED {
                 // Callbacks are delivered at least once: only the first counts.
-                recorded.lock().entry(received.task()).or_insert_with(Instant::now);
+                recorded.lock().entry(received.task_id()).or_insert_with(Instant::now);
             }
             "HTTP/1.1 204 No Content".to_owned()
         });

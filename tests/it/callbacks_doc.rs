@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::callbacks_rust::verify;
 use crate::delivery::wait_until_settled;
 use crate::image::{PRECISION, submit};
-use crate::support::receiver::{Received, Receiver};
+use crate::support::receiver::{ReceivedRequest, Receiver};
 use crate::support::{TestApp, picture};
 
 const PYTHON: &str = include_str!("../../examples/webhooks/verify.py");
@@ -60,7 +60,7 @@ func main() {
 }
 "#;
 
-fn question(callback: &Received, body: &[u8], key: &str) -> Value {
+fn question(callback: &ReceivedRequest, body: &[u8], key: &str) -> Value {
     let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
     let headers: Map<_, _> = names.iter().map(|name| ((*name).to_owned(), callback.header(name).into())).collect();
     json!({"headers": headers, "body": STANDARD.encode(body), "key": key})

@@ -8,7 +8,7 @@ use mediary::environment::Environment;
 use serde_json::{Value, json};
 
 use crate::support::eventually::eventually_on;
-use crate::support::receiver::{Received, Receiver};
+use crate::support::receiver::{ReceivedRequest, Receiver};
 use crate::support::{TestApp, TestUser};
 
 const WEBHOOKS: &str = "/publishers/acme/webhooks";
@@ -38,7 +38,7 @@ async fn moderate(app: &TestApp, number: &str, status: &str) {
     app.put_as(app.admin_token(), &format!("/admin/nodes/face-tools/versions/{number}"), body).await.expect(200);
 }
 
-fn types(received: &[Received]) -> Vec<String> {
+fn types(received: &[ReceivedRequest]) -> Vec<String> {
     received.iter().map(|callback| callback.json()["type"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -179,7 +179,7 @@ async fn events_of_nodes_and_versions_are_sent_in_order() {
         "node.deleted",
     ];
     assert_eq!(types(&received), expected);
-    let bodies: Vec<Value> = received.iter().map(Received::json).collect();
+    let bodies: Vec<Value> = received.iter().map(ReceivedRequest::json).collect();
     let flagged = &bodies[2]["data"];
     assert_eq!((&flagged["publisher_id"], &flagged["node_id"]), (&json!("acme"), &json!("face-tools")));
     assert_eq!((&flagged["version"], &flagged["reason"]), (&json!("1.0.0"), &json!("checked")));

@@ -29,7 +29,7 @@ async fn no_secret_is_in_the_data_directory_or_the_logs() {
     // Given a service at the most verbose log level
     let data = tempfile::tempdir().unwrap();
     let (receiver, collector, key) = (Receiver::start().await, Receiver::start().await, SigningKey::p256());
-    let issuer = TestIssuer::start(&[key.public("1")]).await;
+    let issuer = TestIssuer::start(&[key.public_jwk("1")]).await;
     let service = verbose_service(data.path(), &issuer, &collector);
 
     // When secrets of every kind pass through it
@@ -65,7 +65,7 @@ async fn no_secret_is_in_the_data_directory_or_the_logs() {
 fn verbose_service(data: &Path, issuer: &TestIssuer, collector: &Receiver) -> Process {
     let mut command = command(data);
     command.env_remove("MEDIARY_ADMIN_TOKEN").env("MEDIARY_LOG__LEVEL", "trace");
-    command.env("MEDIARY_AUTH__OIDC__ISSUER", issuer.name()).env("MEDIARY_AUTH__OIDC__AUDIENCE", "mediary");
+    command.env("MEDIARY_AUTH__OIDC__ISSUER", issuer.url()).env("MEDIARY_AUTH__OIDC__AUDIENCE", "mediary");
     command.env("MEDIARY_TELEMETRY__OTLP_ENDPOINT", collector.url(""));
     Process::from_command(&mut command)
 }
@@ -155,7 +155,7 @@ async fn use_secrets(service: &Process, data: &Path, receiver: &Receiver) -> Sec
     let pieces = picture.as_bytes().chunks_exact(PIECE).map(|piece| String::from_utf8(piece.to_vec()).unwrap());
     secrets.extend(pieces.map(|piece| ("a piece of a picture's text", piece)));
     // The service's signing keys stay in their files.
-    receiver.wait_until(|received| received.iter().filter(|callback| callback.task() == task).count() == 2).await;
+    receiver.wait_until(|received| received.iter().filter(|callback| callback.task_id() == task).count() == 2).await;
     secrets.retain(|(_, secret)| !secret.bytes().all(|byte| byte == b'A'));
     secrets
 }
@@ -175,7 +175,7 @@ async fn publish(service: &Process, access: &str) -> String {
 /// Valid token of an issuer, and the signed and secret parts of an invalid one.
 async fn token_of(issuer: &TestIssuer, key: &SigningKey, service: &Process) -> SecretSet {
     let claims =
-        |audience: &str| json!({"iss": issuer.name(), "sub": "subject-at-the-issuer", "aud": audience, "exp": 1e11});
+        |audience: &str| json!({"iss": issuer.url(), "sub": "subject-at-the-issuer", "aud": audience, "exp": 1e11});
     let (valid_token, invalid_token) = (key.token("1", &claims("mediary")), key.token("1", &claims("another-service")));
     for (token, status) in [(&valid_token, 200), (&invalid_token, 401)] {
         assert_eq!(client().get(service.url("/users")).bearer_auth(token).send().await.unwrap().status(), status);

@@ -13,7 +13,7 @@ use crate::registry;
 use crate::stats::{self, Segment};
 use crate::support::client;
 use crate::support::process::{Process, TOKEN, run};
-use crate::support::receiver::Received;
+use crate::support::receiver::ReceivedRequest;
 use crate::traffic::{Submitted, Traffic};
 
 /// Accepted number of open files beyond that of an earlier comparable run.
@@ -105,7 +105,7 @@ struct Webhooks {
 }
 
 impl Webhooks {
-    fn new(received: &[Received], violations: &mut Vec<String>) -> Self {
+    fn new(received: &[ReceivedRequest], violations: &mut Vec<String>) -> Self {
         let (mut bodies, mut states) = (HashMap::<&str, &[u8]>::new(), HashMap::<String, Vec<String>>::new());
         for webhook in received {
             let id = webhook.header("webhook-id");

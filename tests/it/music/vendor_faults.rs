@@ -14,7 +14,8 @@ use super::vendor::remote;
 use super::{MusicListener, states, wait_for_end};
 use crate::support::TestApp;
 use crate::support::music_sim::{
-    BEGUN, MusicSim, StreamAction, complete, duration, error_response, generated, lines, normal_lines, sound, title,
+    MusicSim, STREAM_HEAD, StreamAction, complete, duration, error_response, generated, lines, normal_lines, sound,
+    title,
 };
 
 const HTML: &str = "<html><body>Bad gateway</body></html>";
@@ -51,8 +52,8 @@ fn valid_rows() -> Vec<MusicFaultRow> {
     let second = || { let mut sound = sound("x"); sound["num_streams"] = json!(2); sound["stream_index"] = json!(1); sound };
     vec![
         row("usual", lines(&normal_lines()), ""),
-        row("blank lines between", [say(format!("{BEGUN}\n\r\n")), say(ended_by("\n\n \n"))].concat(), ""),
-        row("lines that end as in Windows", [say(BEGUN), say(ended_by("\r\n"))].concat(), ""),
+        row("blank lines between", [say(format!("{STREAM_HEAD}\n\r\n")), say(ended_by("\n\n \n"))].concat(), ""),
+        row("lines that end as in Windows", [say(STREAM_HEAD), say(ended_by("\r\n"))].concat(), ""),
         row("no end of the last line", [lines(&normal_lines()[..5]), say(complete().to_string())].concat(), ""),
         row("unknown types", lines_with(&[json!({"type": "lyrics", "text": "la"}), json!({"type": "progress"})]), ""),
         row("an unknown type first", lines(&[&[json!({"type": "queued"})], &normal_lines()[..]].concat()), ""),
@@ -60,8 +61,8 @@ fn valid_rows() -> Vec<MusicFaultRow> {
         row("no title, no length", lines(&[sound("one"), complete()]), ""),
         row("told twice", lines_with(&[duration(), title()]), ""),
         row("two files in turns", lines_with(&[second()]), ""),
-        row("a success of another number", [say(BEGUN.replace("200 OK", "201 Created")), say(ended_by("\n"))].concat(), ""),
-        row("a line in pieces", [say(BEGUN), normal_lines().iter().flat_map(|line| { let text = format!("{line}\n"); let (a, b) = text.split_at(9); [StreamAction::Send(a.to_owned()), StreamAction::Trickle(String::new(), SECOND), StreamAction::Send(b.to_owned())] }).collect()].concat(), ""),
+        row("a success of another number", [say(STREAM_HEAD.replace("200 OK", "201 Created")), say(ended_by("\n"))].concat(), ""),
+        row("a line in pieces", [say(STREAM_HEAD), normal_lines().iter().flat_map(|line| { let text = format!("{line}\n"); let (a, b) = text.split_at(9); [StreamAction::Send(a.to_owned()), StreamAction::Trickle(String::new(), SECOND), StreamAction::Send(b.to_owned())] }).collect()].concat(), ""),
     ]
 }
 
@@ -86,14 +87,14 @@ fn rejected_rows() -> Vec<MusicFaultRow> {
         row("hung up", Vec::new(), unknown),
         row("no HTTP", say("SSH-2.0\r\n"), unknown),
         row("black hole", vec![StreamAction::Silence], unknown),
-        row("a head at 1 byte/s", vec![StreamAction::Trickle(BEGUN.to_owned(), SECOND)], unknown),
+        row("a head at 1 byte/s", vec![StreamAction::Trickle(STREAM_HEAD.to_owned(), SECOND)], unknown),
         row("HTML with 200", error_response("200 OK", HTML), unknown),
         row("empty with 200", error_response("200 OK", ""), unknown),
-        row("silent after the head", [say(BEGUN), vec![StreamAction::Silence]].concat(), unknown),
-        row("only blank lines", [say(BEGUN), vec![StreamAction::Trickle("\n".repeat(1_000), Duration::from_millis(50))]].concat(), unknown),
-        row("first line at 1 byte/s", [say(BEGUN), vec![StreamAction::Trickle(duration().to_string(), SECOND)]].concat(), unknown),
-        row("first line without end", [say(BEGUN), vec![StreamAction::SendForever("x".repeat(9_000))]].concat(), unknown),
-        row("first line cut", say(format!("{BEGUN}{{\"type\": \"dura")), unknown),
+        row("silent after the head", [say(STREAM_HEAD), vec![StreamAction::Silence]].concat(), unknown),
+        row("only blank lines", [say(STREAM_HEAD), vec![StreamAction::Trickle("\n".repeat(1_000), Duration::from_millis(50))]].concat(), unknown),
+        row("first line at 1 byte/s", [say(STREAM_HEAD), vec![StreamAction::Trickle(duration().to_string(), SECOND)]].concat(), unknown),
+        row("first line without end", [say(STREAM_HEAD), vec![StreamAction::SendForever("x".repeat(9_000))]].concat(), unknown),
+        row("first line cut", say(format!("{STREAM_HEAD}{{\"type\": \"dura")), unknown),
         row("first line of wrong types", lines(&[json!({"type": "duration", "duration_sec": "long"})]), unknown),
         row("first line a list", lines(&[json!([1])]), unknown),
     ]

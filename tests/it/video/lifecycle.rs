@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{MULTIFRAME, REFERENCE, START_END, VideoFixture, of_prompt, vendor};
 use crate::support::picture::base64_png;
-use crate::support::receiver::{Received, Receiver};
+use crate::support::receiver::{ReceivedRequest, Receiver};
 use crate::support::vendor_sim::{CLIP, SimBehavior};
 
 #[actix_web::test]
@@ -93,7 +93,7 @@ async fn a_video_passes_every_state_with_a_callback_each() {
     assert_eq!((&unified["kind"], &unified["cost"]), (&json!("start-end2video"), &json!(150)));
 
     let callbacks = receiver.wait_until(|callbacks| callbacks.len() == 3).await;
-    let bodies: Vec<Value> = callbacks.iter().map(Received::json).collect();
+    let bodies: Vec<Value> = callbacks.iter().map(ReceivedRequest::json).collect();
     let states_and_payloads: Vec<_> = bodies.iter().map(|body| (&body["state"], &body["payload"])).collect();
     let payload = json!("order \"41\"\n\u{1F3B5}");
     let (queueing, processing, success) = (json!("queueing"), json!("processing"), json!("success"));
