@@ -210,7 +210,7 @@ fn panics_once_at(point: FailPoint) -> Environment {
     let armed = AtomicBool::new(true);
     Environment::system().with_fail_point_handler(Arc::new(move |hit, subject| {
         let is_match = hit == point && subject == "publisher/acme";
-        assert!(!(is_match && armed.swap(false, Ordering::SeqCst)), "a mishap made by the test");
+        assert!(!(is_match && armed.swap(false, Ordering::SeqCst)), "injected by the test");
     }))
 }
 

@@ -20,7 +20,7 @@ fn commit_of(index: u128, event: Event) -> Commit {
     let append = Append {
         stream: samples::task_stream(0x7A),
         expected: Version(4),
-        context: samples::circumstances(),
+        context: samples::command_context(),
         events,
         guards: Vec::new(),
     };

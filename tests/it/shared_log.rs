@@ -21,13 +21,14 @@ use uuid::Uuid;
 
 use crate::samples::{AT, append, large_append, task_stream};
 
+/// Deadline for anything that should happen soon.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A node with a directory of its own. Its log has the same id as those of the others.
+/// Node with its own directory. The logs of all nodes have the same id.
 pub struct SharedLogNode {
     pub log: SharedLog,
     pub local: Arc<SledLog>,
-    /// Events of the commits that it announced.
+    /// Events of the commits that the log announced.
     announced: Arc<Mutex<Vec<RecordedEvent>>>,
 }
 
@@ -76,6 +77,7 @@ impl SharedLogNode {
     }
 }
 
+/// Engine without faults.
 fn calm() -> MemoryEngine {
     MemoryEngine::new(EngineFaults::default(), Environment::manual(AT, 1))
 }

@@ -7,7 +7,7 @@ use super::check::ensure_same;
 use super::clients::{CheckResult, ModelClients, text as text_of};
 use super::entities::{Node, Publisher, Token, Version, number, visible_fields};
 use super::op::{ADMIN, JsonFields, ModelCaller, NODES, PUBLISHERS, VERSIONS};
-use super::request::{BAN, KnownIds};
+use super::request::{BAN_REASON, KnownIds};
 use super::world::{ModelRole, ModelWorld};
 use crate::support::process::TOKEN;
 use crate::support::zip::valid_archive;
@@ -76,7 +76,7 @@ fn node_of(world: &ModelWorld, node: &Node) -> Value {
     let owner = &world.publishers[&node.publisher];
     let publisher = PUBLISHERS[node.publisher];
     let (status, detail) = match (node.banned, owner.banned) {
-        (true, _) => ("NodeStatusBanned", Some(BAN)),
+        (true, _) => ("NodeStatusBanned", Some(BAN_REASON)),
         (false, true) => ("NodeStatusBanned", Some("the publisher is banned")),
         (false, false) => ("NodeStatusActive", None),
     };
@@ -299,7 +299,7 @@ fn publisher_of(clients: &ModelClients, world: &ModelWorld, index: usize, publis
     let status = if publisher.banned { "PublisherStatusBanned" } else { "PublisherStatusActive" };
     fields.insert("status".to_owned(), json!(status));
     if publisher.banned {
-        fields.insert("status_detail".to_owned(), json!(BAN));
+        fields.insert("status_detail".to_owned(), json!(BAN_REASON));
     }
     let member = |(user, owner): (&usize, &bool)| {
         let id = clients.user(*user);
@@ -417,7 +417,7 @@ async fn users(clients: &ModelClients, world: &ModelWorld) -> CheckResult {
             fields.insert("erased".to_owned(), json!(true));
         } else if user.banned {
             fields.insert("status".to_owned(), json!("UserStatusBanned"));
-            fields.insert("statusReason".to_owned(), json!(BAN));
+            fields.insert("statusReason".to_owned(), json!(BAN_REASON));
         }
         let fields = Value::Object(fields);
         expected.push(fields.clone());

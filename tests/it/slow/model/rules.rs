@@ -257,7 +257,7 @@ impl ModelWorld {
         let revised = revise(&mut after, fields);
         reject_unless(409, version.status != "Deleted" || !revised)?;
         version.fields = after;
-        let new_status = (status, Some(super::request::RULING));
+        let new_status = (status, Some(super::request::STATUS_REASON));
         if revised || (version.status, version.reason) != new_status {
             (version.status, version.reason) = new_status;
             node.updated = now;
