@@ -20,7 +20,7 @@ pub struct AuditFixture {
 
 /// State of a resource as an administrator sees it; null if it does not exist.
 async fn snapshot_of(app: &TestApp, subject: &str) -> Value {
-    let (kind, id) = subject.split_once('/').expect("a thing");
+    let (kind, id) = subject.split_once('/').expect("a kind and an id");
     let get = |path: String| async move { app.get_as(app.admin_token(), &path).await };
     match kind {
         "user" => {

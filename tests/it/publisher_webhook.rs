@@ -395,7 +395,7 @@ async fn redelivery_stops_at_the_limit_of_pending_deliveries() {
 
 #[actix_web::test]
 async fn versions_are_refused_while_a_webhook_has_too_many_pending_events() {
-    // Given a receiver that is gone, and two versions that it was not told of
+    // Given a receiver that is gone, and two published versions whose events are pending
     let app = with_pending_limit(2).await;
     let alice = acme(&app).await;
     let webhook = create(&app, &alice, json!({"url": "http://127.0.0.1:9/"})).await;

@@ -293,7 +293,7 @@ fn a_failure_after_a_recorded_group_is_an_unknown_outcome() {
     assert!(matches!(failed, Err(LogFailure::OutcomeUnknown { .. })), "{failed:?}");
     assert_eq!(node.events().len(), 8);
 
-    // And it says so if nothing was
+    // And if nothing was recorded, the failure says so
     let failed = node.log.append(vec![append(3, 0, 1, 1)]);
     assert!(matches!(failed, Err(LogFailure::Full { .. })), "{failed:?}");
 }

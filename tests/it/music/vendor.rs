@@ -69,7 +69,7 @@ async fn a_vendor_is_called_with_the_same_api_and_its_music_passed_on() {
     assert_eq!((request.header("x-vendor-key"), request.header("authorization")), (Some(API_KEY), None));
     assert_eq!(request.header("idempotency-key"), Some(task.as_str()));
 
-    // And its lines are forwarded, with our task and our prices
+    // And its lines are forwarded, with the task id and the prices of this service
     let kinds: Vec<_> = all_lines.iter().map(|line| line["type"].as_str().expect("a type")).collect();
     assert_eq!(kinds, ["duration", "title", "audio_chunk", "audio_chunk", "generated_audio", "complete"]);
     assert_eq!(all_lines[0], json!({"type": "duration", "duration_sec": 2.0}));

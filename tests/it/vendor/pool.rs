@@ -524,7 +524,7 @@ async fn a_submission_that_a_killed_server_forgot_is_sent_again_after_a_search()
 }
 
 #[actix_web::test]
-async fn a_cancellation_is_passed_on_until_the_vendor_has_taken_it() {
+async fn a_cancellation_is_sent_until_the_vendor_accepts_it() {
     // Given a job that is running at a server
     let vendor = Arc::new(
         ScriptedVendor::start(|_| {

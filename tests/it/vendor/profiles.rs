@@ -216,7 +216,7 @@ fn code_of(ended: &Value) -> &str {
 }
 
 #[actix_web::test]
-async fn a_server_that_ignores_our_ids_is_not_searched_by_them() {
+async fn a_server_that_ignores_submitted_ids_is_not_searched_by_them() {
     // Given a server that gives jobs ids of its own, and loses the connection of the second submission
     let vendor = ScriptedVendor::start(|_| {
         |requests: &[ReceivedRequest]| {
@@ -289,7 +289,7 @@ async fn a_search_answered_with_json_of_another_shape_proves_nothing() {
 }
 
 #[actix_web::test]
-async fn an_old_server_that_cannot_take_our_ids_is_not_searched() {
+async fn an_old_server_that_cannot_use_submitted_ids_is_not_searched() {
     // Given a server whose version ignores ids of clients, and that takes a job without a response
     let vendor = ScriptedVendor::start(|_| {
         |requests: &[ReceivedRequest]| {

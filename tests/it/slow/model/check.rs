@@ -144,7 +144,7 @@ fn by(column: &str, a: &Node, b: &Node) -> Ordering {
         "updated_at" => a.updated.cmp(&b.updated),
         "downloads" => a.downloads.cmp(&b.downloads),
         "rating" => a.rating().unwrap_or(0.0).total_cmp(&b.rating().unwrap_or(0.0)),
-        fact => a.fact(fact).cmp(&b.fact(fact)),
+        fact => a.number_field(fact).cmp(&b.number_field(fact)),
     }
 }
 

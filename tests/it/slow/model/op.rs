@@ -83,7 +83,7 @@ pub enum ModelOp {
     Install { node: usize, version: Option<usize> },
     Review { node: usize, stars: u8 },
     Translate { node: usize, texts: JsonFields },
-    RuleVersion { node: usize, version: usize, status: &'static str, fields: JsonFields },
+    ModerateVersion { node: usize, version: usize, status: &'static str, fields: JsonFields },
     Administer { node: usize, fields: JsonFields },
 }
 
@@ -227,7 +227,7 @@ fn on_nodes() -> impl Strategy<Value = ModelOp> {
         4 => (n(), option::of(v())).prop_map(|(node, version)| ModelOp::Install { node, version }),
         5 => (n(), 1..=5_u8).prop_map(|(node, stars)| ModelOp::Review { node, stars }),
         4 => (n(), fields_from(2, &[translations()])).prop_map(|(node, texts)| ModelOp::Translate { node, texts }),
-        9 => (n(), v(), select(&STATUSES[..]), moderation_fields()).prop_map(|(node, version, status, fields)| ModelOp::RuleVersion { node, version, status, fields }),
+        9 => (n(), v(), select(&STATUSES[..]), moderation_fields()).prop_map(|(node, version, status, fields)| ModelOp::ModerateVersion { node, version, status, fields }),
         4 => (n(), admin_fields()).prop_map(|(node, fields)| ModelOp::Administer { node, fields }),
         2 => (n(), proptest::bool::weighted(0.4)).prop_map(|(node, ban)| ModelOp::BanNode { node, ban }),
     ]
@@ -257,7 +257,7 @@ impl ModelOp {
                 | Self::BanUser { .. }
                 | Self::BanPublisher { .. }
                 | Self::BanNode { .. }
-                | Self::RuleVersion { .. }
+                | Self::ModerateVersion { .. }
                 | Self::Administer { .. }
         )
     }

@@ -116,7 +116,7 @@ impl ModelOp {
             Self::Translate { node, texts } => {
                 (Method::POST, format!("/nodes/{}/translations", NODES[*node]), Some(json!({"translations": texts})))
             }
-            Self::RuleVersion { node, version, status, fields } => {
+            Self::ModerateVersion { node, version, status, fields } => {
                 let body = with_field(fields, "status", format!("NodeVersionStatus{status}").into());
                 let body = with_field(body.as_object().expect("a body"), "status_reason", STATUS_REASON.into());
                 (Method::PUT, format!("/admin/nodes/{}/versions/{}", NODES[*node], VERSIONS[*version]), Some(body))

@@ -43,7 +43,7 @@ impl ModelWorld {
             ModelOp::Install { node, version } => self.install(caller, *node, *version),
             ModelOp::Review { node, stars } => self.review(caller, *node, *stars),
             ModelOp::Translate { node, texts } => self.translate(caller, *node, texts),
-            ModelOp::RuleVersion { node, version, status, fields } => {
+            ModelOp::ModerateVersion { node, version, status, fields } => {
                 self.rule(caller, (*node, *version), status, fields)
             }
             ModelOp::Administer { node, fields } => self.administer(caller, *node, fields),
