@@ -1,8 +1,8 @@
 //! The image engine compared with Pillow: `benches/engine/run [ROUNDS]`.
 //!
-//! Every job runs in its own process, the engine with one thread, to measure the speed of one core and the job's peak memory.
-//! File I/O is excluded on both sides. A second part reduces photographs to a quarter and enlarges them again, with the
-//! engine and with bicubic interpolation, and compares the results with the originals.
+//! Every job runs in its own process, the engine with one thread, to measure the speed of one core and the job's peak
+//! memory. File I/O is excluded on both sides. A second part reduces photographs to a quarter and enlarges them again,
+//! with the engine and with bicubic interpolation, and compares the results with the originals.
 
 use std::env;
 use std::hint::black_box;

@@ -1,5 +1,5 @@
-//! Tasks over three vendors of the same priority: throughput, delay and memory; also checks that no task is lost or paid
-//! for twice.
+//! Tasks over three vendors of the same priority: throughput, delay and memory. Also checks that no task is lost or
+//! paid for twice.
 //! The baseline has three healthy vendors; then the last one fails half of the time.
 
 use std::fmt::Write as _;

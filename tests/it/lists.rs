@@ -108,6 +108,7 @@ async fn node_filters_use_the_node_and_its_latest_version() {
         json!({"id": "d"}),
     ])
     .await;
+
     for (query, expected) in [
         ("supported_os=linux", vec!["a", "c"]),
         ("supported_os=LINUX&supported_os=Windows", vec!["a", "b", "c"]),

@@ -51,6 +51,7 @@ async fn illegal_version_transitions_are_conflicts_with_both_states() {
         ("Banned", "Active"),
         ("Banned", "Deleted"),
     ];
+
     let pairs = STATUSES.iter().flat_map(|from| STATUSES.iter().map(move |to| (*from, *to)));
     for (minor, (from, to)) in pairs.enumerate() {
         let number = format!("1.{minor}.0");
@@ -59,11 +60,13 @@ async fn illegal_version_transitions_are_conflicts_with_both_states() {
         for step in transitions_to(from) {
             moderate(&app, "n", &number, status(step)).await.expect(200);
         }
+
         let response = moderate(&app, "n", &number, status(to)).await;
         if from == to || legal.contains(&(from, to)) {
             assert_eq!(response.expect(200).json()["status"], format!("NodeVersionStatus{to}"), "{from} to {to}");
             continue;
         }
+
         let problem = response.expect(409).json();
         assert_eq!(problem["error"], "conflict");
         for name in [from, to] {
@@ -93,6 +96,7 @@ async fn illegal_node_transitions_are_conflicts_with_both_states() {
         let path = format!("/admin/nodes/n{index}");
         app.node("acme", &format!("n{index}"), &alice).await;
         app.put_as(app.admin_token(), &path, node(from)).await.expect(200);
+
         let response = app.put_as(app.admin_token(), &path, node(to)).await;
         match (legal, to) {
             (true, "Deleted") => {

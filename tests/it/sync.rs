@@ -65,6 +65,7 @@ async fn change(app: &TestApp, owner: &TestUser, index: usize) {
     let node = format!("n{}", subject * 7 % NODES);
     let path = format!("/publishers/acme/nodes/{node}");
     let (text, admin) = (format!("change {index}"), app.admin_token());
+
     match index % 8 {
         0 => {
             let body = json!({"id": format!("new{index}"), "latest_version": {"version": "1.0.0"}});

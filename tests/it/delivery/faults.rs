@@ -117,22 +117,27 @@ async fn receivers() -> FaultReceivers {
     let busy = replying_at_first("HTTP/1.1 429 Too Many Requests\r\nretry-after: 7200").await;
     let later_receiver =
         replying_at_first("HTTP/1.1 503 Service Unavailable\r\nretry-after: Fri, 15 Jan 2027 11:00:00 GMT").await;
+
     let rebinding = always_replying("HTTP/1.1 503 Service Unavailable").await;
     let port = rebinding.url("").rsplit(':').next().unwrap().parse::<u16>().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let canaries = [TcpListener::bind(("127.0.0.2", port)).unwrap(), listener];
+
     let target = canaries[1].local_addr().unwrap();
     let redirecting =
         Receiver::with_replies(move |_, _| format!("HTTP/1.1 307 Temporary Redirect\r\nlocation: http://{target}/"))
             .await;
+
     let endless = raw("HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n", Some("xxxxxxxxxxxxxxxxxxxxxxxx")).await;
     let headers =
         raw("HTTP/1.1 200 OK\r\n", Some("x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n")).await;
     let [garbage, closing] = [raw("what?\r\n\r\n", None).await, raw("", None).await];
+
     let mut after_down = vec!["cannot connect"; 9];
     after_down.push("204");
-    let mut turned = vec!["503"];
-    turned.resize(10, "the egress rules forbid");
+    let mut turned_private = vec!["503"];
+    turned_private.resize(10, "the egress rules forbid");
+
     let http = |address: SocketAddr| format!("http://{address}/hook");
     let rows = vec![
         DeliveryFaultRow::new("none", content.url("/hook"), "delivered", &["204"]),
@@ -160,9 +165,10 @@ async fn receivers() -> FaultReceivers {
             "a name that turns private",
             format!("http://rebinding.example:{port}/hook"),
             "dead",
-            &turned,
+            &turned_private,
         ),
     ];
+
     FaultReceivers {
         rows,
         down,

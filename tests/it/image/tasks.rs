@@ -116,6 +116,7 @@ async fn every_submission_and_every_status_read_waits_at_most_a_minute() {
         let waiting_request = |method, path: &str| {
             app.request(method, path).bearer_auth(&alice.token).header("prefer", "respond-async, wait=3600")
         };
+
         let submitted = waiting_request(reqwest::Method::POST, path).json(&json!({"image": base64_png(8, 8)}));
         let submitted = app.send(submitted).await.expect(200);
         let submission = submitted.json();
@@ -125,6 +126,7 @@ async fn every_submission_and_every_status_read_waits_at_most_a_minute() {
             (&json!("COMPLETED"), Some("wait=60")),
             "{path}"
         );
+
         let task = task_body["task_id"].as_str().unwrap();
         for path in [format!("{read_path}/{task}"), format!("/tasks/{task}")] {
             let read_response = app.send(waiting_request(reqwest::Method::GET, &path)).await.expect(200);

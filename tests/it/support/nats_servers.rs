@@ -17,7 +17,7 @@ use super::server_process::ServerProcess;
 
 /// Variable with the path of the program.
 const PROGRAM: &str = "MEDIARY_TEST_NATS_SERVER";
-/// Cluster section of a server that no other server reaches: any free port, and a route to a port where nothing listens.
+/// Cluster section of a server that no other server reaches: any free port, and a route to a port without a listener.
 const ISOLATED: &str = r#"listen: "127.0.0.1:-1", routes: ["nats://127.0.0.1:1"]"#;
 /// Timeout of a monitoring request.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);

@@ -48,16 +48,20 @@ impl Process {
                 captured.push('\n');
             }
         });
+
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
         let mut printed = String::new();
         for line in lines.by_ref() {
             printed.push_str(&line);
             printed.push('\n');
+            // The last line of the greeting is a request to try.
             if line.contains("curl ") {
                 break;
             }
         }
+        // Later lines are read too, so that the program never blocks on a full pipe.
         std::thread::spawn(move || lines.for_each(drop));
+
         if let Some(base) = printed.lines().find_map(address_in) {
             return Ok(Self { child, base, printed, log, log_reader: Some(log_reader) });
         }

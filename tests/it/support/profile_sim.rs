@@ -1,5 +1,5 @@
-//! Simulated vendors, one per shipped profile: they respond as the vendor's documentation says, inject faults, and count
-//! charges.
+//! Simulated vendors, one per shipped profile: they respond as the vendor's documentation says, inject faults, and
+//! count charges.
 
 use std::collections::HashMap;
 use std::sync::Arc;

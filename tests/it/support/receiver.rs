@@ -67,8 +67,8 @@ impl Receiver {
         Self::listen(listener, Arc::new(|_, _| "HTTP/1.1 204 No Content".to_owned()))
     }
 
-    /// Receiver whose responses the test chooses: `reply` gets the number of the callback, from 1, and returns the status
-    /// line, which header lines may follow.
+    /// Receiver whose responses the test chooses: `reply` gets the number of the callback, from 1, and returns the
+    /// status line, which header lines may follow.
     pub async fn with_replies(reply: impl Fn(usize, &ReceivedRequest) -> String + Send + Sync + 'static) -> Self {
         Self::listen(TcpListener::bind("127.0.0.1:0").await.expect("a free port"), Arc::new(reply))
     }

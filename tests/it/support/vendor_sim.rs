@@ -311,7 +311,9 @@ impl SimServer {
     fn record(&self, request: &RawRequest) -> SimRequest {
         let mut state = self.state.lock();
         let path = request.path.trim_end_matches("/creations").trim_end_matches("/cancel");
+        // The id of a job, or the key of a search.
         let name = path.rsplit(['/', '=']).next().and_then(|name| name.split('.').next()).unwrap_or("").to_owned();
+
         let kind = match (request.method.as_str(), request.path.as_str()) {
             ("POST", path) if path.ends_with("/cancel") => SimRequestKind::Cancellation,
             ("POST", _) => SimRequestKind::Submission,
@@ -319,6 +321,7 @@ impl SimServer {
             (_, path) if path.starts_with("/results/") => SimRequestKind::Result,
             _ => SimRequestKind::Poll,
         };
+
         let (id, prompt) = if kind == SimRequestKind::Submission {
             let mut body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
             let prompt = body["prompt"].as_str().unwrap_or("").to_owned();
@@ -331,6 +334,7 @@ impl SimServer {
             let prompt = state.jobs.get(&name).map(|job| job.prompt.clone());
             (name, prompt.unwrap_or_default())
         };
+
         let count = state.request_counts.entry((kind, prompt.clone())).or_default();
         *count += 1;
         SimRequest { kind, count: *count, prompt, id }

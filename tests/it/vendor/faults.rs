@@ -280,8 +280,8 @@ async fn persistent_faults_end_at_the_deadline() {
     let (fault_table, outcomes) = start_table(SimMode::HonoursKeys, rows, Duration::from_secs(12)).await;
     fault_table.assert_outcomes(outcomes).await;
 
-    // A submission whose outcome is still unknown at the deadline fails as unknown, not as late. A search has no prompt, so
-    // the row without a name is about all searches; it is not a job.
+    // A submission whose outcome is still unknown at the deadline fails as unknown, not as late. A search has no prompt,
+    // so the row without a name is about all searches; it is not a job.
     let rows = vec![
         row("deadline: accepted without an answer", S, ALWAYS, |_| respond("500 Internal Server Error", "{}"), FaultOutcome::Fails("outcome_unknown", 1)),
         row("", Search, ALWAYS, |_| refuse("500 Internal Server Error"), FaultOutcome::Fails("outcome_unknown", 0)),

@@ -104,6 +104,7 @@ async fn check_node(clients: &ModelClients, world: &ModelWorld, node: &Node) -> 
     }
     ensure_same(node.id, &status, &200)?;
     ensure_same(node.id, &without_generated(&actual), &node_of(world, node))?;
+
     // The wrong case redirects to the right one.
     let (status, headers, _) = clients.fetch(None, &format!("/nodes/{}", node.id.to_uppercase())).await;
     let is_redirected = headers
@@ -111,11 +112,13 @@ async fn check_node(clients: &ModelClients, world: &ModelWorld, node: &Node) -> 
         .and_then(|location| location.to_str().ok())
         .is_some_and(|location| location.ends_with(&path));
     ensure_same(&path, &(status, is_redirected), &(302, true))?;
+
     for caller in [ModelCaller::Anonymous, ADMIN, ModelCaller::User(1), ModelCaller::Token(node.publisher)] {
         let role = ModelRole::OwnToken;
         let path = format!("/publishers/{}/nodes/{}/permissions", PUBLISHERS[node.publisher], node.id);
         can_edit(clients, world, caller, (node.publisher, role), &path, !node.banned).await?;
     }
+
     check_own_reviews(clients, world, node).await?;
     check_statistics(clients, node).await?;
     check_badge(clients, world, node).await?;
