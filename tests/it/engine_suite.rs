@@ -399,8 +399,8 @@ pub fn announcements_reach_every_listener_and_are_not_stored<S: TestedServers>(s
     assert_eq!(first.last().unwrap(), 0);
 }
 
-/// Prints how fast an engine is.
-pub fn print_figures<E: TestedEngine>(options: &E::Options) {
+/// Prints the rates of sending, appending and catching up.
+pub fn print_throughput<E: TestedEngine>(options: &E::Options) {
     for senders in [1, 8, 64] {
         print_send_rate::<E>(options, senders);
     }

@@ -272,6 +272,6 @@ async fn overload_is_a_503_with_retry_after_and_no_effect() {
     assert_eq!(
         events,
         2 + accepted.len() as u64,
-        "the administrator, the publisher, and a change for each that was done"
+        "the log has the administrator, the publisher, and one change for each success"
     );
 }

@@ -43,14 +43,14 @@ use crate::support::eventually::{eventually, eventually_on};
 
 /// Vendor with prepared answers to submissions, which reports every job as done.
 struct FakeVendor {
-    /// Errors of preparations; `None` and all further ones succeed.
+    /// Results of the next preparations: an error, or `None` for success. Later ones succeed.
     preparations: Mutex<VecDeque<Option<VendorErrorKind>>>,
-    /// Permits for preparations.
+    /// Each preparation waits for a permit.
     preparation_permits: Semaphore,
     begun_preparations: AtomicUsize,
     replies: Mutex<VecDeque<Option<VendorErrorKind>>>,
     honours_keys: bool,
-    /// The answer to a submission is the result.
+    /// `true` if the response to a submission is the result.
     finishes_at_once: bool,
     keys: Mutex<Vec<VendorKey>>,
     polls: Mutex<VecDeque<JobProgress>>,
@@ -82,7 +82,7 @@ impl Vendor for FakeVendor {
     fn prepare(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>> {
         async move {
             self.begun_preparations.fetch_add(1, Ordering::Relaxed);
-            self.preparation_permits.acquire().await.expect("open").forget();
+            self.preparation_permits.acquire().await.expect("the semaphore is never closed").forget();
             if let Some(kind) = self.preparations.lock().pop_front().flatten() {
                 return Err(scripted_error(kind));
             }
@@ -198,7 +198,7 @@ impl PollerFixture {
 
     async fn send_command(&self, command: TaskCommand) {
         let context = CommandContext::from_system(None, Environment::system().now());
-        self.actors.dispatch.task(self.task, command, context).await.expect("taken");
+        self.actors.dispatch.task(self.task, command, context).await.expect("the command is accepted");
     }
 
     /// Waits until the task has this status.

@@ -189,7 +189,7 @@ async fn assert_outcomes_with(profile: &str, rows: Vec<MusicFaultRow>, after_acc
     }
 
     assert!(mismatches.is_empty(), "{profile}:\n{}", mismatches.join("\n"));
-    let Ok(app) = Arc::try_unwrap(app) else { panic!("all rows have ended") };
+    let Ok(app) = Arc::try_unwrap(app) else { panic!("a row has not ended") };
     app.stop().await;
 }
 

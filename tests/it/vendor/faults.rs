@@ -220,7 +220,7 @@ impl FaultTable {
             mismatches.extend(row.await.unwrap().err());
         }
         assert!(mismatches.is_empty(), "with a vendor that is {:?}:\n{}", table.mode, mismatches.join("\n"));
-        let Ok(table) = Arc::try_unwrap(table) else { panic!("all rows have ended") };
+        let Ok(table) = Arc::try_unwrap(table) else { panic!("a row has not ended") };
         table.app.stop().await;
     }
 
