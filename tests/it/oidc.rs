@@ -14,7 +14,7 @@ use sha2::Sha256;
 
 use crate::image::UPSCALER;
 use crate::support::TestApp;
-use crate::support::issuer::{SigningKey, TestIssuer, encoded};
+use crate::support::issuer::{SigningKey, TestIssuer, base64url};
 use crate::support::picture::base64_png;
 use crate::video::{START_END, of_prompt};
 
