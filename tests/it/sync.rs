@@ -17,7 +17,8 @@ const NODES: usize = 60;
 const CHANGES: usize = 240;
 /// Nodes on a page.
 const LIMIT: usize = 7;
-/// Overlap of two polls: a change has the time of its request and becomes visible later, but within this time in this test.
+/// Overlap of two polls: a change has the time of its request and becomes visible later. In this test, no request takes
+/// this long.
 const MARGIN: Duration = Duration::from_secs(20);
 /// Time between two changes.
 const PAUSE: Duration = Duration::from_secs(1);
