@@ -50,7 +50,7 @@ fn main() {
     );
     println!("---|---|---|---|---|---|---|---|---");
     for clients in options.clients.clone() {
-        let rounds: Vec<Round> = (0..options.rounds).map(|_| round(clients, &options)).collect();
+        let rounds: Vec<Round> = (0..options.rounds).map(|_| measure_round(clients, &options)).collect();
         let middle = |value: fn(&Round) -> f64| median(rounds.iter().map(value).collect());
         println!(
             "{clients} | {:.1} | {:.1} | {:.1} | {:.2} | {:.2} | {:.1} | {:.0} | {:.1}",
@@ -91,6 +91,7 @@ impl Options {
 /// Results of one round; rates in events a second.
 struct Round {
     actors: f64,
+    /// Rate through the actors, until sled has caught up.
     sustained: f64,
     growing: f64,
     preallocated: f64,
@@ -100,25 +101,25 @@ struct Round {
     bytes: f64,
 }
 
-fn round(clients: usize, options: &Options) -> Round {
+fn measure_round(clients: usize, options: &Options) -> Round {
     let dir = tempfile::tempdir_in(&options.dir).expect("a directory on the disk to be measured");
-    let actor_measurement = actix_web::rt::System::new().block_on(through_actors(clients, options.seconds, dir.path()));
+    let actor_measurement = actix_web::rt::System::new().block_on(measure_actors(clients, options.seconds, dir.path()));
     let (group, groups) = (actor_measurement.events as f64 / actor_measurement.groups as f64, actor_measurement.groups);
     let bytes = actor_measurement.bytes as f64 / actor_measurement.events as f64;
-    let raw = |preallocate| {
+    let measure_raw = |preallocate| {
         let path = dir.path().join("raw");
-        let groups_a_second = raw(&path, (bytes * group) as usize, groups, options.seconds, preallocate);
+        let groups_a_second = write_raw(&path, (bytes * group) as usize, groups, options.seconds, preallocate);
         group * groups_a_second
     };
     // Pending writes of sled must not slow down the raw limit.
     drop(std::process::Command::new("sync").status());
-    let (growing, preallocated) = (raw(false), raw(true));
+    let (growing, preallocated) = (measure_raw(false), measure_raw(true));
     let actors = actor_measurement.events as f64 / actor_measurement.acknowledged_time.as_secs_f64();
     let sustained = actor_measurement.events as f64 / actor_measurement.caught_up.as_secs_f64();
     Round { actors, sustained, growing, preallocated, group, bytes }
 }
 
-/// Results through the actors.
+/// Results of the commands through the actors.
 struct Measured {
     events: u64,
     groups: u64,
@@ -129,7 +130,7 @@ struct Measured {
     caught_up: Duration,
 }
 
-async fn through_actors(clients: usize, seconds: f64, dir: &Path) -> Measured {
+async fn measure_actors(clients: usize, seconds: f64, dir: &Path) -> Measured {
     let environment = Environment::system();
     let options = SledLogOptions::new(dir.join("log"));
     let (log, _) = SledLog::open(&options, &environment, |_| {}).expect("a new log");
@@ -197,7 +198,7 @@ fn command_context(environment: &Environment) -> CommandContext {
 }
 
 /// Writes groups of the same bytes to a plain file, each followed by fdatasync; returns groups a second.
-fn raw(path: &Path, bytes: usize, groups: u64, seconds: f64, preallocate: bool) -> f64 {
+fn write_raw(path: &Path, bytes: usize, groups: u64, seconds: f64, preallocate: bool) -> f64 {
     let mut file = File::create(path).expect("a file on the disk to be measured");
     if preallocate {
         let zeros = vec![0; 1 << 20];

@@ -55,17 +55,17 @@ def send(base, clients, commands):
 
 
 def check_order(trace):
-    """Counts for each answered command at least one sync that ended since the answer before it."""
-    synced, answers, bare = 0, 0, 0
+    """Fails unless a sync ended between each answer and the one before it."""
+    syncs, answers, unsynced = 0, 0, 0
     for line in open(trace, encoding="utf-8", errors="replace"):
         if re.search(r"(fdatasync|fsync)(\(\d+\)| resumed>\)) *= 0", line):
-            synced += 1
+            syncs += 1
         elif "HTTP/1.1 201" in line and "resumed" not in line:
             answers += 1
-            bare += synced == 0
-            synced = 0
-    print(f"{answers} commands answered, {bare} of them without a sync since the answer before")
-    if answers == 0 or bare:
+            unsynced += syncs == 0
+            syncs = 0
+    print(f"{answers} commands answered, {unsynced} of them without a sync since the answer before")
+    if answers == 0 or unsynced:
         raise SystemExit("FAILED: a command was answered before it was synced")
 
 

@@ -43,7 +43,7 @@ fn main() {
     let before = resident_mib();
     let started = Instant::now();
     let mut nodes = registry(count, versions);
-    println!("{count} nodes of {versions} versions: folded in {:.2?}", started.elapsed());
+    println!("{count} nodes of {versions} versions: loaded in {:.2?}", started.elapsed());
     let loaded_mib = resident_mib();
     let started = Instant::now();
     nodes.warm_up();
@@ -51,12 +51,12 @@ fn main() {
     println!("resident: {:.0} MiB of nodes, {:.0} MiB of indexes", loaded_mib - before, resident_mib() - loaded_mib);
 
     println!("what | median | slowest, in microseconds\n---|---|---");
-    pages(&nodes, count, rounds);
-    selections(&nodes, rounds);
-    changes(&mut nodes, count, rounds);
+    measure_pages(&nodes, count, rounds);
+    measure_selections(&nodes, rounds);
+    measure_changes(&mut nodes, count, rounds);
 }
 
-fn pages(nodes: &Nodes, count: u32, rounds: u32) {
+fn measure_pages(nodes: &Nodes, count: u32, rounds: u32) {
     let last = u64::from(count) / LIMIT;
     let by_downloads = |page| query(page, Selection { sort: vec![Sort::DOWNLOADS], ..Selection::default() });
     measure("page 1 by downloads, JSON ready", rounds, |_| render_page(nodes, &by_downloads(1), true));
@@ -69,7 +69,8 @@ fn pages(nodes: &Nodes, count: u32, rounds: u32) {
     measure("the same, held under the lock", 20, |n| nodes.list(&largest(1 + u64::from(n)), true).entries.len());
 }
 
-fn selections(nodes: &Nodes, rounds: u32) {
+/// Filters, searches and orders.
+fn measure_selections(nodes: &Nodes, rounds: u32) {
     let sort = |column, descending| Sort { column, descending };
     let linux = NodeFilter { systems: vec!["linux".to_owned()], ..NodeFilter::default() };
     let narrow = NodeFilter {
@@ -136,7 +137,7 @@ fn selections(nodes: &Nodes, rounds: u32) {
     }
 }
 
-fn changes(nodes: &mut Nodes, count: u32, rounds: u32) {
+fn measure_changes(nodes: &mut Nodes, count: u32, rounds: u32) {
     let mut apply = |label: &str, event: &dyn Fn(u32) -> NodeEvent| {
         measure(label, rounds, |n| {
             let node = scatter(n) % count;
@@ -172,7 +173,7 @@ fn changes(nodes: &mut Nodes, count: u32, rounds: u32) {
     });
 }
 
-/// Runs the closure and prints the times; its result is only consumed.
+/// Runs the closure and prints its times. The result goes to `black_box`, so that the work is not optimized away.
 fn measure<T>(label: &str, rounds: u32, mut run: impl FnMut(u32) -> T) {
     let mut durations: Vec<f64> = (0..rounds)
         .map(|n| {
@@ -265,7 +266,7 @@ fn sentence(seed: u32, word_count: u32) -> String {
     (0..word_count).map(word_at).collect::<Vec<_>>().join(" ")
 }
 
-/// Pseudo-random number.
+/// Hash of a number, as a reproducible pseudo-random number.
 fn scatter(n: u32) -> u32 {
     (n ^ 0x5bd1_e995).wrapping_mul(2_654_435_761).rotate_left(13).wrapping_mul(2_246_822_519) >> 1
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Counts what the kernel was asked: 1,000 sequential commands need at least 1,000 syncs, none answered before its own; 64
-# clients at once share far fewer. Needs strace and Python 3.
+# Counts the sync calls of the service with strace. 1,000 sequential commands need at least 1,000 syncs, and none is answered
+# before its sync; 64 concurrent clients need far fewer. Needs strace and Python 3.
 #
-#   benches/syncs.sh            builds the release binary, runs both counts, exits 1 when either does not hold
+#   benches/syncs.sh            builds the release binary and runs both counts; exits with 1 if one of them is wrong
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v strace >/dev/null || { echo "strace is needed (Debian: apt-get install strace)" >&2; exit 2; }

@@ -8,7 +8,7 @@
 //! machines can do.
 
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
-#![allow(clippy::doc_markdown, reason = "names of programs are no code")]
+#![allow(clippy::doc_markdown, reason = "names of programs are not code")]
 
 #[path = "../shared/data_dir.rs"]
 mod data_dir;
@@ -35,9 +35,10 @@ use http::{Measured, load_of_all, request};
 use nodes::{BenchCluster, change, fill};
 use service::Service;
 
-/// Nodes of the registry whose versions are changed.
+/// Number of registry nodes whose versions the clients change.
 pub const REGISTRY_NODES: usize = 512;
 const DEFAULT_CONNECTIONS: [usize; 3] = [1, 8, 64];
+/// Nodes of the cluster.
 const MEMBERS: usize = 3;
 
 struct Options {

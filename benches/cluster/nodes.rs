@@ -1,4 +1,4 @@
-//! The nodes of the measured cluster, and what they contain.
+//! Nodes of the measured cluster, and their content.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,7 +27,7 @@ pub fn fill(address: &str) {
     });
 }
 
-/// Change of a version to a text that differs from the previous one. Clients do not share nodes.
+/// Request that changes a changelog to another text than before. Each client has its own nodes.
 pub fn change(client: usize, turn: u64) -> Vec<u8> {
     let of_client = REGISTRY_NODES / 64;
     let number = client * of_client + usize::try_from(turn).unwrap_or(0) % of_client;
@@ -47,7 +47,7 @@ pub struct BenchCluster {
 impl BenchCluster {
     /// Creates the data directories of the nodes, without starting any.
     pub fn init(root: &Path, sync_interval: &str) -> Self {
-        // The settings of the servers take only text of static lifetime.
+        // `NatsServerSettings` takes only a static text.
         let sync_interval = String::leak(sync_interval.to_owned());
         let servers = NatsServers::start_with(NatsServerSettings { sync_interval, ..NatsServerSettings::default() });
         let options = servers.options();
@@ -119,7 +119,7 @@ impl BenchCluster {
     /// than that of the first node.
     pub fn join_another(&self) -> (u64, Duration) {
         let before = self.position_of_backup();
-        let first = self.nodes[0].as_ref().expect("it runs").ready_after;
+        let first = self.nodes[0].as_ref().expect("a running node").ready_after;
         let joining = self.start(MEMBERS);
         let events = position(&joining.address) - before;
         let time = joining.ready_after.saturating_sub(first);

@@ -9,15 +9,15 @@ use crate::median;
 use crate::nodes::BenchCluster;
 use crate::service::{TOKEN, block_on};
 
-/// A short video: videos are the work of one node.
+/// Short video. The owner, one node of the cluster, does the work on all videos.
 const JOB: &str = r#"{"model": "vq2-turbo", "prompt": "a beach at sunset", "duration": 1}"#;
 const SUBMIT: &str = "/proxy/videovendor/start-end2video";
 /// Deadline of a task.
-const PATIENCE: Duration = Duration::from_mins(2);
-/// Pause after a restart: a new owner waits for 5 seconds before it acts.
-const SETTLING: Duration = Duration::from_secs(6);
+const TASK_DEADLINE: Duration = Duration::from_mins(2);
+/// Pause after a restart, because a new owner waits for 5 seconds before it acts.
+const PAUSE_AFTER_RESTART: Duration = Duration::from_secs(6);
 
-/// Kills the owner several times, and prints how long tasks take that are submitted then.
+/// Kills the owner several times, and prints how long a task takes that is submitted right after.
 pub fn measure(cluster: &mut BenchCluster, times: usize) {
     let calm: Vec<_> = (0..times).map(|_| run_task(&cluster.addresses())).collect();
     let mut after_kill = Vec::new();
@@ -25,12 +25,12 @@ pub fn measure(cluster: &mut BenchCluster, times: usize) {
         let owner = owner(cluster.addresses()[0]);
         let index = cluster.nodes.iter().position(|node| node.as_ref().is_some_and(|node| node.address == owner));
         let index = index.expect("one of the nodes is the owner");
-        // Dropping kills it.
+        // Dropping the node kills its process.
         drop(cluster.nodes[index].take());
         after_kill.push(run_task(&cluster.addresses()));
         let again = cluster.start(index);
         cluster.nodes[index] = Some(again);
-        std::thread::sleep(SETTLING);
+        std::thread::sleep(PAUSE_AFTER_RESTART);
     }
     let (calm, after_kill) = (median(calm), median(after_kill));
     println!("A video takes {calm:.1} s, and {after_kill:.1} s if the owner was killed just before.");
@@ -46,7 +46,7 @@ fn run_task(addresses: &[&str]) -> f64 {
         match task["state"].as_str() {
             Some("success") => return submitted_at.elapsed().as_secs_f64(),
             Some("failed") => panic!("{task}"),
-            _ => assert!(submitted_at.elapsed() < PATIENCE, "{task}"),
+            _ => assert!(submitted_at.elapsed() < TASK_DEADLINE, "{task}"),
         }
         std::thread::sleep(Duration::from_millis(50));
     }

@@ -1,8 +1,8 @@
 //! The image engine compared with Pillow: `benches/engine/run [ROUNDS]`.
 //!
-//! Every job runs in its own process, ours with one thread, to measure the speed of one core and the job's peak memory.
-//! File I/O is excluded on both sides. A second part reduces photographs to a quarter and enlarges them again, with the
-//! engine and with bicubic interpolation, and compares the results with the originals.
+//! Every job runs in its own process, the engine with one thread, to measure the speed of one core and the job's peak
+//! memory. File I/O is excluded on both sides. A second part reduces photographs to a quarter and enlarges them again,
+//! with the engine and with bicubic interpolation, and compares the results with the originals.
 
 use std::env;
 use std::hint::black_box;
@@ -56,7 +56,8 @@ fn photograph(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photographs").join(name)
 }
 
-/// Runs one job in this process; prints seconds of the best round, peak KiB, pixels of the result.
+/// Runs one job in this process. Prints the seconds of the best round, the peak memory in KiB, and the pixels of the
+/// result.
 fn measure(name: &str, picture: &Path, rounds: &str) -> Result<(), Failure> {
     let decoded = PictureDecoders::default().decode(&std::fs::read(picture)?).map_err(|error| error.to_string())?;
     let mut best = f64::MAX;

@@ -4,9 +4,11 @@
 
 use image::RgbImage;
 
-/// Side of the squares for SSIM, and their distance, in pixels.
+/// Side of the squares for SSIM, in pixels.
 const SQUARE: usize = 8;
+/// Distance between two squares, in pixels.
 const STEP: usize = 2;
+/// Constants of SSIM, from its K1 = 0.01 and K2 = 0.03 and samples from 0 to 255.
 const C1: f64 = (0.01 * 255.0) * (0.01 * 255.0);
 const C2: f64 = (0.03 * 255.0) * (0.03 * 255.0);
 
@@ -30,16 +32,18 @@ fn luma(picture: &RgbImage) -> Vec<f64> {
         .collect()
 }
 
+/// SSIM of one square.
 fn similarity(first: &[f64], other: &[f64], width: usize, left: usize, top: usize) -> f64 {
     let pixel_indices = || (top..top + SQUARE).flat_map(move |y| (left..left + SQUARE).map(move |x| y * width + x));
     let count = (SQUARE * SQUARE) as f64;
     let mean = |samples: &[f64]| pixel_indices().map(|at| samples[at]).sum::<f64>() / count;
-    let (mean_one, mean_other) = (mean(first), mean(other));
-    let common = |a: &[f64], of_a: f64, b: &[f64], of_b: f64| {
-        pixel_indices().map(|at| (a[at] - of_a) * (b[at] - of_b)).sum::<f64>() / count
+    let (mean_first, mean_other) = (mean(first), mean(other));
+    let covariance_of = |a: &[f64], mean_a: f64, b: &[f64], mean_b: f64| {
+        pixel_indices().map(|at| (a[at] - mean_a) * (b[at] - mean_b)).sum::<f64>() / count
     };
-    let spread = common(first, mean_one, first, mean_one) + common(other, mean_other, other, mean_other);
-    let covariance = common(first, mean_one, other, mean_other);
-    (2.0 * mean_one * mean_other + C1) * (2.0 * covariance + C2)
-        / ((mean_one.powi(2) + mean_other.powi(2) + C1) * (spread + C2))
+    let variances =
+        covariance_of(first, mean_first, first, mean_first) + covariance_of(other, mean_other, other, mean_other);
+    let covariance = covariance_of(first, mean_first, other, mean_other);
+    (2.0 * mean_first * mean_other + C1) * (2.0 * covariance + C2)
+        / ((mean_first.powi(2) + mean_other.powi(2) + C1) * (variances + C2))
 }

@@ -11,34 +11,34 @@ use crate::service::{Service, block_on};
 
 /// Submissions a second, while tasks are sent to the vendor.
 const RATE: u32 = 500;
-/// Pause before a measurement.
-const CALM: Duration = Duration::from_secs(10);
+/// Pause before a measurement, in which the submissions are finished.
+const SETTLING_TIME: Duration = Duration::from_secs(10);
 
 /// Measures without webhooks of the vendor, and with them.
 pub fn run(options: &Options) {
     println!("{} tasks at the vendor, submitted at {} a second\n", options.tasks, options.rate_or(RATE));
-    println!("| measured | polling | with hints |\n|---|---|---|");
-    let [polling, hinted] = [false, true].map(|with_hints| measure(options, with_hints));
-    for ((label, polling), (_, hinted)) in polling.into_iter().zip(hinted) {
-        println!("| {label} | {polling} | {hinted} |");
+    println!("| measured | polling | with webhooks |\n|---|---|---|");
+    let [polling, notified] = [false, true].map(|with_webhooks| measure(options, with_webhooks));
+    for ((label, polling), (_, notified)) in polling.into_iter().zip(notified) {
+        println!("| {label} | {polling} | {notified} |");
     }
 }
 
-fn measure(options: &Options, with_hints: bool) -> Vec<(&'static str, String)> {
+fn measure(options: &Options, with_webhooks: bool) -> Vec<(&'static str, String)> {
     let rate = options.rate_or(RATE);
     let submitting = Duration::from_secs(options.tasks as u64 / u64::from(rate));
     // No job may end before the measurements do.
-    let job_duration = 2 * submitting + 2 * CALM + options.time;
-    let mut outside = OutsideProcess::start(job_duration, with_hints);
+    let job_duration = 2 * submitting + 2 * SETTLING_TIME + options.time;
+    let mut outside = OutsideProcess::start(job_duration, with_webhooks);
     let directory = tempfile::tempdir_in(&options.dir).expect("a directory");
-    let service = start(options, &outside, with_hints, directory.path());
+    let service = start(options, &outside, with_webhooks, directory.path());
     let idle_memory = service.memory().0;
 
     let requests = (0..options.tasks).map(|index| submission(index, &outside.receiver)).collect();
     let submitted = block_on(send_at(&service.address, rate, requests));
-    assert!(submitted.rejected.is_empty(), "submissions were refused: {:?}", submitted.rejected);
+    assert!(submitted.rejected.is_empty(), "submissions were rejected: {:?}", submitted.rejected);
     assert!(outside.reaches("jobs", options.tasks), "not all tasks reached the vendor");
-    std::thread::sleep(CALM);
+    std::thread::sleep(SETTLING_TIME);
 
     let (started, processor_before, polls, outside_before) =
         (Instant::now(), service.processor_time(), outside.count("polls"), outside.processor_time());
@@ -50,7 +50,7 @@ fn measure(options: &Options, with_hints: bool) -> Vec<(&'static str, String)> {
     let (memory, maximum) = service.memory();
     let running = outside.count("running");
     assert!(outside.reaches("callbacks", options.tasks), "not all callbacks arrived");
-    let delays = outside.send_question("delays");
+    let delays = outside.send_query("delays");
     let delay = |name: &str| delays[name].as_f64().unwrap_or(f64::NAN) / 1000.0;
     let peak = service.memory().1;
     service.stop();
@@ -67,7 +67,7 @@ fn measure(options: &Options, with_hints: bool) -> Vec<(&'static str, String)> {
 }
 
 /// Starts the service with the vendor, with settings for this number of tasks.
-pub fn start(options: &Options, outside: &OutsideProcess, with_hints: bool, data_dir: &std::path::Path) -> Service {
+pub fn start(options: &Options, outside: &OutsideProcess, with_webhooks: bool, data_dir: &std::path::Path) -> Service {
     let mut settings: Vec<(String, String)> = [
         ("MEDIARY_LIMITS__SUBMISSIONS_PER_CALLER", "1000000"),
         ("MEDIARY_VENDORS__IMAGE__URL", &outside.vendors[0]),
@@ -75,7 +75,7 @@ pub fn start(options: &Options, outside: &OutsideProcess, with_hints: bool, data
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .into();
-    if with_hints {
+    if with_webhooks {
         // The service requests webhooks only with a public URL: reserve a free port for it.
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -83,7 +83,7 @@ pub fn start(options: &Options, outside: &OutsideProcess, with_hints: bool, data
         drop(listener);
     }
     settings.extend(options.settings.iter().cloned());
-    let hinted_at = settings.iter().find(|(name, _)| name == "MEDIARY_PUBLIC_URL").map(|(_, url)| url.clone());
-    let listen = hinted_at.and_then(|url| url.strip_prefix("http://").map(str::to_owned));
+    let public_url = settings.iter().find(|(name, _)| name == "MEDIARY_PUBLIC_URL").map(|(_, url)| url.clone());
+    let listen = public_url.and_then(|url| url.strip_prefix("http://").map(str::to_owned));
     Service::start_with(data_dir, 0, listen.as_deref(), &settings)
 }

@@ -49,7 +49,7 @@ pub struct Options {
     pub dir: PathBuf,
     /// Tasks in flight.
     pub tasks: usize,
-    /// Requests a second.
+    /// Requests a second; 0 for the default of the measurement.
     pub rate: u32,
     /// Duration of one measurement.
     pub time: Duration,
@@ -72,7 +72,7 @@ impl Options {
         Self {
             dir: data_dir(values("--dir").next().map(String::as_str)),
             tasks: number_of("--tasks", 10_000),
-            rate: u32::try_from(number_of("--rate", 0)).expect("a rate that can be kept"),
+            rate: u32::try_from(number_of("--rate", 0)).expect("a rate of 32 bits"),
             time: Duration::from_secs(number_of("--seconds", 20) as u64),
             rounds: number_of("--rounds", 3),
             job_duration: Duration::from_millis(number_of("--work", 1000) as u64),
@@ -80,7 +80,7 @@ impl Options {
         }
     }
 
-    /// Returns the rate, if one was given.
+    /// Returns the rate from the command line, or this one.
     #[must_use]
     pub const fn rate_or(&self, default: u32) -> u32 {
         if self.rate == 0 { default } else { self.rate }
@@ -95,8 +95,8 @@ fn main() {
         Some("submissions") => submissions::run(&options),
         Some("pool") => pool::run(&options),
         Some("outside") => {
-            let with_hints = arguments.iter().any(|argument| argument == "--hints");
-            outside::serve(options.job_duration, with_hints, VendorGroup::from_arguments(&arguments));
+            let with_webhooks = arguments.iter().any(|argument| argument == "--webhooks");
+            outside::serve(options.job_duration, with_webhooks, VendorGroup::from_arguments(&arguments));
         }
         // `cargo bench` without a name runs every benchmark with `--bench`.
         _ => println!("in-flight, submissions or pool: cargo bench --bench gateway -- in-flight"),
@@ -106,7 +106,7 @@ fn main() {
 /// Returns the value below which this share of the sorted values lies.
 #[must_use]
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in the list")]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index of the list")]
     let rank = (share * sorted.len() as f64) as usize;
     sorted.get(rank.min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
 }

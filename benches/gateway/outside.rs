@@ -24,6 +24,7 @@ const WEBHOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// Status in the callback of a successful task.
 const COMPLETED: &str = "COMPLETED";
 
+/// Arrival of the first callback, by task.
 type Arrivals = Arc<Mutex<HashMap<String, Instant>>>;
 
 /// Duration of the windows in which a failing vendor fails, and of those in which it does not.
@@ -42,7 +43,7 @@ pub struct VendorGroup {
 impl VendorGroup {
     pub const SINGLE: Self = Self { count: 1, has_failing: false };
 
-    /// Reads it from the arguments of [`OutsideProcess::start_group`].
+    /// Reads the arguments that [`OutsideProcess::start_group`] passes.
     pub fn from_arguments(arguments: &[String]) -> Self {
         let count = arguments.iter().skip_while(|argument| *argument != "--vendors").nth(1);
         let count = count.map_or(1, |text| text.parse().expect("a whole number"));
@@ -70,14 +71,14 @@ impl VendorGroup {
 }
 
 /// Runs the remote side until its input ends.
-pub fn serve(job_duration: Duration, with_hints: bool, group: VendorGroup) {
+pub fn serve(job_duration: Duration, with_webhooks: bool, group: VendorGroup) {
     block_on(async move {
         let arrivals = Arrivals::default();
         let recorded = arrivals.clone();
         let receiver = Receiver::with_replies(move |_, received| {
             if received.status() == COMPLETED {
                 // Callbacks are delivered at least once: only the first counts.
-                recorded.lock().entry(received.task()).or_insert_with(Instant::now);
+                recorded.lock().entry(received.task_id()).or_insert_with(Instant::now);
             }
             "HTTP/1.1 204 No Content".to_owned()
         });
@@ -85,21 +86,21 @@ pub fn serve(job_duration: Duration, with_hints: bool, group: VendorGroup) {
         let vendors = group.start(job_duration).await;
         let bases: Vec<String> = vendors.iter().map(|vendor| vendor.base()).collect();
         println!("{}", json!({"vendors": bases, "receiver": receiver.url("/")}));
-        for vendor in vendors.iter().filter(|_| with_hints) {
+        for vendor in vendors.iter().filter(|_| with_webhooks) {
             tokio::task::spawn_local(notify_all(vendor.clone()));
         }
-        let (question_sender, mut questions) = tokio::sync::mpsc::unbounded_channel();
+        let (query_sender, mut queries) = tokio::sync::mpsc::unbounded_channel();
         std::thread::spawn(move || {
-            std::io::stdin().lines().map_while(Result::ok).try_for_each(|question| question_sender.send(question))
+            std::io::stdin().lines().map_while(Result::ok).try_for_each(|query| query_sender.send(query))
         });
-        while let Some(question) = questions.recv().await {
-            println!("{}", answer_question(&question, &vendors, &arrivals));
+        while let Some(query) = queries.recv().await {
+            println!("{}", answer_query(&query, &vendors, &arrivals));
         }
     });
 }
 
-fn answer_question(question: &str, vendors: &[Rc<VendorSim>], arrivals: &Arrivals) -> Value {
-    match question {
+fn answer_query(query: &str, vendors: &[Rc<VendorSim>], arrivals: &Arrivals) -> Value {
+    match query {
         "delays" => return delays(vendors, arrivals),
         "charges" => return charges(vendors),
         _ => {}
@@ -128,9 +129,9 @@ fn charges(vendors: &[Rc<VendorSim>]) -> Value {
 /// Times from the end of each job to the arrival of its callback, in milliseconds.
 fn delays(vendors: &[Rc<VendorSim>], arrivals: &Arrivals) -> Value {
     let arrivals = arrivals.lock();
-    let waited =
+    let delay_of =
         |job: &SimJob| Some(arrivals.get(&job.key)?.saturating_duration_since(job.completed_at).as_secs_f64() * 1000.0);
-    let mut delays: Vec<f64> = all_jobs(vendors).iter().filter_map(waited).collect();
+    let mut delays: Vec<f64> = all_jobs(vendors).iter().filter_map(delay_of).collect();
     delays.sort_by(f64::total_cmp);
     let [p50, p99, maximum] = [0.5, 0.99, 1.0].map(|share| quantile(&delays, share));
     json!({"count": delays.len(), "p50": p50, "p99": p99, "max": maximum})
@@ -150,55 +151,55 @@ async fn notify_all(vendor: Rc<VendorSim>) {
                 // The service ignores the content of a webhook, and closes the connection after its response.
                 let mut connection = Connection::open(address).await;
                 let status = connection.exchange(&request("POST", &format!("/{path}"), "", "{}")).await.status;
-                assert!((200..300).contains(&status), "a hint was answered with {status}");
+                assert!((200..300).contains(&status), "the service responded to a webhook with {status}");
             });
         }
         tokio::time::sleep(WEBHOOK_INTERVAL).await;
     }
 }
 
-/// Remote side, as seen by the measuring process.
+/// Process of the remote side, as the measuring process uses it.
 pub struct OutsideProcess {
     child: Child,
-    questions: ChildStdin,
+    queries: ChildStdin,
     replies: BufReader<ChildStdout>,
     pub vendors: Vec<String>,
     pub receiver: String,
 }
 
 impl OutsideProcess {
-    /// Starts it. With `with_hints` the vendor calls webhooks.
-    pub fn start(job_duration: Duration, with_hints: bool) -> Self {
-        Self::start_group(job_duration, with_hints, VendorGroup::SINGLE)
+    /// Starts the process. If `with_webhooks`, the vendor calls a webhook at the end of each job.
+    pub fn start(job_duration: Duration, with_webhooks: bool) -> Self {
+        Self::start_group(job_duration, with_webhooks, VendorGroup::SINGLE)
     }
 
-    /// The same with several vendors.
-    pub fn start_group(job_duration: Duration, with_hints: bool, group: VendorGroup) -> Self {
+    /// Like [`OutsideProcess::start`], with several vendors.
+    pub fn start_group(job_duration: Duration, with_webhooks: bool, group: VendorGroup) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("the path of this program"));
         command
             .args(["outside", "--work", &job_duration.as_millis().to_string()])
             .args(["--vendors", &group.count.to_string()])
-            .args(with_hints.then_some("--hints"))
+            .args(with_webhooks.then_some("--webhooks"))
             .args(group.has_failing.then_some("--failing"));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
-        let questions = child.stdin.take().expect("a pipe");
+        let queries = child.stdin.take().expect("a pipe");
         let mut replies = BufReader::new(child.stdout.take().expect("a pipe"));
         let greeting = line(&mut replies);
         let url = |value: &Value| value.as_str().expect("a URL").to_owned();
         let vendors = greeting["vendors"].as_array().expect("a list").iter().map(url).collect();
         let receiver = url(&greeting["receiver"]);
-        Self { child, questions, replies, vendors, receiver }
+        Self { child, queries, replies, vendors, receiver }
     }
 
     /// Sends a query.
-    pub fn send_question(&mut self, question: &str) -> Value {
-        writeln!(self.questions, "{question}").expect("it listens");
+    pub fn send_query(&mut self, query: &str) -> Value {
+        writeln!(self.queries, "{query}").expect("the process reads queries");
         line(&mut self.replies)
     }
 
     /// Returns one of the counters: `jobs`, `running`, `callbacks` or `polls`.
     pub fn count(&mut self, name: &str) -> u64 {
-        self.send_question("state")[name].as_u64().expect("a number")
+        self.send_query("state")[name].as_u64().expect("a number")
     }
 
     /// Waits until a counter has reached this number; `false` if it did not change for a minute.
@@ -234,7 +235,7 @@ impl Drop for OutsideProcess {
 
 fn line(replies: &mut impl BufRead) -> Value {
     let mut line = String::new();
-    replies.read_line(&mut line).expect("it answers");
+    replies.read_line(&mut line).expect("the process answers");
     serde_json::from_str(&line).expect("a line of JSON")
 }
 

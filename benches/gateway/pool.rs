@@ -1,4 +1,5 @@
-//! Tasks over three vendors of the same priority: throughput, delay and memory, and that nothing is lost or doubled.
+//! Tasks over three vendors of the same priority: throughput, delay and memory. Also checks that no task is lost or
+//! paid for twice.
 //! The baseline has three healthy vendors; then the last one fails half of the time.
 
 use std::fmt::Write as _;
@@ -15,7 +16,7 @@ use crate::service::{Service, block_on};
 const RATE: u32 = 500;
 const VENDORS: usize = 3;
 
-/// Measures both.
+/// Measures with healthy vendors, and with a failing one.
 pub fn run(options: &Options) {
     let rate = options.rate_or(RATE);
     println!("{} tasks over {VENDORS} vendors, submitted at {rate} a second, ", options.tasks);
@@ -36,18 +37,18 @@ fn measure(options: &Options, has_failing: bool) -> Vec<(&'static str, String)> 
     let requests = (0..options.tasks).map(|index| submission(index, &outside.receiver)).collect();
     let (started, processor_before) = (Instant::now(), service.processor_time());
     let submitted = block_on(send_at(&service.address, options.rate_or(RATE), requests));
-    assert!(submitted.rejected.is_empty(), "submissions were refused: {:?}", submitted.rejected);
+    assert!(submitted.rejected.is_empty(), "submissions were rejected: {:?}", submitted.rejected);
     assert!(outside.reaches("callbacks", options.tasks), "tasks were lost");
     let seconds = started.elapsed().as_secs_f64();
     let processor = service.processor_time() - processor_before;
 
-    let charges = outside.send_question("charges");
+    let charges = outside.send_query("charges");
     assert_eq!(charges["doubled"], 0, "tasks were paid for twice: {charges}");
     let by_vendor: Vec<u64> =
         charges["by_vendor"].as_array().expect("a list").iter().filter_map(serde_json::Value::as_u64).collect();
-    assert_eq!(by_vendor.iter().sum::<u64>(), options.tasks as u64, "the vendors have other jobs than the tasks");
+    assert_eq!(by_vendor.iter().sum::<u64>(), options.tasks as u64, "each task is one job of one vendor");
 
-    let delays = outside.send_question("delays");
+    let delays = outside.send_query("delays");
     let delay = |name: &str| delays[name].as_f64().unwrap_or(f64::NAN) / 1000.0;
     let (memory, peak) = service.memory();
     service.stop();

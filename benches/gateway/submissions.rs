@@ -11,10 +11,10 @@ use crate::{Options, http::request};
 /// Requests a second.
 const RATE: u32 = 1000;
 
-/// Measures both in turns.
+/// Measures reads and submissions in turns.
 pub fn run(options: &Options) {
     let rate = options.rate_or(RATE);
-    let count = rate as usize * usize::try_from(options.time.as_secs()).expect("not so long");
+    let count = rate as usize * usize::try_from(options.time.as_secs()).expect("a few seconds");
     let mut outside = OutsideProcess::start(options.job_duration, false);
     let directory = tempfile::tempdir_in(&options.dir).expect("a directory");
     let service = start(options, &outside, false, directory.path());

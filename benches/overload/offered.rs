@@ -1,6 +1,6 @@
 //! Open-loop load: requests become due at a constant rate, regardless of responses.
 //!
-//! A due request takes an idle connection. Without one it waits at the client, and is dropped after [`PATIENCE`],
+//! A due request takes an idle connection. Without one it waits at the client, and is dropped after [`CALLER_TIMEOUT`],
 //! because real callers do not wait longer either. The number of connections therefore limits concurrency at the
 //! service, and the next request follows each answer.
 
@@ -18,7 +18,7 @@ use crate::service::block_on;
 use crate::workload::Workload;
 
 /// Longest time that a request waits for a connection, and in which its answer counts as goodput.
-const PATIENCE: Duration = Duration::from_secs(1);
+const CALLER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Timeout of an answer, after which the request has failed and the connection is replaced.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Deadline for the last answers after the end.
@@ -37,7 +37,7 @@ pub struct LoadOutcome {
     pub offered: usize,
     /// Requests that were sent.
     pub sent_count: usize,
-    /// Successes within [`PATIENCE`].
+    /// Successes within [`CALLER_TIMEOUT`].
     pub good_count: usize,
     /// Latencies of the successes in milliseconds.
     pub latencies: Vec<f64>,
@@ -51,7 +51,7 @@ pub struct LoadOutcome {
 struct SharedLoad {
     load: Load,
     workload: Workload,
-    /// When the requests that wait for a connection became due.
+    /// Due times of the requests that wait for a connection.
     due: RefCell<VecDeque<Instant>>,
     work_available: Notify,
     next: RefCell<usize>,
@@ -132,7 +132,7 @@ async fn issue_at_rate(shared: &SharedLoad, rate: f64, sample: &mut impl FnMut()
             shared.outcome.borrow_mut().offered += due_count - issued;
         }
         issued = due_count;
-        while due.front().is_some_and(|due| *due + PATIENCE < now) {
+        while due.front().is_some_and(|due| *due + CALLER_TIMEOUT < now) {
             due.pop_front();
         }
         drop(due);
@@ -185,7 +185,7 @@ impl SharedLoad {
         outcome.sent_count += 1;
         match status {
             Ok(200..300) => {
-                outcome.good_count += usize::from(elapsed <= PATIENCE && Instant::now() <= self.end);
+                outcome.good_count += usize::from(elapsed <= CALLER_TIMEOUT && Instant::now() <= self.end);
                 outcome.latencies.push(milliseconds(elapsed));
             }
             Ok(429 | 503) => outcome.refusals.push(milliseconds(elapsed)),

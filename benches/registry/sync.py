@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""A client that keeps a copy of the whole registry, while others publish, revise and ban. Only the standard library.
+"""Client that mirrors the whole registry while others publish, revise and ban. Uses only the standard library.
 
-  sync.py                                      starts target/release/mediary on a directory of its own, fills it, runs
-  sync.py --base http://127.0.0.1:8080 --token TOKEN    uses a running service, and adds to what is there
+  sync.py                                               starts target/release/mediary on its own directory, and fills it
+  sync.py --base http://127.0.0.1:8080 --token TOKEN    uses a running service, and adds nodes to it
 
-The copy is made page by page, and then kept up by asking for what was touched after a moment. At the end it must be equal
-to the whole list, read once more: exit code 0 when it is, 1 when it is not, 2 when it could not run.
+The client reads every page once, and then polls for the nodes changed since the last poll. At the end, its copy must equal the
+whole list, read once more. Exit code: 0 if it does, 1 if it does not, 2 if the test could not run.
 
-What makes this right, and what any client has to observe:
-- Sorted by created_at, and with include_banned (administrators), nothing leaves the list while it is read: what comes in
-  between shifts later pages back, so that something may be read twice, but nothing is left out.
-- The moment of a change is when its request arrived; it is seen some time after that. So every question goes back a little
-  (--overlap) behind the time of the service's clock at the last one.
-- Deleted nodes leave the list without a trace; then `total` is smaller than the copy, and the ids have to be read anew.
+Rules that every such client must follow:
+- Sort by created_at, with include_banned (for administrators). Then no node leaves the list while it is read. A new node shifts
+  later pages, so that a node may be read twice, but none is missed.
+- A change has the time at which its request arrived, and becomes visible later. So each poll asks for changes from a little
+  before (--overlap) the service's time at the previous poll.
+- Deleted nodes leave the list without notice. If `total` is smaller than the copy, read all ids again.
 """
 
 import argparse
@@ -162,15 +162,15 @@ def start(binary, directory):
     raise Failure("the service did not start")
 
 
-def differences(name, ours, theirs):
+def differences(name, copied, served):
     """Prints the differences between two catalogues; returns whether there are any."""
-    missing, extra = theirs.keys() - ours.keys(), ours.keys() - theirs.keys()
-    other = [id for id in theirs.keys() & ours.keys() if ours[id] != theirs[id]]
-    for what, ids in [("missing", missing), ("too much", extra), ("different", other)]:
+    missing, extra = served.keys() - copied.keys(), copied.keys() - served.keys()
+    other = [id for id in served.keys() & copied.keys() if copied[id] != served[id]]
+    for what, ids in [("missing", missing), ("too many", extra), ("different", other)]:
         if ids:
             print(f"DIFFERENT: {name}: {len(ids)} {what}, such as {sorted(ids)[0]}")
     for id in sorted(other)[:1]:
-        print(f"  copy    {json.dumps(ours[id])}\n  service {json.dumps(theirs[id])}")
+        print(f"  copy    {json.dumps(copied[id])}\n  service {json.dumps(served[id])}")
     return bool(missing or extra or other)
 
 

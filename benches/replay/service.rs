@@ -12,7 +12,8 @@ use crate::ReplayMeasurement;
 
 /// Clock ticks of processor time per second (`USER_HZ`).
 const TICKS: f64 = 100.0;
-const PATIENCE: Duration = Duration::from_mins(10);
+/// Deadline for a service to be ready, or to stop.
+const DEADLINE: Duration = Duration::from_mins(10);
 
 /// Running service that is ready.
 pub struct ReplayService {
@@ -36,7 +37,7 @@ impl ReplayService {
         std::thread::spawn(move || lines.for_each(drop));
         let address = address.expect("the program says where it listens");
         while !is_ready(&address) {
-            assert!(started.elapsed() < PATIENCE, "the program does not get ready");
+            assert!(started.elapsed() < DEADLINE, "the program does not get ready");
             std::thread::sleep(Duration::from_millis(1));
         }
         let seconds = started.elapsed().as_secs_f64();

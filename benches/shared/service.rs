@@ -16,7 +16,7 @@ pub const TOKEN: &str = "token-of-the-benchmarks";
 /// Clock ticks of processor time per second (`USER_HZ`).
 const TICKS: f64 = 100.0;
 /// Deadline for a service to be ready, or to stop.
-const PATIENCE: Duration = Duration::from_mins(30);
+const DEADLINE: Duration = Duration::from_mins(30);
 
 /// Process that listens.
 pub struct Service {
@@ -33,12 +33,12 @@ impl Service {
         Self::start_with(data_dir, workers, None, &[])
     }
 
-    /// The same on a given address and with operator settings, each by the name of its environment variable.
+    /// Like [`Service::start`], on this address and with these settings, by the names of their environment variables.
     pub fn start_with(data_dir: &Path, workers: usize, listen: Option<&str>, settings: &[(String, String)]) -> Self {
         Self::start_configured(data_dir, workers, listen, settings, None)
     }
 
-    /// The same with a settings file.
+    /// Like [`Service::start_with`], with a settings file too.
     pub fn start_configured(
         data_dir: &Path,
         workers: usize,
@@ -81,7 +81,7 @@ impl Service {
             })
         };
         while ready() != 200 {
-            assert!(started.elapsed() < PATIENCE, "the program does not get ready");
+            assert!(started.elapsed() < DEADLINE, "the program does not get ready");
             std::thread::sleep(Duration::from_millis(1));
         }
         Self { child, address, ready_after: started.elapsed() }

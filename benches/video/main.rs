@@ -1,7 +1,7 @@
 //! Video engine compared with ffmpeg: `benches/video/run [SECONDS]`.
 //!
 //! Makes a video from a photograph at each resolution, with one thread. The frames are drawn once and stored in a file,
-//! which both encoders read: ours in groups of 24 as in a video, and x264 (veryfast, one thread) through ffmpeg.
+//! which both encoders read: the engine in groups of 24 as in a video, and x264 (veryfast, one thread) through ffmpeg.
 //! Similarity is the PSNR of the luma against the frames, computed by ffmpeg. Then a complete video is made with all
 //! cores.
 
@@ -22,7 +22,7 @@ type Failure = Box<dyn std::error::Error>;
 /// Lengths of the shorter side in pixels.
 const RESOLUTIONS: [u32; 3] = [360, 720, 1080];
 const GROUP: usize = 24;
-/// Quality setting of x264, for about the same similarity as ours.
+/// Quality setting of x264, for about the same similarity as the engine.
 const CRF: &str = "21";
 
 fn main() {

@@ -27,8 +27,8 @@ ASSETS = os.environ.get("BROWSER_ASSETS")
 WIDE = {"width": 1360, "height": 900}
 NARROW = {"width": 390, "height": 844}
 # Upper bound for conditions on a busy machine with a debug build; tests never sleep this long.
-PATIENCE_S = int(os.environ.get("BROWSER_PATIENCE_S", "90"))
-expect.set_options(timeout=PATIENCE_S * 1000)
+TIMEOUT_S = int(os.environ.get("BROWSER_TIMEOUT_S", "90"))
+expect.set_options(timeout=TIMEOUT_S * 1000)
 
 
 def send(method, path, body=None, token=ADMIN, content_type="application/json"):
@@ -39,11 +39,11 @@ def send(method, path, body=None, token=ADMIN, content_type="application/json"):
     if token:
         request.add_header("Authorization", f"Bearer {token}")
     try:
-        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
-            told = answer.read() or b"null"
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+            text = answer.read() or b"null"
             if answer.headers.get_content_type() == "application/x-ndjson":
-                return [json.loads(line) for line in told.splitlines() if line]
-            return json.loads(told)
+                return [json.loads(line) for line in text.splitlines() if line]
+            return json.loads(text)
     except urllib.error.HTTPError as error:
         raise AssertionError(f"{method} {path}: {error.code} {error.read().decode()}") from error
 
@@ -106,17 +106,17 @@ def png(width, height):
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
-def wait_until(true, seconds=PATIENCE_S):
-    """Waits for a condition without an event."""
+def wait_until(condition, seconds=TIMEOUT_S):
+    """Polls until the condition holds."""
     until = time.monotonic() + seconds
-    while not true():
+    while not condition():
         if time.monotonic() > until:
-            raise AssertionError("it did not become true")
+            raise AssertionError(f"the condition did not hold within {seconds} s")
         time.sleep(0.05)
 
 
-def heard(browser, sound):
-    """Length and RMS level of a file, as decoded by a browser."""
+def decode_sound(browser, sound):
+    """Decodes a sound file in a browser; returns its length in seconds and its RMS level."""
     page = browser.new_page()
     try:
         # A blank page, because the console's policy forbids data URLs.
@@ -158,7 +158,7 @@ def serve_asset(route):
         return route.fallback()
     types = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".webp": "image/webp", ".html": "text/html"}
     # The policy depends on the service: some tests start their own.
-    with urllib.request.urlopen(f"{url.scheme}://{url.netloc}/", timeout=PATIENCE_S) as index:
+    with urllib.request.urlopen(f"{url.scheme}://{url.netloc}/", timeout=TIMEOUT_S) as index:
         headers = {"Content-Security-Policy": index.headers["Content-Security-Policy"], "Content-Type": f"{types[file.suffix]}; charset=utf-8"}
     return route.fulfill(headers=headers, body=file.read_bytes())
 
@@ -226,7 +226,7 @@ class BrowserTest(unittest.TestCase):
     def page(self, path="/nodes", token=None, theme="light", size=WIDE, allowed=(), base=BASE, hosts=(), **options):
         """Opens a console page with a token; responses with an `allowed` status or error name are expected, and requests to other `hosts`."""
         context = self.browser.new_context(viewport=size, color_scheme=theme, base_url=base, reduced_motion="reduce", **options)
-        context.set_default_timeout(PATIENCE_S * 1000)
+        context.set_default_timeout(TIMEOUT_S * 1000)
         context.grant_permissions(["clipboard-read", "clipboard-write"], origin=base)
         if token:
             context.add_init_script(f"sessionStorage.setItem('mediary.token', {json.dumps(token)})")
@@ -240,8 +240,7 @@ class BrowserTest(unittest.TestCase):
         return page
 
     def watch(self, page, allowed, hosts=(BASE,)):
-        told = lambda kind: lambda what: self.seen.append(f"{kind}: {what}")
-        page.on("pageerror", told("error"))
+        page.on("pageerror", lambda error: self.seen.append(f"error: {error}"))
 
         def on_console(message):
             expected = any(f"status of {failure}" in message.text or f"net::{failure}" in message.text for failure in allowed)
@@ -270,9 +269,9 @@ class BrowserTest(unittest.TestCase):
         """Waits until no request is in flight."""
         self.until(page, "!document.querySelector('[aria-busy=true], .bone')")
 
-    def until(self, page, true, seconds=PATIENCE_S):
+    def until(self, page, expression, seconds=TIMEOUT_S):
         """Waits until an expression is true. The driver's own wait would need eval, which the policy forbids."""
         until = time.monotonic() + seconds
-        while not page.evaluate(true):
-            self.assertLess(time.monotonic(), until, f"never true: {true}")
+        while not page.evaluate(expression):
+            self.assertLess(time.monotonic(), until, f"never true: {expression}")
             page.wait_for_timeout(30)

@@ -57,13 +57,13 @@ def longest():
 
 
 class Accessibility(BrowserTest):
-    def grave(self, page, where, **options):
+    def serious_findings(self, page, where, **options):
         """Returns the serious and critical findings."""
         found = Axe().run(page, options=options or None).response["violations"]
         return [f"{where}: {it['id']}: {node['target']} {node['failureSummary']}" for it in found if it["impact"] in GRAVE for node in it["nodes"]]
 
     def check(self, page, where):
-        self.assertEqual(self.grave(page, where), [])
+        self.assertEqual(self.serious_findings(page, where), [])
 
     def test_every_page(self):
         # The dark theme changes only colours, so one width is enough.
@@ -75,7 +75,7 @@ class Accessibility(BrowserTest):
                 self.show(page, path)
                 # Checks collapsed parts too.
                 page.evaluate("document.querySelectorAll('main details').forEach(it => { it.open = true })")
-                found += self.grave(page, f"{path} {theme} {size['width']}", **options)
+                found += self.serious_findings(page, f"{path} {theme} {size['width']}", **options)
                 found += self.too_wide(page, path)
         self.assertEqual(found, [])
 

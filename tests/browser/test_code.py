@@ -12,7 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from support import PATIENCE_S, BrowserTest, name, png, send, user
+from support import TIMEOUT_S, BrowserTest, name, png, send, user
 
 IMAGE = {"name": "it's a $picture.png", "mimeType": "image/png", "buffer": png(120, 80)}
 PROMPT = "it's $HOME `id` ${id} \\ \"quoted\"\n%s {x} é 雨 rain"
@@ -61,7 +61,7 @@ class Code(BrowserTest):
                 Path(folder, file).write_text(text)
                 for name, content in files:
                     Path(folder, name).write_bytes(content)
-                done = subprocess.run([*command, file], cwd=folder, env={**os.environ, "TOKEN": token}, capture_output=True, text=True, timeout=PATIENCE_S)
+                done = subprocess.run([*command, file], cwd=folder, env={**os.environ, "TOKEN": token}, capture_output=True, text=True, timeout=TIMEOUT_S)
             self.assertEqual(done.returncode, 0, f"{language}: {done.stderr}\n{text}")
             outputs[language] = done.stdout
         self.assertLessEqual({"curl", "Python"}, set(outputs))
@@ -142,7 +142,7 @@ class Code(BrowserTest):
         page.locator("input[type=file]").first.set_input_files(IMAGE)
         page.get_by_label("Prompt").fill(PROMPT)
         text = self.programs(page)["Rust"]
-        parsed = subprocess.run(["rustfmt", "--edition", "2021", "--emit", "stdout"], input=text, capture_output=True, text=True, timeout=PATIENCE_S)
+        parsed = subprocess.run(["rustfmt", "--edition", "2021", "--emit", "stdout"], input=text, capture_output=True, text=True, timeout=TIMEOUT_S)
         self.assertEqual((parsed.returncode, parsed.stderr), (0, ""))
         for part in (json.dumps(IMAGE["name"]), "reqwest::blocking", 'std::env::var("TOKEN")'):
             self.assertIn(part, text)

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from support import ADMIN, NARROW, WIDE, BrowserTest, archive, name, pixels, registry, send, user
 
 
-def beside(page):
+def click_outside(page):
     """Clicks outside the dialog."""
     box = page.locator("dialog").last.bounding_box()
     page.mouse.click(box["x"] - 8, box["y"] + 20)
@@ -47,11 +47,11 @@ class Dialogs(BrowserTest):
         self.assertFalse(page.evaluate("(({ scrollHeight, clientHeight }) => scrollHeight > clientHeight)(document.querySelector('dialog'))"))
         self.assertTrue(page.evaluate("(({ scrollHeight, clientHeight }) => scrollHeight > clientHeight)(document.querySelector('dialog > .dialog'))"))
         # And a click outside closes the dialog only while the form is empty
-        beside(page)
+        click_outside(page)
         expect(dialog).to_have_count(0)
         opener.click()
         page.get_by_role("textbox", name="Name").fill("Ada")
-        beside(page)
+        click_outside(page)
         expect(page.get_by_role("textbox", name="Name")).to_have_value("Ada")
 
     def test_sticky_buttons_do_not_cover_fields(self):
@@ -78,7 +78,7 @@ class Dialogs(BrowserTest):
         token = page.locator(".secret").inner_text()
         for _ in range(3):
             page.keyboard.press("Escape")
-        beside(page)
+        click_outside(page)
         expect(page.get_by_role("dialog", name="New token")).to_be_visible()
         expect(page.locator(".secret")).to_have_text(token)
         page.get_by_role("button", name="Done").click()

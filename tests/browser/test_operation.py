@@ -20,25 +20,25 @@ CHARTS = ["Jobs", "Job duration", "Failed jobs by code", "Queues", "Vendor circu
           "Requests", "Request latency", "Storage", "Memory", "Log position"]
 
 
-def history(minutes, told):
+def history(minutes, template):
     """A history with the columns of the service: busy, then a stop of a quarter of the time, then idle. No job ends in the first hour."""
-    stop, go_on = minutes // 2, minutes * 3 // 4
-    known = lambda values: [None if stop <= at < go_on else values(at) for at in range(minutes)]
+    stop, restart = minutes // 2, minutes * 3 // 4
+    known = lambda values: [None if stop <= at < restart else values(at) for at in range(minutes)]
     busy = lambda value: known(lambda at: value if at < stop else 0)
     values = {
         "tasks_submitted": busy(4), "task_duration_p50": known(lambda at: None if at < 60 else 0.25), "storage_free": known(lambda at: 3 << 30),
         "log_position": known(lambda at: 20_000 + at),
     }
     failures = {"engine_failed": busy(2), "vendor_lost": busy(1)}
-    columns = [{**column, "values": failures.get(column.get("label")) or values.get(column["name"]) or known(lambda at: 0)} for column in told["columns"]]
+    columns = [{**column, "values": failures.get(column.get("label")) or values.get(column["name"]) or known(lambda at: 0)} for column in template["columns"]]
     for column in columns:
         if column["name"] == "task_duration_p95":
             column["values"] = values["task_duration_p50"]
-    circuits = [{**circuit, "values": known(lambda at: "open" if at < 5 else "closed")} for circuit in told["circuits"]]
-    return {**told, "from": "2026-02-01T00:01:00.000000Z", "columns": columns, "circuits": circuits}
+    circuits = [{**circuit, "values": known(lambda at: "open" if at < 5 else "closed")} for circuit in template["circuits"]]
+    return {**template, "from": "2026-02-01T00:01:00.000000Z", "columns": columns, "circuits": circuits}
 
 
-def asked(route):
+def query_of(route):
     return {name: values[0] for name, values in parse_qs(urlsplit(route.request.url).query).items()}
 
 
@@ -53,14 +53,14 @@ class Log:
         self.head, self.refuses = head, False
 
     def answer(self, route):
-        query = asked(route)
+        query = query_of(route)
         if self.refuses and "to" in query:
             return refuse(route)
         first = max(int(query.get("after", 0)) + 1, int(query.get("from", 1)))
         last = min(int(query.get("to", self.head)), self.head)
         positions = range(first, min(last, first + int(query["limit"]) - 1) + 1)
-        told = {"events": [self.event(position) for position in positions], "head": self.head}
-        return route.fulfill(json={**told, "next": positions[-1]} if positions and positions[-1] < last else told)
+        answer = {"events": [self.event(position) for position in positions], "head": self.head}
+        return route.fulfill(json={**answer, "next": positions[-1]} if positions and positions[-1] < last else answer)
 
     def event(self, position):
         return {"id": str(position), "position": position, "at": "2026-01-01T00:00:00.000000Z", "actor": "system",
@@ -75,14 +75,14 @@ class LogOfTokens(Log):
         self.actors, self.lookups = actors, []
 
     def answer(self, route):
-        return self.lookups.append(route) if asked(route).get("type") == "TokenIssued" else super().answer(route)
+        return self.lookups.append(route) if query_of(route).get("type") == "TokenIssued" else super().answer(route)
 
     def lookup(self, page):
         wait_until(lambda: page.wait_for_timeout(20) or self.lookups)
         return self.lookups.pop(0)
 
-    def tell(self, route):
-        route.fulfill(json={"events": [self.issued(asked(route)["stream"], 1)], "head": self.head})
+    def answer_lookup(self, route):
+        route.fulfill(json={"events": [self.issued(query_of(route)["stream"], 1)], "head": self.head})
 
     def event(self, position):
         return {**self.issued(f"token/{position}", position), "actor": self.actors[position % len(self.actors)]}
@@ -165,7 +165,7 @@ class Audit(BrowserTest):
         self.show(page, "/audit")
         # When only the lookup of the first one fails
         refuse(log.lookup(page))
-        log.tell(log.lookup(page))
+        log.answer_lookup(log.lookup(page))
         # Then the others are named without a lookup
         by_second = lambda position: ["The token/second"] if position % 2 else []
         names = [name for position in range(30, 0, -1) for name in [f"The token/{position}", *by_second(position)]]
@@ -186,7 +186,7 @@ class Audit(BrowserTest):
         expect(page.locator(".who")).to_contain_text(bob["name"])
         # When it completes, then no further lookup is sent
         with page.expect_event("requestfinished", lambda request: request == lookup.request):
-            log.tell(lookup)
+            log.answer_lookup(lookup)
         self.show(page, "/nodes")
         self.assertEqual(log.lookups, [])
 
@@ -323,11 +323,11 @@ class Operation(BrowserTest):
 
     def test_circuits_queues_and_storage_are_shown(self):
         page = self.page("/nodes", token=ADMIN)
-        told = send("GET", "/admin/state")
-        told["vendors"] = [{**told["vendors"][0], "name": state, "circuit": state} for state in ("closed", "open", "half_open")]
-        told["queues"] = {"appends": 3, "tasks": 1234, "deliveries": 56}
-        told["storage"] = {**told["storage"], "state": "read_only", "reason": "the disk is nearly full"}
-        page.route("**/admin/state", lambda route: route.fulfill(json=told))
+        answer = send("GET", "/admin/state")
+        answer["vendors"] = [{**answer["vendors"][0], "name": state, "circuit": state} for state in ("closed", "open", "half_open")]
+        answer["queues"] = {"appends": 3, "tasks": 1234, "deliveries": 56}
+        answer["storage"] = {**answer["storage"], "state": "read_only", "reason": "the disk is nearly full"}
+        page.route("**/admin/state", lambda route: route.fulfill(json=answer))
         self.show(page, "/state")
         vendors = page.locator(".panel").filter(has_text="Vendors").get_by_role("listitem")
         expect(vendors.locator(".state")).to_have_text(["In service", "Paused", "Trial call"])
@@ -336,13 +336,13 @@ class Operation(BrowserTest):
         storage = page.locator(".gauge").filter(has_text="Storage")
         expect(storage).to_contain_text("Read only")
         expect(storage).to_contain_text("the disk is nearly full")
-        told["storage"] = {"state": "ok", "free_bytes": 3 * 2**30, "reserve_bytes": 2**20}
+        answer["storage"] = {"state": "ok", "free_bytes": 3 * 2**30, "reserve_bytes": 2**20}
         expect(storage).to_contain_text("3.0 GiB")
         expect(storage).to_contain_text("below 1.0 MiB")
 
     def test_an_unresponsive_service_is_not_ready_and_slow_responses_are_used(self):
         page = self.page("/nodes", token=ADMIN, allowed=("ERR_FAILED",))
-        told = send("GET", "/admin/state")
+        answer = send("GET", "/admin/state")
         # Given responses slower than the refresh interval, on a controlled clock
         page.clock.install()
         waiting = []
@@ -353,7 +353,7 @@ class Operation(BrowserTest):
         for _ in range(4):
             page.clock.run_for(3000)
         self.assertEqual(len(waiting), 1)
-        waiting.pop().fulfill(json=told)
+        waiting.pop().fulfill(json=answer)
         expect(service).to_contain_text("Ready")
         # When the service stops responding, then the page says so
         page.unroute("**/admin/state")
@@ -382,7 +382,7 @@ class Operation(BrowserTest):
         refusing = threading.Event()
 
         def answer(route):
-            query = asked(route)
+            query = query_of(route)
             if refusing.is_set():
                 return refuse(route)
             first = next(at for at, it in enumerate(tasks) if it["task_id"] == query["cursor"]) + 1 if "cursor" in query else 0
@@ -441,26 +441,26 @@ class Operation(BrowserTest):
 
     def test_only_verified_parts_are_called_verified(self):
         page = self.page("/nodes", token=ADMIN)
-        told = send("GET", "/admin/state")
-        page.route("**/admin/state", lambda route: route.fulfill(json=told))
+        answer = send("GET", "/admin/state")
+        page.route("**/admin/state", lambda route: route.fulfill(json=answer))
         gauge = page.locator(".gauge").filter(has_text="Verification")
-        for said, expected in [
+        for verification, expected in [
             ({"state": "checking", "position": 0}, "Not verified yet"),
             ({"state": "checking", "position": 45}, "50 % verified"),
             ({"state": "damaged", "position": 45, "reason": "damage at offset 512"}, "damage at offset 512"),
             ({"state": "sound", "position": 90}, "up to position 90"),
         ]:
-            told["verification"] = {"until": 90, "since": "2026-02-01T09:00:00.000000Z", **said}
+            answer["verification"] = {"until": 90, "since": "2026-02-01T09:00:00.000000Z", **verification}
             # The page refreshes every few seconds.
             self.show(page, "/state")
             expect(gauge).to_contain_text(expected)
-            self.assertEqual("Verified" in gauge.inner_text(), said["state"] == "sound")
+            self.assertEqual("Verified" in gauge.inner_text(), verification["state"] == "sound")
 
     def history_page(self, **options):
         """The status page with a history of the requested length."""
-        told = send("GET", "/admin/state/history?minutes=1")
+        answer = send("GET", "/admin/state/history?minutes=1")
         page = self.page("/nodes", token=ADMIN, **options)
-        page.route("**/admin/state/history?*", lambda route: route.fulfill(json=history(int(asked(route)["minutes"]), told)))
+        page.route("**/admin/state/history?*", lambda route: route.fulfill(json=history(int(query_of(route)["minutes"]), answer)))
         self.show(page, "/state")
         return page
 
@@ -520,11 +520,11 @@ class Operation(BrowserTest):
         self.assertEqual([(it["id"], it["nodes"][0]["target"]) for it in found if it["impact"] in ("serious", "critical")], [])
 
     def test_a_service_without_samples_says_so(self):
-        told = send("GET", "/admin/state/history?minutes=60")
-        for column in told["columns"]:
+        answer = send("GET", "/admin/state/history?minutes=60")
+        for column in answer["columns"]:
             column["values"] = [None] * 60
         page = self.page("/nodes", token=ADMIN)
-        page.route("**/admin/state/history?*", lambda route: route.fulfill(json=told))
+        page.route("**/admin/state/history?*", lambda route: route.fulfill(json=answer))
         self.show(page, "/state?hours=1")
         expect(page.get_by_text("No values in this period yet.")).to_be_visible()
         expect(page.locator(".chart")).to_have_count(0)
@@ -548,11 +548,11 @@ class Operation(BrowserTest):
         send("POST", f"/publishers/{publisher}/nodes/{node}/versions", {"node_version": {"version": "2.0.0"}})
         page = self.page("/moderation", token=ADMIN)
         dialog = page.get_by_role("dialog")
-        for version, is_told in (("1.0.0", False), ("2.0.0", True)):
+        for version, has_warning in (("1.0.0", False), ("2.0.0", True)):
             entry = page.locator(".release").filter(has=page.get_by_role("heading", name=f"{node} {version}"))
             entry.get_by_role("button", name="Approve").click()
             expect(dialog).to_contain_text("Its status becomes Active.")
-            self.assertEqual("It has no archive" in dialog.inner_text(), is_told)
+            self.assertEqual("It has no archive" in dialog.inner_text(), has_warning)
             dialog.get_by_role("button", name="Cancel").click()
         # And a ban shows no such warning
         entry.get_by_role("button", name="Ban").click()

@@ -56,8 +56,8 @@ class Publishing(BrowserTest):
         dialog.get_by_label("Repository").fill("")
         dialog.get_by_role("button", name="Save").click()
         expect(page.locator(".lead-text")).to_have_text("After.")
-        told = send("GET", f"/nodes/{node}")
-        self.assertEqual((told["description"], told.get("repository", "")), ("After.", ""))
+        answer = send("GET", f"/nodes/{node}")
+        self.assertEqual((answer["description"], answer.get("repository", "")), ("After.", ""))
         # Deleting a version asks for confirmation
         page.locator(".release").get_by_role("button", name="Delete").click()
         dialog.get_by_role("button", name="Cancel").click()
@@ -114,8 +114,8 @@ class Publishing(BrowserTest):
     def test_a_truncated_search_says_that_there_may_be_more(self):
         publisher, (node,) = registry()
         page = self.page("/nodes")
-        told = send("GET", f"/nodes/search?search={node}")
-        page.route("**/nodes/search?*", lambda route: route.fulfill(json={**told, "total": 9000, "totalPages": 45}))
+        answer = send("GET", f"/nodes/search?search={node}")
+        page.route("**/nodes/search?*", lambda route: route.fulfill(json={**answer, "total": 9000, "totalPages": 45}))
         self.show(page, f"/publishers/{publisher}")
         expect(page.get_by_text("There may be more")).to_be_visible()
         page.get_by_role("link", name="search for all nodes").click()

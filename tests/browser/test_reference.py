@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from support import ADMIN, BASE, NARROW, PATIENCE_S, WIDE, BrowserTest, document, name, registry, send, user
+from support import ADMIN, BASE, NARROW, TIMEOUT_S, WIDE, BrowserTest, document, name, registry, send, user
 
 # File name and command of the program in each language that needs no compiler.
 PROGRAMS = {"curl": ("request.sh", ["sh"]), "Python": ("request.py", [sys.executable]), "JavaScript": ("request.mjs", ["node"])}
@@ -46,7 +46,7 @@ class Reference(BrowserTest):
             file, command = PROGRAMS[language]
             with tempfile.TemporaryDirectory() as folder:
                 Path(folder, file).write_text(text)
-                done = subprocess.run([*command, file], cwd=folder, env={**os.environ, "TOKEN": token}, capture_output=True, text=True, timeout=PATIENCE_S)
+                done = subprocess.run([*command, file], cwd=folder, env={**os.environ, "TOKEN": token}, capture_output=True, text=True, timeout=TIMEOUT_S)
             self.assertEqual(done.returncode, 0, f"{language}: {done.stderr}\n{text}")
             outputs[language] = done.stdout
         self.assertLessEqual({"curl", "Python"}, set(outputs))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from support import ADMIN, NARROW, PATIENCE_S, WIDE, BrowserTest, Receiver, document, heard, name, png, registry, send, submissions, user, wait_until
+from support import ADMIN, NARROW, TIMEOUT_S, WIDE, BrowserTest, Receiver, decode_sound, document, name, png, registry, send, submissions, user, wait_until
 
 IMAGE = {"name": "gradient.png", "mimeType": "image/png", "buffer": png(120, 80)}
 UPSCALE = "/proxy/imagevendor/v1/ai/image-upscaler"
@@ -39,7 +39,7 @@ class LatePicture(socketserver.ThreadingTCPServer):
         class Handler(socketserver.BaseRequestHandler):
             def handle(self):
                 self.request.recv(65536)
-                if arrived.wait(PATIENCE_S):
+                if arrived.wait(TIMEOUT_S):
                     self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(content) + content)
 
         super().__init__(("127.0.0.1", 0), Handler)
@@ -71,8 +71,8 @@ class Studio(BrowserTest):
 
         self.show(page, "/studio/upscaleImage")
         creativity = page.get_by_label("Creativity", exact=True)
-        told = [creativity.get_attribute(name) for name in ("min", "max")] + [creativity.input_value()]
-        self.assertEqual(told, ["-10", "10", "0"])
+        range_and_default = [creativity.get_attribute(name) for name in ("min", "max")] + [creativity.input_value()]
+        self.assertEqual(range_and_default, ["-10", "10", "0"])
         factors = page.get_by_label("Scale factor")
         self.assertEqual(factors.locator("option").evaluate_all("all => all.map(it => it.value)"), ["2x", "4x", "8x", "16x"])
         self.assertEqual(factors.input_value(), "2x")
@@ -146,7 +146,7 @@ class Studio(BrowserTest):
             page.get_by_role("button", name="Generate").click()
         body = sent.value.post_data_json
         self.assertEqual({**body, "image": ""}, {"image": "", "scale_factor": "4x", "creativity": 7, "prompt": "hills"})
-        self.until(page, "document.querySelector('img[data-result]')?.naturalWidth === 1920", seconds=2 * PATIENCE_S)
+        self.until(page, "document.querySelector('img[data-result]')?.naturalWidth === 1920", seconds=2 * TIMEOUT_S)
 
     def test_focused_fields_are_not_covered_by_sticky_buttons(self):
         for size in (WIDE, NARROW):
@@ -342,7 +342,7 @@ class Studio(BrowserTest):
             with open(os.path.join(folder, IMAGE["name"]), "wb") as file:
                 file.write(IMAGE["buffer"])
             environment = {**os.environ, "TOKEN": ADMIN}
-            answer = subprocess.run(["bash", "-c", line], cwd=folder, env=environment, capture_output=True, check=True, timeout=PATIENCE_S)
+            answer = subprocess.run(["bash", "-c", line], cwd=folder, env=environment, capture_output=True, check=True, timeout=TIMEOUT_S)
         task = json.loads(answer.stdout)["data"]["task_id"]
         submitted = send("GET", f"/admin/events?stream=task/{task}&type=TaskSubmitted")["events"][0]["data"]
         self.assertIn(prompt, flat(submitted))
@@ -367,7 +367,7 @@ class Studio(BrowserTest):
                 download.value.save_as(Path(folder, download.value.suggested_filename))
             # When the line is run where they were saved
             environment = {**os.environ, "TOKEN": ADMIN}
-            answer = subprocess.run(["sh", "-c", line], cwd=folder, env=environment, capture_output=True, check=True, timeout=PATIENCE_S)
+            answer = subprocess.run(["sh", "-c", line], cwd=folder, env=environment, capture_output=True, check=True, timeout=TIMEOUT_S)
         # Then it does the job with them
         task = json.loads(answer.stdout)["task_id"]
         submitted = flat(send("GET", f"/admin/events?stream=task/{task}&type=TaskSubmitted")["events"][0]["data"])
@@ -530,7 +530,7 @@ class Tasks(BrowserTest):
         task = send("POST", UPSCALE, {"image": f"http://127.0.0.1:{silent.server_address[1]}/a.png"})["data"]["task_id"]
         at = lambda **delta: (datetime.now(timezone.utc) + timedelta(**delta)).isoformat(timespec="microseconds").replace("+00:00", "Z")
         blocked = {"code": "vendor_unreachable", "message": "no response", "since": at(hours=-3), "next_attempt_at": at(hours=5)}
-        told = {**send("GET", f"/tasks/{task}"), "blocked_by": blocked}
+        answer = {**send("GET", f"/tasks/{task}"), "blocked_by": blocked}
         page = self.page("/nodes", token=ADMIN)
         asked = []
 
@@ -538,7 +538,7 @@ class Tasks(BrowserTest):
             asked.append(route)
             # Without further responses, only the passing of time changes the page.
             if len(asked) == 1:
-                route.fulfill(status=200, content_type="text/event-stream", body=f"id: 7\nevent: snapshot\ndata: {json.dumps(told)}\n\n")
+                route.fulfill(status=200, content_type="text/event-stream", body=f"id: 7\nevent: snapshot\ndata: {json.dumps(answer)}\n\n")
 
         page.route("**/events", answer_once)
         page.clock.install()
@@ -601,17 +601,17 @@ class Video(BrowserTest):
         }""")
         page.get_by_role("button", name="Generate").click()
         film = page.locator("video")
-        film.wait_for(timeout=3 * PATIENCE_S * 1000)
+        film.wait_for(timeout=3 * TIMEOUT_S * 1000)
         film.evaluate("it => { it.muted = true; return it.play() }")
         # The progress bar was shown and never went back.
         progress = page.evaluate("window.progress")
         self.assertTrue(progress)
         self.assertEqual(progress, sorted(progress))
         self.until(page, "document.querySelector('video').getVideoPlaybackQuality().totalVideoFrames > 5")
-        told = film.evaluate("it => ({ width: it.videoWidth, seconds: it.duration, error: it.error })")
-        self.assertGreater(told["width"], 0)
-        self.assertAlmostEqual(told["seconds"], 1, delta=0.2)
-        self.assertIsNone(told["error"])
+        film_state = film.evaluate("it => ({ width: it.videoWidth, seconds: it.duration, error: it.error })")
+        self.assertGreater(film_state["width"], 0)
+        self.assertAlmostEqual(film_state["seconds"], 1, delta=0.2)
+        self.assertIsNone(film_state["error"])
         # The video shows the input picture: the corners have its colours.
         corners = film.evaluate("""it => {
             const canvas = Object.assign(document.createElement('canvas'), { width: it.videoWidth, height: it.videoHeight });
@@ -641,7 +641,7 @@ class Video(BrowserTest):
         expect(page.get_by_role("progressbar", name="Task progress")).to_have_attribute("aria-valuenow", "0")
         # When it arrives and the video is made
         late.arrived.set()
-        page.locator("video").wait_for(timeout=3 * PATIENCE_S * 1000)
+        page.locator("video").wait_for(timeout=3 * TIMEOUT_S * 1000)
         # Then progress began at 0, rose while the video was made, and was complete only with the result
         progress = page.evaluate("window.progress")
         self.assertEqual(progress[0], 0)
@@ -665,7 +665,7 @@ class Video(BrowserTest):
         with page.expect_response("**/start-end2video") as answer:
             page.get_by_role("button", name="Generate").click()
         task = answer.value.json()["task_id"]
-        page.locator("video").wait_for(timeout=3 * PATIENCE_S * 1000)
+        page.locator("video").wait_for(timeout=3 * TIMEOUT_S * 1000)
         cover = send("GET", f"/tasks/{task}")["cover_url"]
         # In the studio and on the page of the task
         for path in ("/studio/startEndToVideo", f"/tasks/{task}"):
@@ -686,7 +686,7 @@ class Video(BrowserTest):
         self.film(page, "a purple elephant in the rain at night")
         page.get_by_role("button", name="Generate").click()
         # Then they are shown with the result, and on the page of the task
-        page.locator("video").wait_for(timeout=3 * PATIENCE_S * 1000)
+        page.locator("video").wait_for(timeout=3 * TIMEOUT_S * 1000)
         expect(page.locator(".task-state")).to_contain_text("Understood: rain, night. Ignored: purple, elephant.")
         page.get_by_role("link", name="Task details").click()
         expect(page.get_by_role("heading", name="Timeline", exact=True)).to_be_visible()
@@ -722,7 +722,7 @@ class Music(BrowserTest):
         page.get_by_label("Prompt").fill("calm piano in the evening")
         page.get_by_label("Duration", exact=True).fill("4")
         page.get_by_role("button", name="Generate").click()
-        expect(page.locator(".result-panel .state").first).to_have_text("Completed", timeout=3 * PATIENCE_S * 1000)
+        expect(page.locator(".result-panel .state").first).to_have_text("Completed", timeout=3 * TIMEOUT_S * 1000)
         sound = page.locator("audio")
         self.until(page, "document.querySelector('audio').duration > 3")
         sound.evaluate("it => { it.muted = true; return it.play() }")
@@ -732,9 +732,9 @@ class Music(BrowserTest):
         with page.expect_download() as download:
             page.get_by_role("link", name="Download").click()
         with open(download.value.path(), "rb") as file:
-            told = heard(self.browser, file.read())
-        self.assertAlmostEqual(told["seconds"], 4, delta=0.5)
-        self.assertGreater(told["loudness"], 0.005)
+            decoded = decode_sound(self.browser, file.read())
+        self.assertAlmostEqual(decoded["seconds"], 4, delta=0.5)
+        self.assertGreater(decoded["loudness"], 0.005)
 
     def test_music_is_followed_in_the_background_and_cancelled(self):
         # Given a long piece of music
@@ -795,15 +795,15 @@ class Music(BrowserTest):
             expect(state).to_have_text("Failed")
             expect(trouble).to_have_text("Broken off")
         # And a second piece replaces the first
-        heard = []
+        downloads = []
         for data in (b"one", b"other"):
             state, trouble = make(lines(title, chunk(data), end))
             expect(state).to_have_text("Completed")
             expect(trouble).to_have_count(0)
             with page.expect_download() as download:
                 page.get_by_role("link", name="Download").click()
-            heard.append(Path(download.value.path()).read_bytes())
-        self.assertEqual(heard, [b"one", b"other"])
+            downloads.append(Path(download.value.path()).read_bytes())
+        self.assertEqual(downloads, [b"one", b"other"])
 
 
 if __name__ == "__main__":

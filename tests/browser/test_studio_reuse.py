@@ -7,7 +7,7 @@ import unittest
 
 from playwright.sync_api import expect
 
-from support import ADMIN, NARROW, PATIENCE_S, BrowserTest, Receiver, name, png, send, user, wait_until
+from support import ADMIN, NARROW, TIMEOUT_S, BrowserTest, Receiver, name, png, send, user, wait_until
 
 IMAGE = {"name": "gradient.png", "mimeType": "image/png", "buffer": png(120, 80)}
 UPSCALE = "/proxy/imagevendor/v1/ai/image-upscaler"
@@ -25,7 +25,7 @@ def upscaled(person, **fields):
 def filmed(person):
     """Id of a completed video task."""
     task = send("POST", "/proxy/videovendor/start-end2video", FILM, token=person["token"])["task_id"]
-    wait_until(lambda: send("GET", f"/tasks/{task}")["state"] == "success", seconds=3 * PATIENCE_S)
+    wait_until(lambda: send("GET", f"/tasks/{task}")["state"] == "success", seconds=3 * TIMEOUT_S)
     return task
 
 
@@ -129,7 +129,7 @@ class Gallery(BrowserTest):
         ada = user(name("Ada"))
         picture = base64.b64encode(png(1200, 800)).decode()
         made = [send("POST", "/proxy/imagevendor/v1/ai/image-upscaler", {"image": picture}, token=ada["token"])["data"]["task_id"] for _ in range(12)]
-        wait_until(lambda: all(send("GET", f"/tasks/{task}")["state"] == "COMPLETED" for task in made), seconds=3 * PATIENCE_S)
+        wait_until(lambda: all(send("GET", f"/tasks/{task}")["state"] == "COMPLETED" for task in made), seconds=3 * TIMEOUT_S)
         # When the studio is opened, then no picture is loaded whole, and not all of them
         page = self.page("/nothing", token=ada["token"], size=NARROW, allowed=(404,))
         loaded = []
@@ -150,7 +150,7 @@ class Gallery(BrowserTest):
         page.get_by_label("Resolution", exact=True).select_option("360p")
         page.get_by_label("Duration, as a number", exact=True).fill("1")
         page.get_by_role("button", name="Generate").click()
-        page.locator("video").wait_for(timeout=3 * PATIENCE_S * 1000)
+        page.locator("video").wait_for(timeout=3 * TIMEOUT_S * 1000)
         page.reload()
         expect(page.locator(".shot")).to_contain_text("rain over hills")
         page.get_by_role("button", name="Forget them").click()

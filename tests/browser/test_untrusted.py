@@ -112,8 +112,8 @@ class Forms:
     def taking_text(self):
         """Operations with free text fields."""
         found = set()
-        for operation, (_, _, told) in self.operations.items():
-            for media_type, content in told.get("requestBody", {}).get("content", {}).items():
+        for operation, (_, _, details) in self.operations.items():
+            for media_type, content in details.get("requestBody", {}).get("content", {}).items():
                 if media_type in ("application/json", FORM) and self.takes_text(self.schema(content["schema"])):
                     found.add(operation)
         return found

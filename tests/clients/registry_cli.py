@@ -2,7 +2,8 @@
 
     registry_cli.py BASE COMMAND
 
-BASE is the service, which must be at port 8080: the tool has no setting for another one. ADMIN_TOKEN is in the environment.
+BASE is the service, which must be at port 8080, because the tool has no setting for another one. COMMAND is the tool. ADMIN_TOKEN
+is in the environment.
 """
 
 import json
@@ -17,13 +18,13 @@ from pathlib import Path
 BASE, COMMAND = sys.argv[1:3]
 NODE, PUBLISHER = "Face-Tools", "acme"
 DEPENDENCIES = [f"package-{at}".ljust(230 - len(" >= 1.0"), "x") + " >= 1.0" for at in range(300)]
-# What `git describe` says of a host between two releases.
+# Version of a host between two releases, by `git describe`.
 HOST_VERSION = "v0.3.30-20-g5c5457a4"
 OTHER_HOSTS = ["unknown", "v0.3.30", "0.3"]
 
 
 def ask(method, path, body=None, token=os.environ["ADMIN_TOKEN"]):
-    """The JSON of a successful answer."""
+    """Sends a request that must succeed; returns the JSON of the response."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(BASE + path, data, method=method)
     request.add_header("Authorization", f"Bearer {token}")
@@ -33,7 +34,7 @@ def ask(method, path, body=None, token=os.environ["ADMIN_TOKEN"]):
 
 
 def run(*arguments, folder, home):
-    """What the tool prints; ends this test if the tool fails."""
+    """Runs the tool and returns its output; ends this test if the tool fails."""
     environment = {
         "ENVIRONMENT": "dev", "HOME": str(home), "XDG_CONFIG_HOME": str(home), "PATH": os.environ["PATH"], "NO_COLOR": "1",
         "COLUMNS": "400", "LANG": "C.UTF-8", "DO_NOT_TRACK": "1", "GIT_CONFIG_GLOBAL": os.devnull,
@@ -48,7 +49,7 @@ def run(*arguments, folder, home):
 
 
 def write_node(folder):
-    """A node as its author keeps it."""
+    """Writes the files of a node, as its author keeps them."""
     (folder / "__init__.py").write_text("NODE_CLASS_MAPPINGS = {}\n", encoding="utf-8")
     (folder / "LICENSE").write_text("MIT\n", encoding="utf-8")
     dependencies = ",\n".join(f"    {json.dumps(dependency)}" for dependency in DEPENDENCIES)

@@ -1,4 +1,4 @@
-"""Uses the generated client, from a new user to an installed node and a picture, through its types."""
+"""Uses the generated client through its types: creates a user, publishes and installs a node, makes a picture, gets errors."""
 
 import base64
 import io
@@ -49,17 +49,17 @@ def picture():
 
 
 def archive():
-    """A zip with a file in it."""
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w") as writer:
+    """A zip archive with one file."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as writer:
         writer.writestr("face_tools/__init__.py", "")
-    return held.getvalue()
+    return content.getvalue()
 
 
-def a_user(admin):
+def create_ada(admin):
     """Creates a user and returns a client with its token."""
-    made = create_user.sync(client=admin, body=UserBody(name="Ada", email="ada@acme.example", is_approved=True))
-    token = create_user_token.sync(client=admin, user_id=made.id, body=TokenBody(name="generated"))
+    user = create_user.sync(client=admin, body=UserBody(name="Ada", email="ada@acme.example", is_approved=True))
+    token = create_user_token.sync(client=admin, user_id=user.id, body=TokenBody(name="generated"))
     return AuthenticatedClient(base_url=BASE, token=token.token, timeout=WAIT_MAX)
 
 
@@ -67,12 +67,12 @@ def publish(ada):
     """Creates a publisher and a node with a first version and an uploaded second one."""
     assert create_publisher.sync(client=ada, body=NewPublisherBody(id="acme", name="Acme")).id == "acme"
     node = NewNodeBody(id="face-tools", name="Face tools", tags=["portrait"], latest_version=FirstVersionBody(version="1.0.0"))
-    made = create_node.sync_detailed("acme", client=ada, body=node)
-    assert made.status_code == 201 and made.parsed.latest_version.version == "1.0.0", made
+    created = create_node.sync_detailed("acme", client=ada, body=node)
+    assert created.status_code == 201 and created.parsed.latest_version.version == "1.0.0", created
     german = TextsByLanguageBody.from_dict({"de": {"name": "Gesichtswerkzeuge"}})
     assert isinstance(german["de"], TextsBody)
-    told = translate_node.sync("face-tools", client=ada, body=german)
-    assert told.translations["de"]["name"] == "Gesichtswerkzeuge", told
+    translated = translate_node.sync("face-tools", client=ada, body=german)
+    assert translated.translations["de"]["name"] == "Gesichtswerkzeuge", translated
     body = PublicationBody(node_version=NewVersionBody(version="1.1.0", changelog="Fixed the mask"))
     published = publish_version.sync("acme", "face-tools", client=ada, body=body)
     ticket = published.signed_url.rsplit("/", 1)[1]
@@ -106,7 +106,7 @@ def make_a_picture(ada):
     assert rotate_webhook_secret.sync(client=ada).secret.startswith("whsec_")
 
 
-def meet_failures(ada, anybody, admin):
+def check_errors(ada, anybody, admin):
     """Checks that errors are parsed as problems with their code."""
     missing = get_node.sync("nowhere", client=anybody)
     assert isinstance(missing, Problem) and missing.error is ProblemError.NOT_FOUND, missing
@@ -118,12 +118,12 @@ def meet_failures(ada, anybody, admin):
 def main():
     anybody = Client(base_url=BASE)
     admin = AuthenticatedClient(base_url=BASE, token=os.environ["ADMIN_TOKEN"])
-    ada = a_user(admin)
+    ada = create_ada(admin)
     publish(ada)
     find_and_install(anybody)
     make_a_picture(ada)
-    meet_failures(ada, anybody, admin)
-    print("the client published, installed, made a picture and understood what went wrong")
+    check_errors(ada, anybody, admin)
+    print("the client published, installed, made a picture and parsed errors")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     workflow_server.py MEDIARY
 
 MEDIARY is the binary. The ComfyUI is that of COMFYUI_DIR, started by contrib/comfyui. It is reached in two ways: directly, and
-through a wire that loses submissions.
+through a proxy that loses some submissions.
 """
 
 import base64
@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PHOTOGRAPH = ROOT / "data/photographs/landscape.jpg"
 WIDTH, HEIGHT = 640, 427
 IMAGES = "/proxy/imagevendor/v1/ai/"
-DIRECT, WIRED, STYLE = "image-upscaler-precision-v2", "image-upscaler", "image-style-transfer"
+DIRECT, PROXIED, STYLE = "image-upscaler-precision-v2", "image-upscaler", "image-style-transfer"
 TOKEN = "clients-test-administrator"
 WAIT_MAX = 180
 
@@ -43,10 +43,10 @@ url = "http://127.0.0.1:{server}"
 jobs = ["{direct}", "{style}"]
 {waits}
 [[vendors.image]]
-name = "wired"
+name = "proxied"
 profile = "comfyui"
-url = "http://127.0.0.1:{wire}"
-jobs = ["{wired}"]
+url = "http://127.0.0.1:{proxy}"
+jobs = ["{proxied}"]
 {waits}
 [egress]
 allow = ["127.0.0.1"]
@@ -97,14 +97,14 @@ PNG, RGB, RGBA = b"\x89PNG\r\n\x1a\n", 2, 6
 
 
 def png(side, colour_type, row):
-    """A square PNG of this row."""
+    """A square PNG that repeats this row."""
     part = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     header = part(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, colour_type, 0, 0, 0))
     return PNG + header + part(b"IDAT", zlib.compress((b"\0" + row) * side)) + part(b"IEND", b"")
 
 
 def png_form(picture):
-    """Width, height and colour type."""
+    """Width, height and colour type of a PNG."""
     assert picture.startswith(PNG), picture[:16]
     return struct.unpack(">IIxB", picture[16:26])
 
@@ -119,7 +119,7 @@ def png_rows(picture):
     return zlib.decompress(b"".join(parts))
 
 
-# Eight times as large, it keeps the server busy for several seconds. Larger results are not accepted.
+# Enlarged eight times, this picture keeps the server busy for several seconds. A larger result would be rejected.
 SLOW = png(625, RGB, os.urandom(3 * 625))
 
 
@@ -167,36 +167,36 @@ class WorkflowServer:
         return collections.Counter(numbers.values()), max(numbers, default=-1) + 1
 
 
-class Wire(http.server.ThreadingHTTPServer):
-    """Passes requests on, and can lose the next submission: as a request, or as its response."""
+class LossyProxy(http.server.ThreadingHTTPServer):
+    """Proxy that can lose the next submission: its request, or its response. `loses` says which."""
 
     daemon_threads = True
 
     def __init__(self, server):
-        super().__init__(("127.0.0.1", 0), WireHandler)
+        super().__init__(("127.0.0.1", 0), LossyProxyHandler)
         self.server, self.loses, self.arrived = server, None, []
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
-class WireHandler(http.server.BaseHTTPRequestHandler):
+class LossyProxyHandler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def pass_on(self):
-        wire, body = self.server, self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        proxy, body = self.server, self.rfile.read(int(self.headers.get("Content-Length") or 0))
         loses = None
         if self.path == "/prompt":
-            loses, wire.loses = wire.loses, None
+            loses, proxy.loses = proxy.loses, None
         self.close_connection = True
         if loses == "request":
             return
 
-        connection = http.client.HTTPConnection("127.0.0.1", wire.server.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", proxy.server.port, timeout=30)
         headers = {name: self.headers[name] for name in ("Content-Type", "Accept") if name in self.headers}
         connection.request(self.command, self.path, body or None, headers)
         response = connection.getresponse()
         content = response.read()
         if self.path == "/prompt":
-            wire.arrived.append(json.loads(body)["prompt_id"])
+            proxy.arrived.append(json.loads(body)["prompt_id"])
         if loses == "response":
             return
         self.send_response(response.status)
@@ -215,10 +215,10 @@ class WireHandler(http.server.BaseHTTPRequestHandler):
 class Service:
     """The gateway."""
 
-    def __init__(self, work, server, wire):
+    def __init__(self, work, server, proxy):
         settings = work / "mediary.toml"
-        ports = {"server": server.port, "wire": wire.server_address[1]}
-        jobs = {"direct": DIRECT, "wired": WIRED, "style": STYLE}
+        ports = {"server": server.port, "proxy": proxy.server_address[1]}
+        jobs = {"direct": DIRECT, "proxied": PROXIED, "style": STYLE}
         settings.write_text(SETTINGS.format(**ports, **jobs, waits=WAITS), encoding="utf-8")
         self.out, self.log = work / "out", work / "log"
         with self.out.open("wb") as out, self.log.open("wb") as log:
@@ -331,16 +331,16 @@ def test_cancellation(service, server):
     assert server.ask(f"/history/{waiting}") == {}
 
 
-def test_lost_submissions(service, server, wire):
+def test_lost_submissions(service, server, proxy):
     for scale_factor, loses in (("2x", "response"), ("4x", "request")):
         # When a submission or its response is lost
-        wire.loses = loses
-        task = service.submit(WIRED, PHOTOGRAPH.read_bytes(), scale_factor=scale_factor)
+        proxy.loses = loses
+        task = service.submit(PROXIED, PHOTOGRAPH.read_bytes(), scale_factor=scale_factor)
 
         # Then the job is found, or submitted again, and runs once
         factor = int(scale_factor[0])
         service.completed(task, (factor * WIDTH, factor * HEIGHT))
-        assert wire.loses is None and wire.arrived.count(task) == 1, (loses, wire.arrived)
+        assert proxy.loses is None and proxy.arrived.count(task) == 1, (loses, proxy.arrived)
         assert list(server.ask(f"/history/{task}")) == [task]
 
 
@@ -375,13 +375,13 @@ def main():
         server = service = None
         try:
             server = WorkflowServer(work)
-            wire = Wire(server)
-            service = Service(work, server, wire)
+            proxy = LossyProxy(server)
+            service = Service(work, server, proxy)
             test_result(service, server)
             test_transparency(service)
             test_rejection(service, server)
             test_cancellation(service, server)
-            test_lost_submissions(service, server, wire)
+            test_lost_submissions(service, server, proxy)
             test_kill(service, server)
             bad = [line for line in service.log.read_text().splitlines() if "internal error" in line or "panicked" in line]
             assert not bad, bad

@@ -54,14 +54,14 @@ def urls(document):
     """Yields the URL fields with each URL that src/http/openapi/schema.rs lists as accepted."""
     schemas = document["components"]["schemas"]
     with open(os.path.join(os.path.dirname(__file__), "urls.txt"), encoding="utf-8") as file:
-        taken = file.read().splitlines()
+        accepted = file.read().splitlines()
     for component, field in (("PublisherBody", "website"), ("ExtendVideoBody", "video_url"), ("Delivery", "url")):
-        for url in taken:
+        for url in accepted:
             yield f"{component}.{field}", {"schema": schemas[component]["properties"][field], "example": url}
 
 
 def examples(content):
-    """The examples of a content."""
+    """Yields the examples of a content."""
     if "example" in content:
         yield content["example"]
     for example in content.get("examples", {}).values():
@@ -80,8 +80,8 @@ def main():
             checked += 1
             for error in validator.iter_errors(example):
                 wrong += 1
-                print(f"{at}: the example is not right: {error.message} at {list(error.instance_path)}")
-    print(f"the document is OpenAPI 3.1; {checked} examples, {wrong} mistakes")
+                print(f"{at}: invalid example: {error.message} at {list(error.instance_path)}")
+    print(f"the document is OpenAPI 3.1; {checked} examples, {wrong} errors")
     return 1 if wrong or checked < 50 else 0
 
 

@@ -1,7 +1,9 @@
 """Fills a fresh service for the contract test, and prints the tokens of its callers as shell variables.
 
-Names are those of the examples in the document, so that operations which need something to be there find it; ids that the
-service makes up are written to a file, from which hooks.py makes examples. Of what is changed and deleted there are spares.
+Resources have the names of the examples in the document, so that every operation finds what it needs. The ids that the service
+chooses are written to the file FIXTURE for hooks.py, with spare resources for operations that change or delete them.
+
+    prepare.py BASE ADMIN_TOKEN FIXTURE
 """
 
 import base64
@@ -15,7 +17,7 @@ import time
 import urllib.request
 import zipfile
 
-BASE, ADMIN, THERE = sys.argv[1:4]
+BASE, ADMIN, FIXTURE = sys.argv[1:4]
 
 
 def send(method, path, body=None, token=ADMIN, content_type="application/json"):
@@ -32,9 +34,9 @@ def send(method, path, body=None, token=ADMIN, content_type="application/json"):
 
 def user(name):
     """Creates a user; returns its id and a token."""
-    made = send("POST", "/admin/users", {"name": name, "email": f"{name}@acme.example", "isApproved": True})
-    token = send("POST", f"/admin/users/{made['id']}/tokens", {"name": "contract test"})
-    return made["id"], token["token"]
+    created = send("POST", "/admin/users", {"name": name, "email": f"{name}@acme.example", "isApproved": True})
+    token = send("POST", f"/admin/users/{created['id']}/tokens", {"name": "contract test"})
+    return created["id"], token["token"]
 
 
 def create_node(node):
@@ -57,7 +59,7 @@ def upload(url):
     send("PUT", url, archive.getvalue(), token=None, content_type="application/zip")
 
 
-class Content(http.server.BaseHTTPRequestHandler):
+class Receiver(http.server.BaseHTTPRequestHandler):
     """Webhook receiver that accepts everything."""
 
     def do_POST(self):
@@ -69,9 +71,9 @@ class Content(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def delivered():
-    """Returns a finished delivery of the owner."""
-    receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Content)
+def finished_delivery():
+    """Creates a task with a webhook, and returns the id of its delivery once it is delivered."""
+    receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     threading.Thread(target=receiver.serve_forever, daemon=True).start()
     # The smallest bitmap: one pixel.
     pixel = struct.pack("<2s3II2i2H6I", b"BM", 58, 0, 54, 40, 1, 1, 1, 24, 0, 4, 0, 0, 0, 0) + b"\0\0\xff\0"
@@ -105,10 +107,10 @@ spares["ticket"] = [upload_url(node, "2.0.0").rsplit("/", 1)[1] for node in spar
 examples = {
     "userId": guest,
     "ticket": spares["ticket"][0],
-    "delivery_id": delivered(),
+    "delivery_id": finished_delivery(),
     "/admin tokenId": send("GET", f"/admin/users/{guest}/tokens")[0]["id"],
     "/publishers tokenId": send("GET", "/publishers/acme/tokens")[0]["id"],
 }
-with open(THERE, "w", encoding="utf-8") as file:
+with open(FIXTURE, "w", encoding="utf-8") as file:
     json.dump({"examples": examples, "spares": spares}, file)
 print(f"tokens[owner]={owner_token} tokens[plain]={plain_token}")

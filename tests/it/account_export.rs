@@ -24,7 +24,7 @@ async fn an_export_has_everything_about_the_account_and_nothing_else() {
         let path = &link[link.find("/uploads/").unwrap()..];
         app.send(app.request(Method::PUT, path).body(png(4, 4))).await.expect(200);
         let prompt = format!("a prompt of {publisher}");
-        // More tasks than one part of the stream has.
+        // More tasks than the response sends in one chunk.
         for _ in 0..60 {
             let task = submit(&app, user, UPSCALER, json!({"image": base64_png(4, 4), "prompt": prompt})).await;
             wait_for_end(&app, user, UPSCALER, &task).await;

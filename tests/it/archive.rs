@@ -401,7 +401,7 @@ async fn a_version_accepts_one_upload_at_a_time() {
 
 /// Like [`upload`], but waits until the service has noticed the end of the previous upload.
 async fn upload_when_free(app: &TestApp, link: &str, archive: Vec<u8>) -> TestResponse {
-    eventually("the version takes an upload", async || {
+    eventually("the version accepts an upload", async || {
         let response = upload(app, link, archive.clone()).await;
         response.header("retry-after").is_none().then_some(response)
     })

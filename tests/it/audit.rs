@@ -20,7 +20,7 @@ pub struct AuditFixture {
 
 /// State of a resource as an administrator sees it; null if it does not exist.
 async fn snapshot_of(app: &TestApp, subject: &str) -> Value {
-    let (kind, id) = subject.split_once('/').expect("a thing");
+    let (kind, id) = subject.split_once('/').expect("a kind and an id");
     let get = |path: String| async move { app.get_as(app.admin_token(), &path).await };
     match kind {
         "user" => {
@@ -59,6 +59,7 @@ impl AuditFixture {
         let subjects = [format!("user/{}", guest.id), "publisher/acme".to_owned(), "node/face-tools".to_owned()];
         let node = "/publishers/acme/nodes/face-tools";
         let long = "x".repeat(900);
+
         #[rustfmt::skip]
         let steps = [
             ("POST", "/publishers".to_owned(), json!({"id": "acme", "name": "Acme"})),
@@ -74,16 +75,18 @@ impl AuditFixture {
             ("POST", "/admin/publishers/acme/unban".to_owned(), json!({"reason": "cleared"})),
             ("DELETE", node.to_owned(), json!({})),
         ];
+
         for (method, path, body) in steps {
             let token: &str = if path.starts_with("/admin") { fixture.app.admin_token() } else { &fixture.owner.token };
             let request = fixture.app.request(method.parse().unwrap(), &path).bearer_auth(token);
             let response = fixture.app.send(request.json(&body).header("x-request-id", format!("step-{method}"))).await;
             assert!(response.status < 300, "{method} {path}: {}", response.text());
-            let mut now = Vec::new();
+
+            let mut states = Vec::new();
             for subject in &subjects {
-                now.push((subject.clone(), snapshot_of(&fixture.app, subject).await));
+                states.push((subject.clone(), snapshot_of(&fixture.app, subject).await));
             }
-            fixture.snapshots.push((head(&fixture.app).await, now));
+            fixture.snapshots.push((head(&fixture.app).await, states));
         }
         fixture
     }

@@ -251,7 +251,7 @@ async fn a_damaged_backup_is_not_restored() {
 }
 
 #[actix_web::test]
-async fn a_decayed_file_is_rewritten_by_the_next_backup() {
+async fn a_corrupt_file_is_rewritten_by_the_next_backup() {
     // Given a backup whose copies are all corrupt, with their lengths unchanged
     let (data, other_dir) = (with_media().await, tempfile::tempdir().unwrap());
     let backup = other_dir.path().join("backup");

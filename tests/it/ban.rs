@@ -15,7 +15,7 @@ async fn acme() -> (TestApp, TestUser, String) {
     (app, alice, token)
 }
 
-async fn rule(app: &TestApp, path: &str) -> TestResponse {
+async fn post_with_reason(app: &TestApp, path: &str) -> TestResponse {
     app.post_as(app.admin_token(), path, json!({"reason": "it spreads spam"})).await
 }
 
@@ -35,7 +35,7 @@ fn listed(page: &Value) -> Vec<&str> {
 async fn a_banned_user_can_read_but_not_write_until_unbanned() {
     let (app, alice, token) = acme().await;
     let user = format!("/admin/users/{}", alice.id);
-    rule(&app, &format!("{user}/ban")).await.expect(204);
+    post_with_reason(&app, &format!("{user}/ban")).await.expect(204);
 
     let account = app.get_as(&alice.token, "/users").await.expect(200).json();
     let status = (&account["status"], &account["status_reason"], &account["statusReason"]);
@@ -49,7 +49,7 @@ async fn a_banned_user_can_read_but_not_write_until_unbanned() {
     assert_banned(app.post_as(&token, "/publishers/acme/nodes", json!({"id": "b"})).await);
     app.get_as(&token, "/publishers/acme/nodes").await.expect(200);
 
-    rule(&app, &format!("{user}/unban")).await.expect(204);
+    post_with_reason(&app, &format!("{user}/unban")).await.expect(204);
     app.put_as(&alice.token, "/publishers/acme", json!({"name": "x"})).await.expect(200);
     app.post_as(&token, "/publishers/acme/nodes", json!({"id": "b"})).await.expect(201);
     assert_eq!(app.get_as(&alice.token, "/users").await.json().get("status"), None);
@@ -59,7 +59,7 @@ async fn a_banned_user_can_read_but_not_write_until_unbanned() {
 #[actix_web::test]
 async fn only_administrators_change_a_banned_publisher() {
     let (app, alice, token) = acme().await;
-    rule(&app, "/admin/publishers/acme/ban").await.expect(204);
+    post_with_reason(&app, "/admin/publishers/acme/ban").await.expect(204);
 
     let body = app.get("/publishers/acme").await.expect(200).json();
     let actual = (&body["status"], &body["status_detail"]);
@@ -78,7 +78,7 @@ async fn only_administrators_change_a_banned_publisher() {
     // The owner is not banned and can use other publishers.
     app.publisher("second", &alice).await;
 
-    rule(&app, "/admin/publishers/acme/unban").await.expect(204);
+    post_with_reason(&app, "/admin/publishers/acme/unban").await.expect(204);
     let body = app.put_as(&alice.token, "/publishers/acme", json!({"name": "x"})).await.expect(200).json();
     assert_eq!((&body["status"], body.get("status_detail")), (&json!("PublisherStatusActive"), None));
     app.post_as(&token, "/publishers/acme/nodes", json!({"id": "b"})).await.expect(201);
@@ -89,7 +89,7 @@ async fn only_administrators_change_a_banned_publisher() {
 async fn administrators_can_list_banned_publishers() {
     let (app, alice, _) = acme().await;
     app.publisher("good", &alice).await;
-    rule(&app, "/admin/publishers/acme/ban").await.expect(204);
+    post_with_reason(&app, "/admin/publishers/acme/ban").await.expect(204);
 
     let ids = async |token: &str, query: &str| {
         let page = app.get_as(token, &format!("/publishers{query}")).await.expect(200).json();
@@ -116,7 +116,7 @@ async fn a_banned_node_rejects_changes_and_leaves_the_lists() {
     let (app, alice, token) = acme().await;
     app.node("acme", "good", &alice).await;
     // Ids are case-insensitive: this is the same node.
-    rule(&app, "/admin/nodes/FACE-tools/ban").await.expect(204);
+    post_with_reason(&app, "/admin/nodes/FACE-tools/ban").await.expect(204);
     let node = app.get("/nodes/face-tools").await.expect(200).json();
     assert_eq!((&node["status"], &node["status_detail"]), (&json!("NodeStatusBanned"), &json!("it spreads spam")));
     assert_eq!(listed(&app.get("/nodes").await.expect(200).json()), ["good"]);
@@ -126,7 +126,7 @@ async fn a_banned_node_rejects_changes_and_leaves_the_lists() {
     }
     app.put_as(&alice.token, "/publishers/acme", json!({"name": "x"})).await.expect(200);
 
-    rule(&app, "/admin/nodes/face-tools/unban").await.expect(204);
+    post_with_reason(&app, "/admin/nodes/face-tools/unban").await.expect(204);
     app.put_as(&token, version, json!({"changelog": "x"})).await.expect(200);
     assert_eq!(listed(&app.get("/nodes").await.expect(200).json()), ["face-tools", "good"]);
     app.stop().await;
@@ -137,20 +137,20 @@ async fn writing_back_a_node_of_a_banned_publisher_does_not_ban_it() {
     let (app, _, _) = acme().await;
     let paths = ["/admin/nodes/face-tools", "/publishers/acme/nodes/face-tools"];
     for path in paths {
-        rule(&app, "/admin/publishers/acme/ban").await.expect(204);
+        post_with_reason(&app, "/admin/publishers/acme/ban").await.expect(204);
         let body = app.get("/nodes/face-tools").await.expect(200).json();
         assert_eq!(body["status"], "NodeStatusBanned");
         assert_eq!(app.put_as(app.admin_token(), path, body.clone()).await.expect(200).json(), body, "{path}");
-        rule(&app, "/admin/publishers/acme/unban").await.expect(204);
+        post_with_reason(&app, "/admin/publishers/acme/unban").await.expect(204);
         let freed = app.get("/nodes/face-tools").await.expect(200).json();
         assert_eq!((&freed["status"], freed.get("status_detail")), (&json!("NodeStatusActive"), None), "{path}");
     }
     // A ban with its own reason is one.
-    rule(&app, "/admin/publishers/acme/ban").await.expect(204);
+    post_with_reason(&app, "/admin/publishers/acme/ban").await.expect(204);
 
     let ban = json!({"status": "NodeStatusBanned", "status_detail": "it mines coins"});
     app.put_as(app.admin_token(), paths[0], ban.clone()).await.expect(200);
-    rule(&app, "/admin/publishers/acme/unban").await.expect(204);
+    post_with_reason(&app, "/admin/publishers/acme/unban").await.expect(204);
 
     let node = app.get("/nodes/face-tools").await.expect(200).json();
     assert_eq!((&node["status"], &node["status_detail"]), (&ban["status"], &ban["status_detail"]));
@@ -167,9 +167,9 @@ async fn a_redundant_ban_reports_the_current_status() {
     ] {
         for (command, state) in [("unban", "Active"), ("ban", "Banned")] {
             if command == "ban" {
-                rule(&app, &format!("{resource}/ban")).await.expect(204);
+                post_with_reason(&app, &format!("{resource}/ban")).await.expect(204);
             }
-            let problem = rule(&app, &format!("{resource}/{command}")).await.expect(409).json();
+            let problem = post_with_reason(&app, &format!("{resource}/{command}")).await.expect(409).json();
             let already = format!("already has the status {kind}{state}");
             assert!(problem["detail"].as_str().unwrap().ends_with(&already), "{problem}");
         }
@@ -204,7 +204,7 @@ async fn a_ban_requires_a_reason() {
     }
 
     for missing in ["users/nonsense", "publishers/nowhere", "nodes/nothing", "nodes/-"] {
-        rule(&app, &format!("/admin/{missing}/ban")).await.expect(404);
+        post_with_reason(&app, &format!("/admin/{missing}/ban")).await.expect(404);
     }
     app.stop().await;
 }
@@ -248,7 +248,7 @@ async fn administrators_cannot_lock_themselves_out() {
     assert_eq!(app.get_as(&root.token, "/users").await.json()["name"], "root");
     app.put_as(&root.token, &own_account, json!({"isAdmin": true, "name": "Root"})).await.expect(200);
 
-    rule(&app, &format!("{own_account}/ban")).await.expect(204);
+    post_with_reason(&app, &format!("{own_account}/ban")).await.expect(204);
     app.get_as(&root.token, "/admin/users").await.expect(200);
     assert_banned(app.post_as(&root.token, "/admin/users", json!({"name": "x"})).await);
     assert_banned(app.post_as(&root.token, &format!("{own_account}/unban"), json!({"reason": "x"})).await);

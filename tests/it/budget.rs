@@ -19,15 +19,15 @@ use crate::vendor::sim;
 use crate::video::credits::behavior;
 use crate::video::{START_END, VideoFixture, made_by, of_prompt, vendor, wait_for_task_end};
 
-/// Price of a job of `of_prompt`.
+/// Price of a job of [`of_prompt`], in credits.
 const PRICE: u64 = 8;
 
-async fn set(app: &TestApp, subject: &str, credits: u64, period: &str) -> Value {
+async fn set_budget(app: &TestApp, subject: &str, credits: u64, period: &str) -> Value {
     let path = format!("/admin/budgets/{subject}");
     app.put_as(app.admin_token(), &path, json!({"credits": credits, "period": period})).await.expect(200).json()
 }
 
-async fn budget(app: &TestApp, subject: &str) -> Value {
+async fn get_budget(app: &TestApp, subject: &str) -> Value {
     app.get_as(app.admin_token(), &format!("/admin/budgets/{subject}")).await.expect(200).json()
 }
 
@@ -44,7 +44,7 @@ async fn fixture() -> VideoFixture {
 async fn concurrent_submissions_never_share_the_last_credits() {
     // Given a budget for one task
     let VideoFixture { app, sim, alice } = fixture().await;
-    set(&app, &format!("user/{}", alice.id), PRICE, "total").await;
+    set_budget(&app, &format!("user/{}", alice.id), PRICE, "total").await;
 
     // When 64 are submitted at once
     let responses = join_all((0..64).map(|_| submit(&app, &alice, "lasting"))).await;
@@ -70,13 +70,13 @@ async fn concurrent_submissions_never_share_the_last_credits() {
 async fn refunds_return_to_the_budget_and_a_raised_one_admits_the_same_request() {
     let VideoFixture { app, sim, alice } = fixture().await;
     let subject = format!("user/{}", alice.id);
-    set(&app, &subject, 2 * PRICE, "total").await;
+    set_budget(&app, &subject, 2 * PRICE, "total").await;
 
     // Given a task that is charged and one that is given back
     for (prompt, spent) in [("done", PRICE), ("failed", PRICE)] {
         let task = submit(&app, &alice, prompt).await.expect(200).json();
         wait_for_task_end(&app, task["task_id"].as_str().expect("an id")).await;
-        let budget = budget(&app, &subject).await;
+        let budget = get_budget(&app, &subject).await;
         assert_eq!((&budget["spent"], &budget["held"]), (&json!(spent), &json!(0)), "{prompt}");
     }
     submit(&app, &alice, "lasting").await.expect(200);
@@ -90,7 +90,7 @@ async fn refunds_return_to_the_budget_and_a_raised_one_admits_the_same_request()
     let refused = send().await.expect(402).json();
     let expected = format!("the budget of user {} is 16 credits, of which 0 are left; this task costs 8", alice.id);
     assert_eq!(refused["detail"], expected);
-    set(&app, &subject, 3 * PRICE, "total").await;
+    set_budget(&app, &subject, 3 * PRICE, "total").await;
     let admitted = send().await.expect(200).json();
     assert_eq!(send().await.expect(200).json(), admitted, "a repeated request is not a second task");
     assert_eq!(budget(&app, &subject).await["held"], 2 * PRICE);
@@ -113,8 +113,8 @@ async fn tokens_and_publishers_have_budgets_that_survive_a_restart() {
     let second = app.post_as(app.admin_token(), &path, json!({"name": "second"})).await.expect(201).json();
     let token_subject = format!("token/{}", second["id"].as_str().expect("an id"));
     let second = TestUser { token: second["token"].as_str().expect("a token").to_owned(), id: alice.id.clone() };
-    set(&app, &token_subject, PRICE, "total").await;
-    set(&app, "publisher/acme", 3 * PRICE, "total").await;
+    set_budget(&app, &token_subject, PRICE, "total").await;
+    set_budget(&app, "publisher/acme", 3 * PRICE, "total").await;
 
     // Then the second token admits one task, and the first one goes on
     submit(&app, &second, "lasting").await.expect(200);
@@ -158,7 +158,7 @@ async fn a_daily_budget_is_renewed_at_midnight_utc() {
     let app = TestApp::start_with(|settings| made_by(settings, &base), clock.clone()).await;
     let alice = app.user("alice").await;
     let subject = format!("user/{}", alice.id);
-    let budget_today = set(&app, &subject, PRICE, "day").await;
+    let budget_today = set_budget(&app, &subject, PRICE, "day").await;
     assert_eq!(budget_today["resets_at"], "2026-04-01T00:00:00.000000Z");
 
     submit(&app, &alice, "lasting").await.expect(200);
@@ -214,7 +214,7 @@ async fn invalid_budgets_are_refused_with_every_reason() {
 async fn a_submission_beyond_a_budget_stores_no_files() {
     // Given a budget without credits
     let VideoFixture { app, alice, .. } = fixture().await;
-    set(&app, &format!("user/{}", alice.id), 0, "total").await;
+    set_budget(&app, &format!("user/{}", alice.id), 0, "total").await;
 
     // When a video of a picture is submitted
     let body = json!({"prompt": "waves", "model": "vq2-turbo", "duration": 1, "images": [base64_png(8, 8)]});

@@ -11,21 +11,21 @@ use serde_json::{Map, Value, json};
 use crate::callbacks_rust::verify;
 use crate::delivery::wait_until_settled;
 use crate::image::{PRECISION, submit};
-use crate::support::receiver::{Received, Receiver};
+use crate::support::receiver::{ReceivedRequest, Receiver};
 use crate::support::{TestApp, picture};
 
 const PYTHON: &str = include_str!("../../examples/webhooks/verify.py");
 const JAVASCRIPT: &str = include_str!("../../examples/webhooks/verify.js");
 const GO: &str = include_str!("../../examples/webhooks/verify.go");
 
-/// Reads the cases from stdin and prints the results.
+/// Program around the Python sample: reads cases from stdin, and prints for each whether its signature is valid.
 const IN_PYTHON: &str = r#"
 import json, sys
 print(json.dumps([verify(c["headers"], base64.b64decode(c["body"]), c["key"]) for c in json.load(sys.stdin)]))
 "#;
 const IN_JAVASCRIPT: &str = r#"
-const asked = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
-console.log(JSON.stringify(asked.map((c) => verify(c.headers, Buffer.from(c.body, "base64"), c.key))));
+const cases = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
+console.log(JSON.stringify(cases.map((c) => verify(c.headers, Buffer.from(c.body, "base64"), c.key))));
 "#;
 
 const IN_GO: &str = r#"
@@ -40,38 +40,39 @@ import (
 )
 
 func main() {
-	var asked []struct {
+	var cases []struct {
 		Headers   map[string]string
 		Body, Key string
 	}
-	if err := json.NewDecoder(os.Stdin).Decode(&asked); err != nil {
+	if err := json.NewDecoder(os.Stdin).Decode(&cases); err != nil {
 		panic(err)
 	}
-	answers := []bool{}
-	for _, one := range asked {
+	results := []bool{}
+	for _, c := range cases {
 		headers := http.Header{}
-		for name, value := range one.Headers {
+		for name, value := range c.Headers {
 			headers.Set(name, value)
 		}
-		body, _ := base64.StdEncoding.DecodeString(one.Body)
-		answers = append(answers, Verify(headers, body, one.Key, 5*time.Minute))
+		body, _ := base64.StdEncoding.DecodeString(c.Body)
+		results = append(results, Verify(headers, body, c.Key, 5*time.Minute))
 	}
-	json.NewEncoder(os.Stdout).Encode(answers)
+	json.NewEncoder(os.Stdout).Encode(results)
 }
 "#;
 
-fn question(callback: &Received, body: &[u8], key: &str) -> Value {
+/// Case for the sample code: headers and body of a callback, and the key to check it with.
+fn case(callback: &ReceivedRequest, body: &[u8], key: &str) -> Value {
     let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
     let headers: Map<_, _> = names.iter().map(|name| ((*name).to_owned(), callback.header(name).into())).collect();
     json!({"headers": headers, "body": STANDARD.encode(body), "key": key})
 }
 
-/// Output of the program; `None` if it is not installed.
-fn run_program(program: &str, arguments: &[&str], questions: &Value) -> Option<Value> {
+/// Runs a program on the cases; `None` if it is not installed.
+fn run_program(program: &str, arguments: &[&str], cases: &Value) -> Option<Value> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().ok()?;
-    child.stdin.take().unwrap().write_all(questions.to_string().as_bytes()).unwrap();
+    child.stdin.take().unwrap().write_all(cases.to_string().as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     if errors.contains("No module named 'cryptography'") {
@@ -82,10 +83,10 @@ fn run_program(program: &str, arguments: &[&str], questions: &Value) -> Option<V
 }
 
 /// Result of the Rust sample for one case.
-fn in_rust(question: &Value) -> bool {
-    let body = STANDARD.decode(question["body"].as_str().unwrap()).unwrap();
-    let header = |name: &str| question["headers"][name].as_str();
-    verify(header, &body, question["key"].as_str().unwrap(), Duration::from_mins(5)).is_some()
+fn verify_in_rust(case: &Value) -> bool {
+    let body = STANDARD.decode(case["body"].as_str().unwrap()).unwrap();
+    let header = |name: &str| case["headers"][name].as_str();
+    verify(header, &body, case["key"].as_str().unwrap(), Duration::from_mins(5)).is_some()
 }
 
 #[actix_web::test]
@@ -112,34 +113,34 @@ async fn the_sample_code_verifies_webhooks() {
     let mut outdated = callback.clone();
     let stamp = outdated.headers.iter_mut().find(|(name, _)| name == "webhook-timestamp").unwrap();
     stamp.1 = "1431703961".to_owned();
-    let questions = json!([
-        question(&callback, &callback.body, &secrets[0]),
-        question(&callback, &callback.body, &secrets[1]),
-        question(&callback, &callback.body, public.trim()),
-        question(&callback, &callback.body, &other),
-        question(&callback, &callback.body, &foreign_key),
-        question(&callback, &changed, &secrets[1]),
-        question(&callback, &changed, public.trim()),
-        question(&outdated, &callback.body, &secrets[1]),
+    let cases = json!([
+        case(&callback, &callback.body, &secrets[0]),
+        case(&callback, &callback.body, &secrets[1]),
+        case(&callback, &callback.body, public.trim()),
+        case(&callback, &callback.body, &other),
+        case(&callback, &callback.body, &foreign_key),
+        case(&callback, &changed, &secrets[1]),
+        case(&callback, &changed, public.trim()),
+        case(&outdated, &callback.body, &secrets[1]),
     ]);
 
     // Then the first three pass, in every installed language
     let expected = json!([true, true, true, false, false, false, false, false]);
-    assert_in_all_languages(&questions, &expected);
+    assert_in_all_languages(&cases, &expected);
 }
 
 /// Malformed variants of a real callback's headers, each with the expected result of the check.
-fn malformed(true_headers: &Value) -> Vec<(Value, bool)> {
+fn malformed(valid_headers: &Value) -> Vec<(Value, bool)> {
     let mut all = Vec::new();
     for name in ["webhook-id", "webhook-timestamp", "webhook-signature"] {
-        let mut without = true_headers.clone();
+        let mut without = valid_headers.clone();
         without.as_object_mut().unwrap().remove(name);
         all.push((without, false));
     }
-    let mut add = |name: &str, value: &str, is_true| {
-        let mut headers = true_headers.clone();
+    let mut add = |name: &str, value: &str, is_valid| {
+        let mut headers = valid_headers.clone();
         headers[name] = value.into();
-        all.push((headers, is_true));
+        all.push((headers, is_valid));
     };
     for value in ["", "ü", "\u{1f600}"] {
         add("webhook-id", value, false);
@@ -166,7 +167,7 @@ fn malformed(true_headers: &Value) -> Vec<(Value, bool)> {
     ] {
         add("webhook-signature", value, false);
     }
-    let signature = true_headers["webhook-signature"].as_str().unwrap();
+    let signature = valid_headers["webhook-signature"].as_str().unwrap();
     for before in ["v1,A", "v1a,A", "v1,ü", "v1a,ü", "v1a,AAAA", "v1", "", ","] {
         add("webhook-signature", &format!("{before} {signature}"), true);
     }
@@ -186,39 +187,42 @@ async fn the_sample_code_rejects_malformed_webhooks_without_failing() {
     let callback = receiver.received().remove(0);
 
     // When its headers are missing or malformed
-    let (mut questions, mut expected) = (Vec::new(), Vec::new());
+    let (mut cases, mut expected) = (Vec::new(), Vec::new());
     for key in [secret.as_str().unwrap(), public.trim()] {
-        let requested = question(&callback, &callback.body, key);
-        for (headers, is_true) in malformed(&requested["headers"]) {
-            questions.push(json!({"headers": headers, "body": requested["body"], "key": requested["key"]}));
-            expected.push(is_true);
+        let valid = case(&callback, &callback.body, key);
+        for (headers, is_valid) in malformed(&valid["headers"]) {
+            cases.push(json!({"headers": headers, "body": valid["body"], "key": valid["key"]}));
+            expected.push(is_valid);
         }
     }
 
     // Then it is rejected, unless a valid signature accompanies the malformed one
-    assert_in_all_languages(&json!(questions), &json!(expected));
+    assert_in_all_languages(&json!(cases), &json!(expected));
     app.stop().await;
 }
 
 /// Asserts these results in every language that is installed.
-fn assert_in_all_languages(questions: &Value, expected: &Value) {
-    let requested = questions.as_array().unwrap();
-    assert_eq!(&requested.iter().map(in_rust).map(Value::from).collect::<Value>(), expected);
+fn assert_in_all_languages(cases: &Value, expected: &Value) {
+    let rust_results = cases.as_array().unwrap().iter().map(verify_in_rust).map(Value::from).collect::<Value>();
+    assert_eq!(&rust_results, expected, "Rust");
+
     let python = format!("{PYTHON}{IN_PYTHON}");
     let javascript = format!("{JAVASCRIPT}{IN_JAVASCRIPT}");
-    // Go runs files: the sample with its package renamed, and a generated main.
+
+    // `go run` needs files: the sample with its package renamed, and a main function.
     let directory = tempfile::tempdir().unwrap();
     let files = ["verify.go", "main.go"].map(|name| directory.path().join(name));
     std::fs::write(&files[0], GO.replacen("package webhooks", "package main", 1)).unwrap();
     std::fs::write(&files[1], IN_GO).unwrap();
     let [sample, main] = files.each_ref().map(|file| file.to_str().unwrap());
-    let mut attempted = Vec::new();
+
+    let mut installed = Vec::new();
     let programs: [(&str, &[&str]); 3] =
         [("python3", &["-c", &python]), ("node", &["-e", &javascript]), ("go", &["run", sample, main])];
     for (program, arguments) in programs {
-        let Some(responses) = run_program(program, arguments, questions) else { continue };
-        assert_eq!(&responses, expected, "{program}");
-        attempted.push(program);
+        let Some(results) = run_program(program, arguments, cases) else { continue };
+        assert_eq!(&results, expected, "{program}");
+        installed.push(program);
     }
-    println!("tried: {attempted:?}");
+    println!("tested besides Rust: {installed:?}");
 }

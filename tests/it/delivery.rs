@@ -8,7 +8,7 @@ use mediary::environment::Environment;
 use serde_json::{Value, json};
 
 use crate::support::eventually::{eventually, eventually_on};
-use crate::support::receiver::{Received, Receiver};
+use crate::support::receiver::{ReceivedRequest, Receiver};
 use crate::support::{TestApp, picture};
 
 mod faults;
@@ -23,8 +23,8 @@ async fn submit(app: &TestApp, webhook: &str) -> String {
     task["data"]["task_id"].as_str().unwrap().to_owned()
 }
 
-fn statuses(received: &[Received]) -> Vec<String> {
-    received.iter().map(Received::status).collect()
+fn statuses(received: &[ReceivedRequest]) -> Vec<String> {
+    received.iter().map(ReceivedRequest::status).collect()
 }
 
 /// Clock that only the test advances.
@@ -165,7 +165,7 @@ async fn pending_deliveries_continue_after_a_restart() {
     // Then it gets the missed callbacks, in order
     let received = receiver.wait_until(|received| received.len() == 2).await;
     assert_eq!(statuses(&received), ["IN_PROGRESS", "COMPLETED"]);
-    assert!(received.iter().all(|callback| callback.task() == task));
+    assert!(received.iter().all(|callback| callback.task_id() == task));
     drop(app);
 }
 

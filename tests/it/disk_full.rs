@@ -1,8 +1,8 @@
 //! Full disk: changes are rejected with a reason, reads continue, changes resume without a restart, nothing is half
 //! done.
 //!
-//! Three ways to fill a disk: a faked measurement (any machine), a limit of the file size (any machine), and a small
-//! in-memory file system (only where mounting is allowed; otherwise the test prints that it is skipped).
+//! The tests fill a disk in three ways: a faked measurement and a limit of the file size work on any machine; a small
+//! in-memory file system needs permission to mount, and its tests print that they are skipped without it.
 
 use std::fs;
 use std::io::Write;
@@ -31,7 +31,7 @@ use crate::support::{client, picture};
 mod log_lines;
 mod uploads;
 
-/// Characters of four bytes each, so that few changes fill a disk.
+/// Length of a changelog in characters of four bytes each: few changes fill a disk.
 const TEXT_CHARACTERS: usize = 19_000;
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 
@@ -50,7 +50,7 @@ fn a_full_log_rejects_writes_serves_reads_and_recovers() {
     // When there is less than the reserve
     free_bytes.store(1000, Ordering::SeqCst);
     let started = Instant::now();
-    let failure = eventually_blocking("an append is refused", || {
+    let failure = eventually_blocking("an append is rejected", || {
         log.append(vec![append(7, started.elapsed().as_secs(), 9, 1), append(1, 9, 9, 1)]).err()
     });
 
@@ -63,7 +63,7 @@ fn a_full_log_rejects_writes_serves_reads_and_recovers() {
 
     // And once there is space, appends continue with the next versions
     free_bytes.store(u64::MAX, Ordering::SeqCst);
-    eventually_blocking("an append is taken", || {
+    eventually_blocking("an append is accepted", || {
         log.append(vec![append(1, 1, 10, 1)]).is_ok_and(|done| done[0].is_ok())
     });
     assert_eq!(log.read_stream(&task_stream(1), Version(0)).unwrap().len(), 2);
@@ -84,7 +84,7 @@ fn a_failed_segment_creation_leaves_the_log_unchanged() {
 
     // When the current segment is full
     let mut index = 1;
-    let failure = eventually_blocking("a full segment refuses", || {
+    let failure = eventually_blocking("an append that needs another segment is rejected", || {
         let outcome = log.append(vec![append(1, index, index, 1), append(1, index + 1, index, 1)]);
         index += if outcome.is_ok() { 2 } else { 0 };
         outcome.err()
@@ -97,7 +97,7 @@ fn a_failed_segment_creation_leaves_the_log_unchanged() {
 
     // And the same group is accepted once there is space
     free_bytes.store(u64::MAX, Ordering::SeqCst);
-    eventually_blocking("the group is taken", || {
+    eventually_blocking("the group is accepted", || {
         log.append(vec![append(1, index, index, 1), append(1, index + 1, index, 1)])
             .is_ok_and(|done| done.iter().all(Result::is_ok))
     });
@@ -121,7 +121,7 @@ async fn a_file_size_limit_counts_as_a_full_disk() {
 
     // And without the limit the same process accepts changes again
     service.limit_files(None);
-    service.write_until_taken().await;
+    service.write_until_accepted().await;
     service.check_log_after_stop(data.path());
 }
 
@@ -166,7 +166,7 @@ async fn writes_are_rejected_while_no_file_descriptor_is_free() {
 
     // And once files can be opened, the same process accepts changes again
     rustix::process::prlimit(Some(service.process.pid()), Resource::Nofile, before).unwrap();
-    service.write_until_taken().await;
+    service.write_until_accepted().await;
     service.check_log_after_stop(data.path());
 }
 
@@ -193,7 +193,7 @@ async fn a_full_file_system_rejects_writes_until_it_has_space() {
         (Method::PUT, stored["upload"].as_str().unwrap(), json!("no zip")),
     ] {
         let reply = service.send(service.request(method.clone(), path).json(&body)).await;
-        service.check_refusal(&reply, &format!("{method} {path}"));
+        assert_refused(&reply, &format!("{method} {path}"));
     }
     // A stored response is replayed, and reads continue
     let retried_request = service.request(Method::POST, "/publishers").header("idempotency-key", "k1");
@@ -212,11 +212,11 @@ async fn a_full_file_system_rejects_writes_until_it_has_space() {
     service.process.kill();
     let service = LimitedService::start(&data, 4);
     service.check_reads(0).await;
-    service.check_refusal(&service.write(0).await, "after the start");
+    assert_refused(&service.write(0).await, "after the start");
 
     // And once there is space, changes are accepted without another restart
     disk.empty();
-    service.write_until_taken().await;
+    service.write_until_accepted().await;
     service.check_log_after_stop(&data);
 }
 
@@ -235,7 +235,7 @@ async fn a_disk_that_is_full_to_the_last_byte_loses_nothing() {
     let written = service.write_until_refused().await;
     service.check_reads(written).await;
     disk.empty();
-    service.write_until_taken().await;
+    service.write_until_accepted().await;
     service.check_log_after_stop(&data);
 }
 
@@ -245,6 +245,7 @@ struct LimitedService {
     client: Client,
 }
 
+/// Status, `Retry-After` and JSON body of a response.
 type RawReply = (u16, Option<String>, Value);
 
 impl LimitedService {
@@ -293,34 +294,24 @@ impl LimitedService {
         for index in 1..400 {
             let reply = self.write(index).await;
             if reply.0 != 200 {
-                self.check_refusal(&reply, "a change");
+                assert_refused(&reply, "a change");
                 return index - 1;
             }
         }
-        panic!("the disk never was full");
+        panic!("the disk was never full");
     }
 
-    async fn write_until_taken(&self) {
-        eventually("changes are taken again", async || {
+    async fn write_until_accepted(&self) {
+        eventually("changes are accepted again", async || {
             let reply = self.write(1).await;
             if reply.0 != 200 {
-                self.check_refusal(&reply, "a change before there was room");
+                assert_refused(&reply, "a change before there was room");
             }
             reply.0 == 200
         })
         .await;
         let (status, ..) = self.send(self.request(Method::GET, "/ready")).await;
         assert_eq!(status, 200);
-    }
-
-    fn check_refusal(&self, (status, retry, body): &RawReply, label: &str) {
-        assert_eq!((*status, &body["error"]), (507, &json!("insufficient_storage")), "{label}: {body}");
-        assert_eq!(retry.as_deref(), Some("30"), "{label}");
-        let detail = body["detail"].as_str().unwrap();
-        assert!(detail.contains("nothing was changed") && detail.contains("once there is room"), "{label}: {detail}");
-        assert!(!detail.contains("/data"), "{label}: {detail}");
-        let base = self.process.url("");
-        assert!(base.starts_with("http"), "{base}");
     }
 
     /// Asserts that existing data is readable, and that the last acknowledged change is the last one in the log.
@@ -332,7 +323,7 @@ impl LimitedService {
         assert_eq!(status, 200);
         if written > 0 {
             let version_number = version["changelog"].as_str().unwrap().split(' ').next().unwrap();
-            assert_eq!(version_number, written.to_string(), "the last change that was answered is the last there is");
+            assert_eq!(version_number, written.to_string(), "the last acknowledged change is the current one");
         }
     }
 
@@ -354,13 +345,22 @@ impl LimitedService {
         for folder in ["archives/incoming", "log/journal"] {
             for entry in fs::read_dir(data.join(folder)).unwrap() {
                 let name = entry.unwrap().file_name().into_string().unwrap();
-                assert!(!name.contains(".part") && !name.contains(".draft"), "{folder}/{name} was left");
+                assert!(!name.contains(".part") && !name.contains(".draft"), "{folder}/{name} was left behind");
             }
         }
     }
 }
 
-/// File system in memory.
+/// Asserts that a change was rejected because the disk is full.
+fn assert_refused((status, retry, body): &RawReply, label: &str) {
+    assert_eq!((*status, &body["error"]), (507, &json!("insufficient_storage")), "{label}: {body}");
+    assert_eq!(retry.as_deref(), Some("30"), "{label}");
+    let detail = body["detail"].as_str().unwrap();
+    assert!(detail.contains("nothing was changed") && detail.contains("once there is room"), "{label}: {detail}");
+    assert!(!detail.contains("/data"), "{label}: {detail}");
+}
+
+/// File system in memory, so small that a test can fill it.
 pub struct SmallDisk(TempDir);
 
 impl SmallDisk {

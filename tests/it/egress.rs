@@ -79,7 +79,7 @@ async fn outcome(app: &TestApp, url: &str) -> EgressOutcome {
             let pointers: Vec<_> =
                 problem["errors"].as_array().unwrap().iter().map(|item| item["pointer"].clone()).collect();
             if pointers.contains(&json!("/webhook_url")) {
-                return EgressOutcome::NotTaken;
+                return EgressOutcome::Rejected;
             }
             // A picture in the body for the input, and a URL for the callback.
             (submit(app, &picture::base64_png(4, 4), url).await.unwrap(), None)

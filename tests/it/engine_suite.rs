@@ -1,4 +1,4 @@
-//! Suite of engines of shared logs: what every engine must do, on servers that are killed and paused.
+//! Tests that every engine of a shared log must pass, on servers that are killed and paused.
 //!
 //! `nats.rs` and `postgres.rs` run it.
 
@@ -20,11 +20,11 @@ use crate::samples::{append, large_append};
 use crate::shared_log::{SharedLogNode, append_eventually};
 use crate::support::eventually::eventually_blocking;
 
-/// Longest time without an accepted append after a fault of one server.
+/// Maximum time without an accepted append after a fault of one server.
 const PAUSE_MAX: Duration = Duration::from_secs(15);
 /// Longest wait for a signal of the engine.
 const SIGNAL_TIMEOUT: Duration = Duration::from_mins(1);
-/// Time of a measurement.
+/// Duration of a measurement.
 const MEASURED: Duration = Duration::from_secs(4);
 /// Appends before and after a fault.
 const APPENDS: u64 = 100;
@@ -41,7 +41,7 @@ pub trait TestedEngine: Engine + Sized {
 pub trait TestedServers: Sized {
     type Engine: TestedEngine;
 
-    /// Starts servers without any log.
+    /// Starts servers with empty storage.
     fn start() -> Self;
     fn options(&self) -> <Self::Engine as TestedEngine>::Options;
     /// Pauses or continues all processes.
@@ -52,7 +52,7 @@ pub trait TestedServers: Sized {
     fn delete_log(&self, log_id: Uuid);
 }
 
-/// An engine of one log. Each clone is another connection, as that of another node.
+/// Engine of one log. A clone has its own connection, like that of another node.
 pub struct TestEngine<E: TestedEngine> {
     pub engine: E,
     pub options: E::Options,
@@ -112,7 +112,7 @@ pub fn unsuitable<E>(opened: Result<E, EngineOpenError>) -> String {
     match opened {
         Err(other @ EngineOpenError::Unreachable(_)) => panic!("{other:?}"),
         Err(refused) => refused.to_string(),
-        Ok(_) => panic!("it was accepted"),
+        Ok(_) => panic!("the engine was accepted"),
     }
 }
 
@@ -166,11 +166,11 @@ impl EngineFollower {
         while Instant::now() < deadline {
             match self.signals.recv_timeout(SIGNAL_TIMEOUT).unwrap() {
                 signal if signal == *expected => return,
-                EngineSignal::Group { sequence, .. } => panic!("group {sequence}"),
+                EngineSignal::Group { sequence, .. } => panic!("group {sequence} arrived instead of {expected:?}"),
                 EngineSignal::Alive | EngineSignal::Silent => {}
             }
         }
-        panic!("no {expected:?}");
+        panic!("{expected:?} did not arrive");
     }
 
     pub fn stop(self) {
@@ -186,18 +186,18 @@ pub fn a_follower_hears_if_the_engine_is_alive<S: TestedServers>() {
     assert_eq!(engine.send(b"first"), SendResult::Stored { sequence: 1 });
     let follower = EngineFollower::start(&engine);
 
-    // Then it receives groups, and hears that there are no more
+    // Then it receives the groups, and a signal once there are no more
     follower.expect(&EngineSignal::Group { sequence: 1, group: b"first".to_vec() });
     follower.expect(&EngineSignal::Alive);
 
-    // Servers that do not run are silent, and store nothing
+    // And while the servers are paused, it gets the signal for silence, and nothing is stored
     servers.set_paused(true);
     follower.expect(&EngineSignal::Silent);
     eventually_blocking("the engine is unreachable", || engine.last().is_err());
     let sent = engine.send(b"second");
     assert!(matches!(sent, SendResult::Unknown { .. } | SendResult::NotStored { .. }), "{sent:?}");
 
-    // It continues when they do
+    // And when they run again, it receives the next group
     servers.set_paused(false);
     let deadline = Instant::now() + SIGNAL_TIMEOUT;
     let next = loop {
@@ -214,7 +214,8 @@ pub fn a_follower_hears_if_the_engine_is_alive<S: TestedServers>() {
     follower.stop();
 }
 
-/// Two nodes append during two faults: every accepted append is there once, on both nodes, and appends continue soon.
+/// Two nodes append during two faults: both have every accepted append exactly once, and appends resume within
+/// [`PAUSE_MAX`].
 pub fn survive_faults<S: TestedServers>(name: &str, fault: impl Fn(&mut S, Uuid, &dyn Fn())) {
     // Given two nodes that append all the time
     let mut servers = S::start();
@@ -250,7 +251,7 @@ pub fn survive_faults<S: TestedServers>(name: &str, fault: impl Fn(&mut S, Uuid,
         writers.into_iter().map(|writer| writer.join().unwrap()).collect()
     });
 
-    // Then nothing is lost or doubled
+    // Then no event is lost or duplicated
     let total = accepted.iter().map(|count| count.load(Ordering::SeqCst)).sum();
     println!("{name}: {total} appends, longest pauses {pauses:.1?}");
     assert_equal(&nodes, total);
@@ -272,7 +273,7 @@ fn append_until(stopped: &AtomicBool, node: &SharedLogNode, number: u64, accepte
     longest
 }
 
-/// Checks that all nodes have these many events, in the same bytes.
+/// Asserts that all nodes have this many events, in the same bytes.
 fn assert_equal(nodes: &[SharedLogNode], events: u64) {
     nodes.iter().for_each(SharedLogNode::catch_up);
     let expected = nodes[0].events();
@@ -335,7 +336,7 @@ pub fn a_node_stops_when_its_log_was_deleted_or_created_again<S: TestedServers>(
         }
         let failure = eventually_blocking("the node stops", || node.log.state().err());
         let LogFailure::Diverged { reason } = &failure else { panic!("{failure:?}") };
-        // It may have asked before the log was created again.
+        // The node may have noticed the deletion before the log was created again.
         assert!(reason.contains("any more") || is_remade && reason.contains("created again"), "{reason}");
         node.stop();
 
@@ -398,8 +399,8 @@ pub fn announcements_reach_every_listener_and_are_not_stored<S: TestedServers>(s
     assert_eq!(first.last().unwrap(), 0);
 }
 
-/// Prints how fast an engine is.
-pub fn print_figures<E: TestedEngine>(options: &E::Options) {
+/// Prints the rates of sending, appending and catching up.
+pub fn print_throughput<E: TestedEngine>(options: &E::Options) {
     for senders in [1, 8, 64] {
         print_send_rate::<E>(options, senders);
     }

@@ -193,7 +193,7 @@ async fn no_file_contains_personal_data_in_plain_text() {
         assert_eq!(holding(dir.path(), text), Vec::<PathBuf>::new(), "{text}, before");
     }
     let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
-    assert_eq!(listed(&app, &ada).await["name"], NAME, "the key survives");
+    assert_eq!(listed(&app, &ada).await["name"], NAME, "the key is still there after a restart");
     assert_eq!(listed(&app, &twin_user).await["email"], EMAIL);
 
     // And the user and the twin are erased
@@ -209,7 +209,7 @@ async fn no_file_contains_personal_data_in_plain_text() {
         assert_eq!(holding(dir.path(), text), Vec::<PathBuf>::new(), "{text}, after");
     }
     let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
-    assert_eq!(app.app.reports(), [""; 0], "nothing had to be repaired");
+    assert_eq!(app.app.reports(), [""; 0], "the start repaired nothing");
     assert_eq!((listed(&app, &ada).await, listed(&app, &twin_user).await), (tombstone(&ada), tombstone(&twin_user)));
     assert_eq!(listed(&app, &bob).await["name"], "bob");
     app.stop().await;
@@ -245,7 +245,7 @@ async fn an_interrupted_erasure_is_finished_by_the_next_start() {
         let body = app.get_as(app.admin_token(), &path).await.expect(200).json();
         assert_eq!((&body["state"]["erased"], &body["state"]["name"]), (&json!(true), &Value::Null));
         assert!(key_of(&app.dir, user).exists());
-        assert_eq!(listed(&app, user).await, tombstone(user), "the event counts at once");
+        assert_eq!(listed(&app, user).await, tombstone(user), "the user is hidden as soon as the event is recorded");
         app.get_as(&user.token, "/users").await.expect(401);
     }
 

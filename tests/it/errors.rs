@@ -236,7 +236,7 @@ fn at_decision(count: usize, handler: impl Fn() + Send + Sync + 'static) -> Envi
 
 #[actix_web::test]
 async fn an_actor_panic_is_one_500_and_the_actor_restarts() {
-    let app = TestApp::start_with(|_| {}, at_decision(1, || panic!("a mishap made by the test"))).await;
+    let app = TestApp::start_with(|_| {}, at_decision(1, || panic!("injected by the test"))).await;
     let acme = || app.post_as(app.admin_token(), "/publishers", json!({"id": "acme"}));
 
     let problem = acme().await.expect(500);
@@ -272,6 +272,6 @@ async fn overload_is_a_503_with_retry_after_and_no_effect() {
     assert_eq!(
         events,
         2 + accepted.len() as u64,
-        "the administrator, the publisher, and a change for each that was done"
+        "the log has the administrator, the publisher, and one change for each success"
     );
 }

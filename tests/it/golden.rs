@@ -20,7 +20,7 @@ fn commit_of(index: u128, event: Event) -> Commit {
     let append = Append {
         stream: samples::task_stream(0x7A),
         expected: Version(4),
-        context: samples::circumstances(),
+        context: samples::command_context(),
         events,
         guards: Vec::new(),
     };
@@ -191,7 +191,7 @@ fn an_unknown_value_is_an_error_that_names_its_field() {
 fn version_1_events_keep_their_meaning() {
     let samples = samples();
     let written = written_in(1);
-    assert_eq!(written.len(), 43, "none is lost");
+    assert_eq!(written.len(), 43, "no golden file of version 1 is missing");
     for (name, bytes) in written {
         assert_eq!(bytes[..2], [1, 0], "{name}");
         let commit = samples.iter().find(|sample| sample.name == name).map(|sample| as_of_v1(&sample.commit));

@@ -52,7 +52,7 @@ async fn a_hanging_disk_is_reported() {
     // And when the disk works again, so does the service
     *hung.0.lock() = false;
     hung.1.notify_all();
-    assert_eq!(change.await.expect("the request lives").expect("an answer").status(), 201);
+    assert_eq!(change.await.expect("the request is still waiting").expect("an answer").status(), 201);
     app.get("/ready").await.expect(200);
     eventually("no sync is pending", async || pending().await <= 0.0).await;
     app.stop().await;

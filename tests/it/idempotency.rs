@@ -2,7 +2,7 @@
 //! response.
 
 mod interrupted;
-mod sameness;
+mod replay;
 
 use mediary::domain::value::Timestamp;
 use mediary::events::log::EventLog;

@@ -173,7 +173,7 @@ async fn failed_count_recordings_are_retried() {
     let environment = Environment::system().with_fail_point_handler(Arc::new(move |point, subject| {
         if point == FailPoint::Append && subject == "node/face-tools" && breaks.load(Ordering::SeqCst) {
             counter.fetch_add(1, Ordering::SeqCst);
-            panic!("a mishap");
+            panic!("injected by the test");
         }
     }));
     let (app, _) = app_in(TestApp::start_with(|_| {}, environment).await, &["1.0.0"]).await;

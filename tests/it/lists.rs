@@ -108,6 +108,7 @@ async fn node_filters_use_the_node_and_its_latest_version() {
         json!({"id": "d"}),
     ])
     .await;
+
     for (query, expected) in [
         ("supported_os=linux", vec!["a", "c"]),
         ("supported_os=LINUX&supported_os=Windows", vec!["a", "b", "c"]),
@@ -327,8 +328,12 @@ async fn administrators_can_list_banned_nodes() {
     for path in ["/nodes?x=", "/nodes?sort=name;desc", "/nodes/search?search=acme", "/nodes?node_id=a,b,c"] {
         let with_banned = format!("{path}&include_banned=true");
         assert_eq!(ids(&app, path).await.len(), 2, "{path}");
-        assert_eq!(ids(&app, &with_banned).await.len(), 2, "{path}: it is not for everybody");
-        assert_eq!(listed_ids(&alice.token, &with_banned).await.len(), 2, "{path}: nor for members");
+        assert_eq!(ids(&app, &with_banned).await.len(), 2, "{path}: banned nodes are hidden from anonymous callers");
+        assert_eq!(
+            listed_ids(&alice.token, &with_banned).await.len(),
+            2,
+            "{path}: banned nodes are hidden from members"
+        );
         assert_eq!(listed_ids(&admin, &with_banned).await.len(), 3, "{path}");
     }
     assert_eq!(listed_ids(&admin, "/nodes?include_banned=true&sort=name&sort=id").await, ["b", "c", "a"]);

@@ -1,4 +1,4 @@
-//! Contract of event logs: one list of scenarios that runs on every backend.
+//! Contract of event logs: scenarios that every implementation must pass.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,13 +23,13 @@ const SCENARIOS: &[(&str, ContractScenario)] = &[
     ("positions and versions have no gaps", positions_and_versions_have_no_gaps),
     ("events come back as they were", events_come_back_as_they_were),
     ("a conflict changes nothing", a_conflict_changes_nothing),
-    ("appends of a group count one after the other", appends_of_a_group_count),
+    ("each append of a group sees the earlier ones", each_append_of_a_group_sees_the_earlier_ones),
     ("events of one append stay together", events_of_one_append_stay_together),
-    ("what was appended is read at once", what_was_appended_is_read_at_once),
-    ("reads begin and end where they are asked to", reads_begin_and_end_where_asked),
-    ("streams with a common beginning are apart", streams_with_a_common_beginning_are_apart),
-    ("too large events are refused alone", too_large_events_are_refused_alone),
-    ("the largest events are taken", the_largest_events_are_taken),
+    ("appended events are readable at once", appended_events_are_readable_at_once),
+    ("reads have the requested start and limit", reads_have_the_requested_start_and_limit),
+    ("streams with a common prefix are separate", streams_with_a_common_prefix_are_separate),
+    ("only the oversized append of a group is rejected", only_the_oversized_append_of_a_group_is_rejected),
+    ("the largest allowed events are accepted", the_largest_allowed_events_are_accepted),
     ("an append without events records nothing", an_append_without_events_records_nothing),
     ("readers never see gaps", readers_never_see_gaps),
 ];
@@ -183,7 +183,7 @@ fn a_conflict_changes_nothing(log: &dyn EventLog) -> Result<(), String> {
     accepted(log, append(1, 2, 3, 1)).map(drop)
 }
 
-fn appends_of_a_group_count(log: &dyn EventLog) -> Result<(), String> {
+fn each_append_of_a_group_sees_the_earlier_ones(log: &dyn EventLog) -> Result<(), String> {
     let outcome = group(
         log,
         vec![append(1, 0, 1, 1), append(1, 0, 2, 1), append(1, 1, 3, 2), append(2, 0, 4, 1), append(1, 3, 5, 1)],
@@ -202,7 +202,7 @@ fn events_of_one_append_stay_together(log: &dyn EventLog) -> Result<(), String> 
     assert_same("all", &read_all(log)?, &all_events)
 }
 
-fn what_was_appended_is_read_at_once(log: &dyn EventLog) -> Result<(), String> {
+fn appended_events_are_readable_at_once(log: &dyn EventLog) -> Result<(), String> {
     let mut versions = [0; 7];
     for round in 0..300 {
         let number = (round % 7) as usize;
@@ -218,7 +218,7 @@ fn what_was_appended_is_read_at_once(log: &dyn EventLog) -> Result<(), String> {
     assert_same("all", &(read_all(log)?.len() as u64), &log.head().0)
 }
 
-fn reads_begin_and_end_where_asked(log: &dyn EventLog) -> Result<(), String> {
+fn reads_have_the_requested_start_and_limit(log: &dyn EventLog) -> Result<(), String> {
     for round in 0..30 {
         accepted(log, append(u128::from(round % 2), round / 2 * 3, round, 3))?;
     }
@@ -238,7 +238,7 @@ fn reads_begin_and_end_where_asked(log: &dyn EventLog) -> Result<(), String> {
     Ok(())
 }
 
-fn streams_with_a_common_beginning_are_apart(log: &dyn EventLog) -> Result<(), String> {
+fn streams_with_a_common_prefix_are_separate(log: &dyn EventLog) -> Result<(), String> {
     let names = ["task/a", "task/a0", "task/a/b", "task/", "delivery/a"];
     let streams: Vec<_> = names.iter().filter_map(|name| mediary::events::stream::StreamId::parse(name)).collect();
     for round in 0..3 {
@@ -254,7 +254,7 @@ fn streams_with_a_common_beginning_are_apart(log: &dyn EventLog) -> Result<(), S
     Ok(())
 }
 
-fn too_large_events_are_refused_alone(log: &dyn EventLog) -> Result<(), String> {
+fn only_the_oversized_append_of_a_group_is_rejected(log: &dyn EventLog) -> Result<(), String> {
     let mut oversized = append(3, 0, 0, 0);
     oversized.events = (0..).take(40).flat_map(|_| large_append(3, 0, EVENT_BYTES_MAX / 2).events).collect();
     let outcome =
@@ -271,7 +271,7 @@ fn too_large_events_are_refused_alone(log: &dyn EventLog) -> Result<(), String> 
     accepted(log, append(2, 0, 3, 1)).map(drop)
 }
 
-fn the_largest_events_are_taken(log: &dyn EventLog) -> Result<(), String> {
+fn the_largest_allowed_events_are_accepted(log: &dyn EventLog) -> Result<(), String> {
     let count = COMMIT_BYTES_MAX / EVENT_BYTES_MAX;
     let events: Vec<_> = (0..count).flat_map(|_| large_append(1, 0, EVENT_BYTES_MAX - 100).events).collect();
     let commit = accepted(log, Append { events, ..append(1, 0, 0, 0) })?;
@@ -300,12 +300,15 @@ fn readers_never_see_gaps(log: &dyn EventLog) -> Result<(), String> {
                     &(events.len() == 100 || last_seen + events.len() as u64 >= head),
                     &true,
                 )?;
+
+                // Only half of them, so that the next read repeats the others.
                 last_seen += events.len() as u64 / 2;
                 let versions: Vec<_> = stream(log, 1, 0)?.iter().map(|event| event.version.0).collect();
                 assert_same("versions", &versions, &(1..=versions.len() as u64).collect())?;
             }
             Ok(())
         });
+
         let written = (0..200).try_for_each(|round| {
             group(log, vec![append(1, round * 2, round, 2), append(2, round, round, 1)]).map(drop)
         });

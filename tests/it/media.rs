@@ -117,7 +117,7 @@ async fn conditional_requests_compare_the_hash() {
 async fn a_thumbnail_of_a_transparent_picture_is_a_png() {
     let app = TestApp::start().await;
     let store = MediaStore::open(&app.dir.path().join("media")).expect("a store");
-    // Noise, so that the file is too large to stand for itself
+    // Noise, so that the file is too large to be sent as its own thumbnail
     let pixels = RgbaImage::from_fn(256, 128, |x, y| {
         Rgba([(x * 7919 % 251) as u8, (y * 104_729 % 241) as u8, (x * y % 239) as u8, 0])
     });
@@ -146,7 +146,7 @@ async fn a_thumbnail_is_a_small_jpeg_of_a_picture() {
     let picture = store.put(MediaArea::Result, &original, ImageFormat::Png, 1600, 800).expect("stored");
     let path = format!("/media/{}", picture.file_name());
 
-    // When its thumbnails are requested, then they are small pictures of the same form, which can be cached
+    // When its thumbnails are requested, then they are small pictures with the same aspect ratio, which can be cached
     for (size, side) in [("small", 128), ("large", 400)] {
         for _ in 0..2 {
             let thumbnail = app.get(&format!("{path}?thumbnail={size}")).await.expect(200);
@@ -162,7 +162,7 @@ async fn a_thumbnail_is_a_small_jpeg_of_a_picture() {
     assert_eq!(app.get(&path).await.expect(200).body, original);
     app.get(&format!("{path}?thumbnail=huge")).await.expect(400);
 
-    // And a file that is no picture, or small, stands for itself
+    // And a file that is small, or not a picture, is sent unchanged
     let broken = store.put(MediaArea::Result, &vec![7; 20_000], ImageFormat::Png, 1, 1).expect("stored");
     let shown = app.get(&format!("/media/{}?thumbnail=small", broken.file_name())).await.expect(200);
     assert_eq!((shown.header("content-type"), shown.body.len()), (Some("image/png"), 20_000));

@@ -19,7 +19,7 @@ async fn samples(app: &TestApp) -> BTreeMap<String, f64> {
     let response = app.get("/metrics").await.expect(200);
     assert!(response.header("content-type").is_some_and(|kind| kind.starts_with("application/openmetrics-text")));
     let text = response.text();
-    assert!(text.ends_with("# EOF\n"), "the end of the text says that it is whole");
+    assert!(text.ends_with("# EOF\n"), "the text ends with the marker of OpenMetrics");
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let sample = |line: &str| {
         let (name, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{line} is no sample"));
@@ -112,7 +112,7 @@ async fn counters_are_registered_at_zero() {
     let counters = samples_by_name.keys().filter(|name| name.contains("_total{")).count();
     assert!(
         counters < 800,
-        "{counters} series are foreseen: docs/metrics.md says how many, and they cost on every scrape"
+        "{counters} series are registered at zero; each adds to every scrape, and docs/metrics.md states their number"
     );
     app.stop().await;
 }

@@ -14,16 +14,16 @@ async fn app_with_publisher() -> (TestApp, TestUser) {
     (app, alice)
 }
 
-async fn rule(app: &TestApp, id: &str, number: &str, body: Value) -> crate::support::TestResponse {
+async fn moderate(app: &TestApp, id: &str, number: &str, body: Value) -> crate::support::TestResponse {
     app.put_as(app.admin_token(), &format!("/admin/nodes/{id}/versions/{number}"), body).await
 }
 
 fn status(name: &str) -> Value {
-    json!({"status": format!("NodeVersionStatus{name}"), "status_reason": "a ruling"})
+    json!({"status": format!("NodeVersionStatus{name}"), "status_reason": "after a review"})
 }
 
 /// Transitions from Pending to a status.
-fn way_to(name: &str) -> &[&str] {
+fn transitions_to(name: &str) -> &[&str] {
     match name {
         "Pending" => &[],
         "Active" => &["Active"],
@@ -51,19 +51,22 @@ async fn illegal_version_transitions_are_conflicts_with_both_states() {
         ("Banned", "Active"),
         ("Banned", "Deleted"),
     ];
+
     let pairs = STATUSES.iter().flat_map(|from| STATUSES.iter().map(move |to| (*from, *to)));
     for (minor, (from, to)) in pairs.enumerate() {
         let number = format!("1.{minor}.0");
         let publication = json!({"node_version": {"version": number}});
         app.post_as(&alice.token, &format!("{NODES}/n/versions"), publication).await.expect(201);
-        for step in way_to(from) {
-            rule(&app, "n", &number, status(step)).await.expect(200);
+        for step in transitions_to(from) {
+            moderate(&app, "n", &number, status(step)).await.expect(200);
         }
-        let response = rule(&app, "n", &number, status(to)).await;
+
+        let response = moderate(&app, "n", &number, status(to)).await;
         if from == to || legal.contains(&(from, to)) {
             assert_eq!(response.expect(200).json()["status"], format!("NodeVersionStatus{to}"), "{from} to {to}");
             continue;
         }
+
         let problem = response.expect(409).json();
         assert_eq!(problem["error"], "conflict");
         for name in [from, to] {
@@ -93,6 +96,7 @@ async fn illegal_node_transitions_are_conflicts_with_both_states() {
         let path = format!("/admin/nodes/n{index}");
         app.node("acme", &format!("n{index}"), &alice).await;
         app.put_as(app.admin_token(), &path, node(from)).await.expect(200);
+
         let response = app.put_as(app.admin_token(), &path, node(to)).await;
         match (legal, to) {
             (true, "Deleted") => {
@@ -129,7 +133,7 @@ async fn moderation_applies_to_every_list_immediately() {
         ("2.0.0", "Active", Some("2.0.0")),
         ("2.0.0", "Deleted", None),
     ] {
-        rule(&app, "n", number, status(new)).await.expect(200);
+        moderate(&app, "n", number, status(new)).await.expect(200);
         let expected = latest.map(|latest| json!(latest));
         let [single, first_listed] =
             [app.get("/nodes/n").await.json(), app.get("/nodes").await.json()["nodes"][0].clone()];
@@ -163,26 +167,26 @@ async fn administrators_can_set_every_version_field() {
         "status": "NodeVersionStatusFlagged", "status_reason": "odd imports", "tags_admin": ["security"],
         "host_node_extract_status": "failed", "createdAt": "2024-01-01T00:00:00.000000Z",
     });
-    let ruled = rule(&app, "N", "1.0.0", body.clone()).await.expect(200).json();
+    let moderated = moderate(&app, "N", "1.0.0", body.clone()).await.expect(200).json();
     for (field, value) in body.as_object().unwrap() {
-        assert_eq!(&ruled[field], value, "{field}");
+        assert_eq!(&moderated[field], value, "{field}");
     }
 
-    let untouched = rule(&app, "n", "1.0.0", json!({"status": null, "unknown": 1})).await.expect(200).json();
-    assert_eq!(untouched, ruled);
+    let untouched = moderate(&app, "n", "1.0.0", json!({"status": null, "unknown": 1})).await.expect(200).json();
+    assert_eq!(untouched, moderated);
 
-    let reasoned = rule(&app, "n", "1.0.0", json!({"status_reason": "odder imports"})).await.expect(200).json();
+    let reasoned = moderate(&app, "n", "1.0.0", json!({"status_reason": "odder imports"})).await.expect(200).json();
     assert_eq!(
         (&reasoned["status"], &reasoned["status_reason"]),
         (&json!("NodeVersionStatusFlagged"), &json!("odder imports"))
     );
 
     let problem =
-        rule(&app, "n", "1.0.0", json!({"status": "Active", "tags_admin": 1, "createdAt": ""})).await.expect(400);
+        moderate(&app, "n", "1.0.0", json!({"status": "Active", "tags_admin": 1, "createdAt": ""})).await.expect(400);
     assert_eq!(problem.json()["errors"].as_array().map(Vec::len), Some(3));
 
     for (id, number) in [("n", "9.9.9"), ("n", "nonsense"), ("none", "1.0.0"), ("-", "1.0.0")] {
-        rule(&app, id, number, json!({})).await.expect(404);
+        moderate(&app, id, number, json!({})).await.expect(404);
     }
     for token in [alice.token.as_str(), app.access_token("acme", &alice).await.as_str()] {
         app.put_as(token, "/admin/nodes/n/versions/1.0.0", status("Active")).await.expect(403);
@@ -199,11 +203,14 @@ async fn administrators_can_set_every_node_field() {
         "name": "New", "description": "all of it", "tags": ["a"], "tags_admin": ["b"], "search_ranking": 7, "github_stars": 8,
         "downloads": 9, "rating": 3.25, "created_at": "2024-01-01T00:00:00.000000Z", "status_detail": "looked at",
     });
-    let ruled = app.put_as(app.admin_token(), "/admin/nodes/n", body.clone()).await.expect(200).json();
+    let moderated = app.put_as(app.admin_token(), "/admin/nodes/n", body.clone()).await.expect(200).json();
     for (field, value) in body.as_object().unwrap() {
-        assert_eq!(&ruled[field], value, "{field}");
+        assert_eq!(&moderated[field], value, "{field}");
     }
-    assert_eq!(app.put_as(app.admin_token(), "/admin/nodes/n", json!({"name": null})).await.expect(200).json(), ruled);
+    assert_eq!(
+        app.put_as(app.admin_token(), "/admin/nodes/n", json!({"name": null})).await.expect(200).json(),
+        moderated
+    );
 
     for (field, invalid) in [
         ("rating", json!(5.01)),
@@ -244,7 +251,7 @@ async fn only_administrators_change_a_banned_node() {
         .await
         .expect(403);
     app.put_as(app.admin_token(), "/admin/nodes/n", json!({"name": "Renamed"})).await.expect(200);
-    rule(&app, "n", "1.0.0", status("Flagged")).await.expect(200);
+    moderate(&app, "n", "1.0.0", status("Flagged")).await.expect(200);
 
     let freed =
         app.put_as(app.admin_token(), "/admin/nodes/n", json!({"status": "NodeStatusActive"})).await.expect(200).json();

@@ -8,10 +8,10 @@ use crate::support::eventually::{eventually_on, within};
 use crate::support::form::form;
 use crate::support::{TestApp, TestUser};
 
-mod again;
-mod end;
+mod early_end;
 mod pool;
 mod refusals;
+mod repeated_requests;
 mod stored;
 mod stream;
 mod vendor;

@@ -292,15 +292,15 @@ fn announcements_reach_every_listener_and_are_not_stored() {
     engine_suite::announcements_reach_every_listener_and_are_not_stored(cluster());
 }
 
-/// Prints how fast the engine is, with servers that sync every write and with servers that do not.
+/// Prints the rates of the engine, with servers that sync every write and with servers that do not.
 #[test]
 #[ignore = "needs nats-server; run by tests/cluster/run"]
-fn figures() {
+fn measure_throughput() {
     for sync_interval in ["always", "2m"] {
         println!("\nthree servers, sync_interval: {sync_interval}");
         let settings = NatsServerSettings { sync_interval, ..NatsServerSettings::default() };
         let cluster = NatsServers::start_with(settings);
         let options = NatsOptions { monitors: Vec::new(), ..cluster.options() };
-        engine_suite::print_figures::<NatsEngine>(&options);
+        engine_suite::print_throughput::<NatsEngine>(&options);
     }
 }

@@ -14,7 +14,7 @@ use sha2::Sha256;
 
 use crate::image::UPSCALER;
 use crate::support::TestApp;
-use crate::support::issuer::{SigningKey, TestIssuer, encoded};
+use crate::support::issuer::{SigningKey, TestIssuer, base64url};
 use crate::support::picture::base64_png;
 use crate::video::{START_END, of_prompt};
 
@@ -29,7 +29,7 @@ struct OidcFixture {
 }
 
 fn settings_of(issuer: &TestIssuer) -> OidcSettings {
-    OidcSettings { issuer: issuer.name(), audience: "mediary".to_owned(), client_id: None, jwks_url: None }
+    OidcSettings { issuer: issuer.url(), audience: "mediary".to_owned(), client_id: None, jwks_url: None }
 }
 
 impl OidcFixture {
@@ -38,7 +38,7 @@ impl OidcFixture {
     }
 
     async fn limited(key: SigningKey, limit: impl FnOnce(&mut LimitSettings)) -> Self {
-        let issuer = TestIssuer::start(&[key.public("1")]).await;
+        let issuer = TestIssuer::start(&[key.public_jwk("1")]).await;
         let environment = Environment::manual(Timestamp::from_micros(NOON * 1_000_000), 7);
         let settings = settings_of(&issuer);
         let change = |all_settings: &mut Settings| {
@@ -55,7 +55,7 @@ impl OidcFixture {
 
     /// Claims of a valid token.
     fn claims(&self) -> Value {
-        json!({"iss": self.issuer.name(), "sub": "u-1", "aud": "mediary", "exp": NOON + 300, "iat": NOON,
+        json!({"iss": self.issuer.url(), "sub": "u-1", "aud": "mediary", "exp": NOON + 300, "iat": NOON,
             "name": "Ada", "email": "ada@example.org"})
     }
 
@@ -115,7 +115,7 @@ async fn concurrent_first_requests_create_one_account() {
     let first = responses[0].json();
     assert!(responses.iter().all(|answer| answer.status == 200 && answer.json() == first));
     let OidcFixture { issuer, environment, app, .. } = fixture;
-    let settings = OidcSettings { jwks_url: Some(format!("{}/keys", issuer.name())), ..settings_of(&issuer) };
+    let settings = OidcSettings { jwks_url: Some(format!("{}/keys", issuer.url())), ..settings_of(&issuer) };
     let app =
         TestApp::start_in(app.stop().await, |settings_ref| settings_ref.auth.oidc = Some(settings), environment).await;
     assert_eq!(app.get_as(&token, "/users").await.expect(200).json(), first);
@@ -133,21 +133,23 @@ async fn invalid_oidc_tokens_are_rejected() {
         let mut parts = token.split('.').map(str::to_owned);
         [parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap()]
     };
-    let unsigned = |alg: &str| format!("{}.{claims}.", encoded(json!({"alg": alg, "kid": "1"}).to_string().as_bytes()));
+    let unsigned =
+        |alg: &str| format!("{}.{claims}.", base64url(json!({"alg": alg, "kid": "1"}).to_string().as_bytes()));
     // The public key, in the forms that a verifier might mistake for a shared secret.
     let keyed = |secret: &[u8]| {
-        let signing_input = format!("{}.{claims}", encoded(json!({"alg": "HS256", "kid": "1"}).to_string().as_bytes()));
+        let signing_input =
+            format!("{}.{claims}", base64url(json!({"alg": "HS256", "kid": "1"}).to_string().as_bytes()));
         let code = Hmac::<Sha256>::new_from_slice(secret).unwrap().chain_update(&signing_input).finalize().into_bytes();
-        format!("{signing_input}.{}", encoded(&code))
+        format!("{signing_input}.{}", base64url(&code))
     };
 
-    let other_claims = encoded(fixture.claims_with("sub", json!("admin")).to_string().as_bytes());
+    let other_claims = base64url(fixture.claims_with("sub", json!("admin")).to_string().as_bytes());
     let invalid_tokens = [
         ("alg none", unsigned("none")),
         ("alg none in another case", unsigned("nOnE")),
         ("no signature", format!("{header}.{claims}.")),
         ("HS256 with the modulus", keyed(&fixture.key.modulus())),
-        ("HS256 with the set of keys", keyed(fixture.key.public("1").to_string().as_bytes())),
+        ("HS256 with the set of keys", keyed(fixture.key.public_jwk("1").to_string().as_bytes())),
         ("other claims under the signature", format!("{header}.{other_claims}.{signature}")),
         ("signed with a foreign key", foreign_key.token("1", &valid_claims)),
         (
@@ -157,7 +159,7 @@ async fn invalid_oidc_tokens_are_rejected() {
         ("an unknown key", fixture.key.token("2", &valid_claims)),
         (
             "a key in the header",
-            fixture.key.token_with(&json!({"alg": "ES256", "jwk": foreign_key.public("1")}), &valid_claims),
+            fixture.key.token_with(&json!({"alg": "ES256", "jwk": foreign_key.public_jwk("1")}), &valid_claims),
         ),
         (
             "an extension that must be understood",
@@ -166,7 +168,7 @@ async fn invalid_oidc_tokens_are_rejected() {
         ("another issuer", fixture.token(&fixture.claims_with("iss", json!("http://127.0.0.1:1")))),
         (
             "an issuer that begins so",
-            fixture.token(&fixture.claims_with("iss", json!(format!("{}/", fixture.issuer.name())))),
+            fixture.token(&fixture.claims_with("iss", json!(format!("{}/", fixture.issuer.url())))),
         ),
         ("another audience", fixture.token(&fixture.claims_with("aud", json!("console")))),
         ("other audiences", fixture.token(&fixture.claims_with("aud", json!(["a", "b"])))),
@@ -177,7 +179,7 @@ async fn invalid_oidc_tokens_are_rejected() {
         ("times as text", fixture.token(&fixture.claims_with("exp", json!("never")))),
         ("huge", fixture.token(&fixture.claims_with("groups", json!("g".repeat(16 * 1024))))),
         ("no base64", format!("{header}.{claims}.!")),
-        ("no JSON", format!("{}.{claims}.{signature}", encoded(b"{"))),
+        ("no JSON", format!("{}.{claims}.{signature}", base64url(b"{"))),
         ("empty parts", "..".to_owned()),
     ];
 
@@ -323,7 +325,7 @@ async fn issuer_keys_are_refreshed_at_a_limited_rate() {
     let fixture = OidcFixture::with_key(SigningKey::p256()).await;
     let valid_token = fixture.token(&fixture.claims());
     assert_eq!(fixture.status(&valid_token).await, 200);
-    assert_eq!(fixture.issuer.request_count(), 1);
+    assert_eq!(fixture.issuer.key_request_count(), 1);
 
     // Unknown key ids cause one request to the issuer, however many forged tokens arrive.
     fixture.environment.advance(Duration::from_secs(30));
@@ -331,16 +333,16 @@ async fn issuer_keys_are_refreshed_at_a_limited_rate() {
     for index in 0..20 {
         assert_eq!(fixture.status(&forger.token(&format!("forged-{index}"), &fixture.claims())).await, 401);
     }
-    assert_eq!(fixture.issuer.request_count(), 2);
+    assert_eq!(fixture.issuer.key_request_count(), 2);
     // Tokens with invalid claims cause no request at all.
     fixture.environment.advance(Duration::from_secs(30));
     assert_eq!(fixture.status(&forger.token("x", &fixture.claims_with("aud", json!("other")))).await, 401);
-    assert_eq!(fixture.issuer.request_count(), 2);
+    assert_eq!(fixture.issuer.key_request_count(), 2);
     // The issuer rotates its key: the first token with the new key causes a request.
     let next = SigningKey::rsa();
-    fixture.issuer.publish(&[fixture.key.public("1"), next.public("2")]);
+    fixture.issuer.publish(&[fixture.key.public_jwk("1"), next.public_jwk("2")]);
     assert_eq!(fixture.status(&next.token("2", &fixture.claims())).await, 200);
-    assert_eq!((fixture.status(&valid_token).await, fixture.issuer.request_count()), (200, 3));
+    assert_eq!((fixture.status(&valid_token).await, fixture.issuer.key_request_count()), (200, 3));
     fixture.app.stop().await;
 }
 

@@ -121,7 +121,10 @@ async fn an_old_log_continues_in_the_newest_schema() {
     let acme = app.get_as(app.admin_token(), "/publishers/acme").await.expect(200).text();
     assert!(!page.contains("carol") && !acme.contains("carol"), "{page} {acme}");
     let dir = app.stop().await;
-    assert!(journal_holds(dir.path(), "carol@example.org"), "docs/erasure.md says so");
+    assert!(
+        journal_holds(dir.path(), "carol@example.org"),
+        "the journal still has the old text, as docs/erasure.md says"
+    );
     start(dir).await.stop().await;
 }
 

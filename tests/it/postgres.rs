@@ -379,7 +379,7 @@ fn a_group_that_waits_for_an_absent_standby_delays_no_beats_and_no_reads() {
 /// Prints how fast the engine is, on a server without a standby.
 #[test]
 #[ignore = "needs PostgreSQL; run by tests/cluster/run"]
-fn figures() {
+fn measure_throughput() {
     let server = PostgresServer::start();
-    engine_suite::print_figures::<PostgresEngine>(&server.options());
+    engine_suite::print_throughput::<PostgresEngine>(&server.options());
 }

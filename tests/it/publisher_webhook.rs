@@ -8,7 +8,7 @@ use mediary::environment::Environment;
 use serde_json::{Value, json};
 
 use crate::support::eventually::eventually_on;
-use crate::support::receiver::{Received, Receiver};
+use crate::support::receiver::{ReceivedRequest, Receiver};
 use crate::support::{TestApp, TestUser};
 
 const WEBHOOKS: &str = "/publishers/acme/webhooks";
@@ -38,7 +38,7 @@ async fn moderate(app: &TestApp, number: &str, status: &str) {
     app.put_as(app.admin_token(), &format!("/admin/nodes/face-tools/versions/{number}"), body).await.expect(200);
 }
 
-fn types(received: &[Received]) -> Vec<String> {
+fn types(received: &[ReceivedRequest]) -> Vec<String> {
     received.iter().map(|callback| callback.json()["type"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -179,7 +179,7 @@ async fn events_of_nodes_and_versions_are_sent_in_order() {
         "node.deleted",
     ];
     assert_eq!(types(&received), expected);
-    let bodies: Vec<Value> = received.iter().map(Received::json).collect();
+    let bodies: Vec<Value> = received.iter().map(ReceivedRequest::json).collect();
     let flagged = &bodies[2]["data"];
     assert_eq!((&flagged["publisher_id"], &flagged["node_id"]), (&json!("acme"), &json!("face-tools")));
     assert_eq!((&flagged["version"], &flagged["reason"]), (&json!("1.0.0"), &json!("checked")));
@@ -395,7 +395,7 @@ async fn redelivery_stops_at_the_limit_of_pending_deliveries() {
 
 #[actix_web::test]
 async fn versions_are_refused_while_a_webhook_has_too_many_pending_events() {
-    // Given a receiver that is gone, and two versions that it was not told of
+    // Given a receiver that is gone, and two published versions whose events are pending
     let app = with_pending_limit(2).await;
     let alice = acme(&app).await;
     let webhook = create(&app, &alice, json!({"url": "http://127.0.0.1:9/"})).await;

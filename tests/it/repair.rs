@@ -71,7 +71,7 @@ impl RepairCase {
 
     /// Starts and asserts that content and journal bytes are the original ones, and that the next start reports
     /// nothing.
-    fn healed(&self) -> OpenReport {
+    fn assert_repaired(&self) -> OpenReport {
         let (log, report) = self.fixture.open();
         assert_eq!(all(&log), self.before);
         log.close().unwrap();
@@ -84,9 +84,9 @@ impl RepairCase {
         report
     }
 
-    /// Like [`RepairCase::healed`], with this many repaired records at one location.
-    fn healed_records(&self, (segment, offset, _): &RecordRange, count: usize) {
-        let report = self.healed();
+    /// Like [`RepairCase::assert_repaired`], with this many repaired records at one location.
+    fn assert_records_repaired(&self, (segment, offset, _): &RecordRange, count: usize) {
+        let report = self.assert_repaired();
         let [repaired] = report.repairs.as_slice() else { panic!("{report:?}") };
         assert_eq!((&repaired.file, repaired.offset), (segment, *offset as u64));
         assert_eq!(repaired.part, RepairedPart::Records(count), "{report:?}");
@@ -109,11 +109,11 @@ fn a_damaged_record_is_repaired_if_its_own_chain_hash_proves_the_copy() {
     let frame = (0..24).step_by(5).chain([FRAME_BYTES, length - 1]);
     for byte in frame {
         flip(&segment, (offset + byte) as u64);
-        case.healed_records(&(segment.clone(), offset, length), 1);
+        case.assert_records_repaired(&(segment.clone(), offset, length), 1);
     }
     // The whole payload
     overwrite(&segment, offset + FRAME_BYTES, &vec![0; length - FRAME_BYTES]);
-    case.healed_records(&(segment, offset, length), 1);
+    case.assert_records_repaired(&(segment, offset, length), 1);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_damaged_segment_header_is_recomputed() {
     for segment in &case.segments()[..2] {
         for byte in [9, 30, 70] {
             flip(segment, byte);
-            let report = case.healed();
+            let report = case.assert_repaired();
             assert_eq!(report.repairs[0].part, RepairedPart::Header, "byte {byte} of {}", segment.display());
         }
         // Also together with the first record
@@ -234,7 +234,7 @@ fn bytes_after_the_end_of_a_full_segment_are_cleared() {
     let segment = &case.segments()[0];
     let (_, offset, length) = case.records(segment).pop().unwrap();
     overwrite(segment, offset + length, &[7; 20]);
-    let report = case.healed();
+    let report = case.assert_repaired();
     assert_eq!(report.repairs[0].part, RepairedPart::Padding);
 }
 
@@ -337,11 +337,11 @@ fn only_durable_copies_repair_records() {
     assert_eq!(status.code(), Some(0), "{errors}");
 
     // When a record is damaged, then it is repaired
-    let healed = started_with_damage(dir.path()).expect("it starts");
-    assert!(healed.printed().contains("repaired from its copy in sled"), "{}", healed.printed());
+    let restarted = started_with_damage(dir.path()).expect("it starts");
+    assert!(restarted.printed().contains("repaired from its copy in sled"), "{}", restarted.printed());
 
     // And a rebuild repairs it too, and reports it
-    healed.terminate();
+    restarted.terminate();
     damage(dir.path());
     let expected_lines = ["found a damaged record in the journal, repaired from its copy in sled", " replayed in"];
     run(dir.path(), &["projections", "rebuild"]).expect(0).assert_contains(&expected_lines);
@@ -377,7 +377,7 @@ fn write_more_and_forget(fixture: &LogFixture, segment: &Path) {
 fn damage_in_any_byte_is_repaired_or_reported_and_never_served() {
     // Given two segments, sled and HEAD, with any byte of the journal damaged
     let case = RepairCase::with_groups(40);
-    let mut healed = 0;
+    let mut repaired = 0;
     for (path, bytes) in &case.files {
         for at in (0..bytes.len()).step_by(911) {
             flip(path, at as u64);
@@ -386,13 +386,13 @@ fn damage_in_any_byte_is_repaired_or_reported_and_never_served() {
             match case.fixture.try_open() {
                 Ok((log, report)) => {
                     assert_eq!(all(&log), case.before, "byte {at} of {}", path.display());
-                    healed += report.repairs.len();
+                    repaired += report.repairs.len();
                 }
                 Err(error) => assert!(error.to_string().contains(path.to_str().unwrap()), "byte {at}: {error}"),
             }
             fs::write(path, bytes).unwrap();
         }
     }
-    assert!(healed > 3, "{healed} records were healed");
+    assert!(repaired > 3, "only {repaired} records were repaired");
     assert!(File::open(case.fixture.path("journal/HEAD")).is_ok());
 }

@@ -17,20 +17,24 @@ use world::{RightsFixture, RightsWorld};
 
 /// Number of cells of the matrix tried concurrently.
 const AT_ONCE: usize = 8;
-/// Time to wait for requests of which an account may send one at a time.
-const EXCLUSIVE_PATIENCE: Duration = Duration::from_secs(30);
+/// Deadline for requests of which an account may send only one at a time.
+const EXCLUSIVE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Kind of caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RightsCaller {
     Anonymous,
+    /// User without a publisher.
     Stranger,
     Member,
     Owner,
     /// Read-only token of the owner.
     ReadOnlyOwner,
+    /// Owner of another publisher.
     ForeignOwner,
+    /// Token of the publisher.
     OwnToken,
+    /// Token of another publisher.
     OtherToken,
     /// Banned owner.
     BannedUser,
@@ -77,8 +81,8 @@ impl RightsCaller {
         matches!(self, Self::OwnerOfBanned | Self::TokenOfBanned)
     }
 
-    /// `true` if the caller may change nothing of this publisher or, if it is banned itself, nothing at all.
-    fn is_held_back(self, concerns_publisher: bool) -> bool {
+    /// `true` if a ban keeps the caller from changing anything, or anything that concerns the publisher.
+    fn is_blocked_by_ban(self, concerns_publisher: bool) -> bool {
         match self {
             Self::BannedUser | Self::TokenOfBannedUser | Self::TokenOfBanned => true,
             Self::OwnerOfBanned => concerns_publisher,
@@ -87,43 +91,57 @@ impl RightsCaller {
     }
 }
 
-/// Expected response: a status, and the code of an error.
+/// Expected response: a status, and the error code of a rejection.
 #[derive(Debug, PartialEq, Eq)]
-struct RightsOutcome(u16, Option<&'static str>);
+struct RightsOutcome {
+    status: u16,
+    error: Option<&'static str>,
+}
 
-fn expected(case: &RightsCase, caller: RightsCaller) -> RightsOutcome {
+impl RightsOutcome {
+    const fn success(status: u16) -> Self {
+        Self { status, error: None }
+    }
+
+    const fn rejection(status: u16, error: &'static str) -> Self {
+        Self { status, error: Some(error) }
+    }
+}
+
+/// Returns the response that the policy and the rule of bans demand.
+fn expected_outcome(case: &RightsCase, caller: RightsCaller) -> RightsOutcome {
     let action = case.action;
     let concerns_publisher = ["{publisherId}", "{nodeId}", "{ticket}"].iter().any(|name| case.path.contains(name));
     if !action.allows(caller.role()) {
         return match caller {
-            RightsCaller::Anonymous => RightsOutcome(401, Some("unauthorized")),
-            _ => RightsOutcome(403, Some("forbidden")),
+            RightsCaller::Anonymous => RightsOutcome::rejection(401, "unauthorized"),
+            _ => RightsOutcome::rejection(403, "forbidden"),
         };
     }
     // A remote vendor makes the videos in this test, and it serves only callers with a token.
     if action == Action::SubmitVideoTask && caller == RightsCaller::Anonymous {
-        return RightsOutcome(401, Some("unauthorized"));
+        return RightsOutcome::rejection(401, "unauthorized");
     }
     if case.writes() && caller == RightsCaller::ReadOnlyOwner {
-        return RightsOutcome(403, Some("forbidden"));
+        return RightsOutcome::rejection(403, "forbidden");
     }
     if case.is_for_others && caller == RightsCaller::Member {
-        return RightsOutcome(403, Some("forbidden"));
+        return RightsOutcome::rejection(403, "forbidden");
     }
-    if case.writes() && caller.is_held_back(concerns_publisher) {
-        return RightsOutcome(403, Some("banned"));
+    if case.writes() && caller.is_blocked_by_ban(concerns_publisher) {
+        return RightsOutcome::rejection(403, "banned");
     }
     if case.withheld && caller.has_banned_publisher() {
-        return RightsOutcome(403, Some("banned"));
+        return RightsOutcome::rejection(403, "banned");
     }
     let is_owner = matches!(caller, RightsCaller::Owner | RightsCaller::ReadOnlyOwner | RightsCaller::OwnerOfBanned);
     if case.for_owner && !is_owner && caller != RightsCaller::Admin {
-        return RightsOutcome(404, Some("not_found"));
+        return RightsOutcome::rejection(404, "not_found");
     }
     if case.ends_caller() && caller == RightsCaller::Admin {
-        return RightsOutcome(409, Some("conflict"));
+        return RightsOutcome::rejection(409, "conflict");
     }
-    RightsOutcome(case.success, None)
+    RightsOutcome::success(case.success)
 }
 
 #[test]
@@ -136,8 +154,8 @@ fn every_route_has_exactly_one_case() {
     let without_case: Vec<_> = served.difference(&covered).collect();
     let without_route: Vec<_> = covered.difference(&served).collect();
     assert!(without_case.is_empty(), "each of these needs a line in rights/cases.rs: {without_case:#?}");
-    assert!(without_route.is_empty(), "there is no such route, or with another action: {without_route:#?}");
-    assert_eq!(covered.len(), cases.len(), "a case is there twice");
+    assert!(without_route.is_empty(), "the route does not exist, or has another action: {without_route:#?}");
+    assert_eq!(covered.len(), cases.len(), "a case is listed twice");
 }
 
 #[actix_web::test]
@@ -146,8 +164,8 @@ async fn every_caller_is_authorized_as_the_policy_states() {
     let cases = cases();
     let cells = cases.iter().flat_map(|case| RightsCaller::ALL.map(|caller| (case, caller)));
     let checks = futures_util::stream::iter(cells).map(|(case, caller)| try_cell(&world, case, caller));
-    let verdicts: Vec<Option<String>> = checks.buffer_unordered(AT_ONCE).collect().await;
-    let mismatches: Vec<String> = verdicts.into_iter().flatten().collect();
+    let results: Vec<Option<String>> = checks.buffer_unordered(AT_ONCE).collect().await;
+    let mismatches: Vec<String> = results.into_iter().flatten().collect();
 
     assert!(mismatches.is_empty(), "{} cells are wrong:\n{}", mismatches.len(), mismatches.join("\n"));
     world.stop().await;
@@ -155,10 +173,9 @@ async fn every_caller_is_authorized_as_the_policy_states() {
 
 /// Sends the request; returns a description of an unexpected response.
 async fn try_cell(world: &RightsWorld, case: &RightsCase, caller: RightsCaller) -> Option<String> {
-    let expected = expected(case, caller);
+    let expected = expected_outcome(case, caller);
     // Rejected requests change nothing, so they share fixtures; successful ones need their own.
-    let goes_through = expected.1.is_none();
-    let needs_own_fixture = goes_through && (case.writes() || !case.before.is_empty());
+    let needs_own_fixture = expected.error.is_none() && (case.writes() || !case.before.is_empty());
     let fresh_fixture;
     let fixture: &RightsFixture = if needs_own_fixture {
         fresh_fixture = world.fixture(caller.has_banned_publisher()).await;
@@ -170,24 +187,27 @@ async fn try_cell(world: &RightsWorld, case: &RightsCase, caller: RightsCaller) 
         world.shared_fixture(caller.has_banned_publisher())
     };
 
-    let deadline = Instant::now() + EXCLUSIVE_PATIENCE;
+    let deadline = Instant::now() + EXCLUSIVE_TIMEOUT;
     let mut response = world.send(fixture, case, caller).await;
-    // Cells with the same account wait for each other.
-    while case.is_exclusive() && outcome_of(&response).0 == 429 && Instant::now() < deadline {
+    // Concurrent cells may use the same account.
+    while case.is_exclusive() && response.status == 429 && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(50)).await;
         response = world.send(fixture, case, caller).await;
     }
 
-    let actual = outcome_of(&response);
-    let is_wrong = actual.0 != expected.0 || expected.1.is_some_and(|code| actual.1.as_deref() != Some(code));
+    let is_expected =
+        response.status == expected.status && expected.error.is_none_or(|error| error_code_of(&response) == error);
+    if is_expected {
+        return None;
+    }
     let RightsCase { method, path, .. } = case;
-    is_wrong
-        .then(|| format!("{method} {path} by {caller:?}: {} instead of {expected:?}: {}", actual.0, response.text()))
+    Some(format!("{method} {path} by {caller:?}: {} instead of {expected:?}: {}", response.status, response.text()))
 }
 
-fn outcome_of(response: &TestResponse) -> (u16, Option<String>) {
-    let json: Option<serde_json::Value> = serde_json::from_slice(&response.body).ok();
-    (response.status, json.and_then(|json| json["error"].as_str().map(str::to_owned)))
+/// Error code in the body of a response; empty without one.
+fn error_code_of(response: &TestResponse) -> String {
+    let body: serde_json::Value = serde_json::from_slice(&response.body).unwrap_or_default();
+    body["error"].as_str().unwrap_or_default().to_owned()
 }
 
 #[actix_web::test]

@@ -52,7 +52,7 @@ pub fn append(stream: u128, expected: u64, mark: u64, count: u64) -> Append {
     Append {
         stream: task_stream(stream),
         expected: Version(expected),
-        context: circumstances(),
+        context: command_context(),
         events: (0..count).map(event).collect(),
         guards: Vec::new(),
     }
@@ -66,7 +66,7 @@ pub fn large_append(stream: u128, expected: u64, bytes: usize) -> Append {
 }
 
 /// Command context with every field filled.
-pub fn circumstances() -> CommandContext {
+pub fn command_context() -> CommandContext {
     CommandContext {
         actor: Actor::User(UserId(id(0xA))),
         request: Some(RequestId::parse("request-1").unwrap()),

@@ -29,7 +29,7 @@ async fn no_secret_is_in_the_data_directory_or_the_logs() {
     // Given a service at the most verbose log level
     let data = tempfile::tempdir().unwrap();
     let (receiver, collector, key) = (Receiver::start().await, Receiver::start().await, SigningKey::p256());
-    let issuer = TestIssuer::start(&[key.public("1")]).await;
+    let issuer = TestIssuer::start(&[key.public_jwk("1")]).await;
     let service = verbose_service(data.path(), &issuer, &collector);
 
     // When secrets of every kind pass through it
@@ -65,7 +65,7 @@ async fn no_secret_is_in_the_data_directory_or_the_logs() {
 fn verbose_service(data: &Path, issuer: &TestIssuer, collector: &Receiver) -> Process {
     let mut command = command(data);
     command.env_remove("MEDIARY_ADMIN_TOKEN").env("MEDIARY_LOG__LEVEL", "trace");
-    command.env("MEDIARY_AUTH__OIDC__ISSUER", issuer.name()).env("MEDIARY_AUTH__OIDC__AUDIENCE", "mediary");
+    command.env("MEDIARY_AUTH__OIDC__ISSUER", issuer.url()).env("MEDIARY_AUTH__OIDC__AUDIENCE", "mediary");
     command.env("MEDIARY_TELEMETRY__OTLP_ENDPOINT", collector.url(""));
     Process::from_command(&mut command)
 }
@@ -121,17 +121,19 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
 }
 
+/// Lets secrets of every kind pass through the service, and returns them.
 async fn use_secrets(service: &Process, data: &Path, receiver: &Receiver) -> SecretSet {
     let token = std::fs::read_to_string(data.join("admin-token")).unwrap().trim().to_owned();
     let admin = ApiCaller { service, token: token.clone() };
     let mut secrets = vec![("the administrator token", token)];
+
     // Tokens of each kind, one of them created with an idempotency key, whose response is stored.
     let tokens = format!("/admin/users/{ADMINISTRATOR}/tokens");
     let user = text(&admin.post(&tokens, json!({"name": "plain"})).await["token"]);
     let key = "idempotency-key-of-a-token";
     let keyed_response = admin.send(Method::POST, &tokens, Some(key), json!({"name": "kept"})).await;
     let replayed = admin.send(Method::POST, &tokens, Some(key), json!({"name": "kept"})).await;
-    assert_eq!(keyed_response["token"], replayed["token"], "the answer was not kept");
+    assert_eq!(keyed_response["token"], replayed["token"], "the response was not stored");
     admin.post("/publishers", json!({"id": "keeper"})).await;
     let access = text(&admin.post("/publishers/keeper/tokens", json!({"name": "ci"})).await["token"]);
     secrets.extend([
@@ -140,13 +142,18 @@ async fn use_secrets(service: &Process, data: &Path, receiver: &Receiver) -> Sec
         ("an idempotency key", key.to_owned()),
         ("a publisher's access token", access.clone()),
     ]);
+
     secrets.push(("an upload link", publish(service, &access).await));
     secrets.extend(send_as_strangers(service).await);
+
     let signing = text(&admin.post("/users/webhook-secret", json!({})).await["secret"]);
     let key = "idempotency-key-of-a-webhook-secret";
     let keyed_response = admin.send(Method::POST, "/users/webhook-secret", Some(key), json!({})).await;
-    secrets
-        .extend([("a secret of callbacks", signing), ("a kept secret of callbacks", text(&keyed_response["secret"]))]);
+    secrets.extend([
+        ("a secret of callbacks", signing),
+        ("a secret of callbacks in an idempotent answer", text(&keyed_response["secret"])),
+    ]);
+
     // A picture, as JSON contains it.
     let owner = ApiCaller { service, token: user };
     let picture = picture::base64_png(40, 40);
@@ -154,8 +161,11 @@ async fn use_secrets(service: &Process, data: &Path, receiver: &Receiver) -> Sec
     let task = text(&owner.post(UPSCALER, body).await["data"]["task_id"]);
     let pieces = picture.as_bytes().chunks_exact(PIECE).map(|piece| String::from_utf8(piece.to_vec()).unwrap());
     secrets.extend(pieces.map(|piece| ("a piece of a picture's text", piece)));
-    // The service's signing keys stay in their files.
-    receiver.wait_until(|received| received.iter().filter(|callback| callback.task() == task).count() == 2).await;
+
+    // Both callbacks of the task are signed and sent.
+    receiver.wait_until(|received| received.iter().filter(|callback| callback.task_id() == task).count() == 2).await;
+
+    // Zeros are all A in base64, and such a piece could be found by chance.
     secrets.retain(|(_, secret)| !secret.bytes().all(|byte| byte == b'A'));
     secrets
 }
@@ -175,7 +185,7 @@ async fn publish(service: &Process, access: &str) -> String {
 /// Valid token of an issuer, and the signed and secret parts of an invalid one.
 async fn token_of(issuer: &TestIssuer, key: &SigningKey, service: &Process) -> SecretSet {
     let claims =
-        |audience: &str| json!({"iss": issuer.name(), "sub": "subject-at-the-issuer", "aud": audience, "exp": 1e11});
+        |audience: &str| json!({"iss": issuer.url(), "sub": "subject-at-the-issuer", "aud": audience, "exp": 1e11});
     let (valid_token, invalid_token) = (key.token("1", &claims("mediary")), key.token("1", &claims("another-service")));
     for (token, status) in [(&valid_token, 200), (&invalid_token, 401)] {
         assert_eq!(client().get(service.url("/users")).bearer_auth(token).send().await.unwrap().status(), status);

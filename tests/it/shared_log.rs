@@ -21,13 +21,14 @@ use uuid::Uuid;
 
 use crate::samples::{AT, append, large_append, task_stream};
 
+/// Deadline for anything that should happen soon.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A node with a directory of its own. Its log has the same id as those of the others.
+/// Node with its own directory. The logs of all nodes have the same id.
 pub struct SharedLogNode {
     pub log: SharedLog,
     pub local: Arc<SledLog>,
-    /// Events of the commits that it announced.
+    /// Events of the commits that the log announced.
     announced: Arc<Mutex<Vec<RecordedEvent>>>,
 }
 
@@ -76,6 +77,7 @@ impl SharedLogNode {
     }
 }
 
+/// Engine without faults.
 fn calm() -> MemoryEngine {
     MemoryEngine::new(EngineFaults::default(), Environment::manual(AT, 1))
 }
@@ -124,7 +126,7 @@ fn nodes_agree_whatever_the_engine_does() {
         for node in &nodes {
             assert_eq!(node.events(), expected);
             assert_eq!(*node.announced.lock().unwrap(), expected);
-            assert_eq!(node.local.journal_head(), nodes[0].local.journal_head(), "the same bytes");
+            assert_eq!(node.local.journal_head(), nodes[0].local.journal_head(), "the journals have the same bytes");
         }
         nodes.into_iter().for_each(SharedLogNode::stop);
     }
@@ -157,7 +159,7 @@ fn a_stopped_node_catches_up_and_an_older_checkpoint_does_no_harm() {
     other.catch_up();
     assert_eq!(node.events(), other.events());
     assert_eq!(node.events().len(), 41);
-    assert_eq!(node.announced.lock().unwrap().len(), 1, "the journal had the rest");
+    assert_eq!(node.announced.lock().unwrap().len(), 1, "only the event that the journal lacked is announced");
 }
 
 #[test]
@@ -187,7 +189,7 @@ fn an_append_fails_while_the_engine_is_unreachable_and_succeeds_later() {
     engine.set_reachable(false);
     let failed = node.log.append(vec![append(1, 1, 2, 1)]);
     assert!(matches!(failed, Err(LogFailure::Unreachable { .. })), "{failed:?}");
-    assert_eq!(node.events().len(), 1, "reads go on");
+    assert_eq!(node.events().len(), 1, "reads continue");
 
     engine.set_reachable(true);
     assert!(node.log.append(vec![append(1, 1, 3, 1)]).unwrap()[0].is_ok());
@@ -220,7 +222,7 @@ fn a_node_stops_when_the_engine_contradicts_its_log() {
     let node = SharedLogNode::open(directory.path(), 2, engine.clone()).unwrap();
     let failed = node.log.append(vec![append(1, 3, 9, 1)]);
     assert!(matches!(failed, Err(LogFailure::Diverged { .. })), "{failed:?}");
-    assert!(node.log.read_all(Position(0), 1).is_err(), "nothing is read either");
+    assert!(node.log.read_all(Position(0), 1).is_err(), "reads are refused too");
     node.stop();
 
     // A checkpoint from before the loss does not hide it.
@@ -291,7 +293,7 @@ fn a_failure_after_a_recorded_group_is_an_unknown_outcome() {
     assert!(matches!(failed, Err(LogFailure::OutcomeUnknown { .. })), "{failed:?}");
     assert_eq!(node.events().len(), 8);
 
-    // And it says so if nothing was
+    // And if nothing was recorded, the failure says so
     let failed = node.log.append(vec![append(3, 0, 1, 1)]);
     assert!(matches!(failed, Err(LogFailure::Full { .. })), "{failed:?}");
 }

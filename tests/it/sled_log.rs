@@ -199,6 +199,7 @@ proptest! {
                 drop(log);
                 log = log_fixture.open().0;
             }
+
             prop_assert_eq!(log.head(), model.head());
             prop_assert_eq!(all(&log), all(&model));
             for stream in (0..4).map(task_stream) {

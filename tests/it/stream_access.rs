@@ -56,8 +56,8 @@ async fn a_task_stream_ends_with_token_revocation_and_ban() {
     for is_banned in [false, true] {
         // Given a reader of a task whose picture does not arrive
         let app = silent().await;
-        let server = FileServer::with_replies(|_| panic!("nothing is let out")).await;
-        server.release(false);
+        let server = FileServer::with_replies(|_| panic!("responses are held back")).await;
+        server.hold();
         let alice = app.user("alice").await;
         let task = app.post_as(&alice.token, UPSCALER, json!({"image": server.url("/a.png")})).await.expect(200).json();
         let path = format!("/tasks/{}/events", task["data"]["task_id"].as_str().expect("an id"));

@@ -15,8 +15,10 @@ use crate::support::{TestApp, TestUser};
 const NODES: usize = 60;
 /// Changes by the other client.
 const CHANGES: usize = 240;
+/// Nodes on a page.
 const LIMIT: usize = 7;
-/// A change has the time of its request and becomes visible later. No request in this test takes this long.
+/// Overlap of two polls: a change has the time of its request and becomes visible later. In this test, no request takes
+/// this long.
 const MARGIN: Duration = Duration::from_secs(20);
 /// Time between two changes.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -31,8 +33,7 @@ struct CatalogueCopy {
 
 impl CatalogueCopy {
     /// Reads everything the first time, then the changes since. Sorted by creation and with banned nodes, a list only
-    /// grows while it is read: duplicates are possible, gaps are not.
-    /// Returns the number of nodes read.
+    /// grows while it is read: duplicates are possible, gaps are not. Returns the number of nodes read.
     async fn pull(&mut self, app: &TestApp, clock: &Environment) -> usize {
         let after = self.up_to.as_ref().map_or(String::new(), |timestamp| format!("&timestamp={timestamp}"));
         let (started, mut nodes_read) = (a_little_before(clock.now()), 0);
@@ -65,6 +66,7 @@ async fn change(app: &TestApp, owner: &TestUser, index: usize) {
     let node = format!("n{}", subject * 7 % NODES);
     let path = format!("/publishers/acme/nodes/{node}");
     let (text, admin) = (format!("change {index}"), app.admin_token());
+
     match index % 8 {
         0 => {
             let body = json!({"id": format!("new{index}"), "latest_version": {"version": "1.0.0"}});

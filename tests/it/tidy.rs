@@ -14,9 +14,6 @@ use std::path::Path;
 use rules::RULES;
 use source::{SourceFile, below_src, words};
 
-const LONELY: &str = "a folder that holds one file is a file";
-const UNREACHED: &str = "a file in src is part of its crate";
-
 #[test]
 fn the_source_follows_its_conventions() {
     let paths = files(&["src", "crates", "tests", "benches"]);
@@ -28,9 +25,11 @@ fn the_source_follows_its_conventions() {
     let sources: Vec<_> = paths.iter().filter(is_source).map(read_source).collect();
     assert!(sources.iter().any(|source| source.path == "src/main.rs"), "the files were not found");
 
-    let violations = [sources.iter().flat_map(broken_rules).collect(), lonely(&paths), unreached(&sources)].concat();
+    let violations =
+        [sources.iter().flat_map(broken_rules).collect(), single_entry_directories(&paths), undeclared_files(&sources)]
+            .concat();
 
-    assert!(violations.is_empty(), "{} house rules are broken:\n{}", violations.len(), violations.join("\n"));
+    assert!(violations.is_empty(), "{} violations of the conventions:\n{}", violations.len(), violations.join("\n"));
 }
 
 fn is_rust(path: &str) -> bool {
@@ -39,16 +38,16 @@ fn is_rust(path: &str) -> bool {
 
 /// Every file below the directories, relative to the root of the repository, sorted.
 fn files(folders: &[&str]) -> Vec<String> {
-    let mut open: Vec<_> = folders.iter().map(|&folder| folder.to_owned()).collect();
+    let mut unread: Vec<_> = folders.iter().map(|&folder| folder.to_owned()).collect();
     let mut files = Vec::new();
-    while let Some(folder) = open.pop() {
+    while let Some(folder) = unread.pop() {
         for entry in
             fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(&folder)).expect("a folder of the repository")
         {
             let entry = entry.expect("an entry of a folder");
             let path = format!("{folder}/{}", entry.file_name().to_str().expect("file names are UTF-8"));
             let is_folder = entry.file_type().expect("the type of an entry").is_dir();
-            if is_folder { open.push(path) } else { files.push(path) }
+            if is_folder { unread.push(path) } else { files.push(path) }
         }
     }
     files.sort();
@@ -60,9 +59,9 @@ fn broken_rules(source: &SourceFile) -> Vec<String> {
     findings.map(|(name, finding)| format!("{}:{}: {}: {name}", source.path, finding.line, finding.problem)).collect()
 }
 
-/// Directories of modules with a single entry. `node/tests.rs` beside `node.rs` is Rust's convention for a separate
-/// test file, and a crate may consist of `src/lib.rs`.
-fn lonely(paths: &[String]) -> Vec<String> {
+/// Directories with a single entry, which should be a file instead. Exceptions: `node/tests.rs` beside `node.rs` is
+/// Rust's convention for a separate test file, and a crate may consist of `src/lib.rs`.
+fn single_entry_directories(paths: &[String]) -> Vec<String> {
     let mut entries: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (path, (src, _)) in paths.iter().filter_map(|path| Some((path, below_src(path)?))) {
         let folders = path.match_indices('/').filter(|(at, _)| at + 1 >= src.len());
@@ -72,15 +71,19 @@ fn lonely(paths: &[String]) -> Vec<String> {
             names.extend(entry.filter(|entry| !names.contains(entry)));
         }
     }
-    let lonely =
+    let single =
         entries.iter().filter(|(_, entries)| entries.len() == 1 && !matches!(entries[0], "tests.rs" | "lib.rs"));
-    lonely.map(|(folder, entries)| format!("{folder}/{}:1: it is alone in its folder: {LONELY}", entries[0])).collect()
+    single
+        .map(|(folder, entries)| {
+            format!("{folder}/{}:1: the only entry of its directory: replace the directory by a file", entries[0])
+        })
+        .collect()
 }
 
-/// Files that no `mod` declares: the compiler ignores them silently.
-fn unreached(sources: &[SourceFile]) -> Vec<String> {
+/// Files that no `mod` declares, which the compiler ignores silently.
+fn undeclared_files(sources: &[SourceFile]) -> Vec<String> {
     let by_path: BTreeMap<_, _> = sources.iter().map(|source| (source.path.as_str(), source)).collect();
-    let is_reached = |source: &&SourceFile| {
+    let is_declared = |source: &&SourceFile| {
         let Some((src, file)) = below_src(&source.path) else { return true };
         if matches!(file, "lib.rs" | "main.rs") {
             return true;
@@ -90,15 +93,15 @@ fn unreached(sources: &[SourceFile]) -> Vec<String> {
         let parents = [format!("{src}{parent}.rs"), format!("{src}{parent}/mod.rs")];
         parents.iter().filter_map(|path| by_path.get(path.as_str())).any(|parent| declares(&parent.code, name))
     };
-    let unreached = sources.iter().filter(|source| !is_reached(source));
-    unreached.map(|source| format!("{}:1: no mod names it: {UNREACHED}", source.path)).collect()
+    let undeclared = sources.iter().filter(|source| !is_declared(source));
+    undeclared.map(|source| format!("{}:1: no `mod` declares the file: the compiler ignores it", source.path)).collect()
 }
 
 fn declares(code: &str, module: &str) -> bool {
     words(code, module).any(|at| code[..at].ends_with("mod ") && code[at + module.len()..].starts_with(';'))
 }
 
-/// Violation of each rule, with the line at which it must be found.
+/// Violations: the beginning of the rule's name, the path and the text of the file, and the line of the violation.
 const BAD: &[(&str, &str, &str, usize)] = &[
     ("every file says", "src/domain/x.rs", "use std::fmt;\n", 1),
     ("every file says", "tests/it/x.rs", "//!\nfn f() {}\n", 1),
@@ -149,7 +152,7 @@ fn every_rule_detects_its_sample_violation() {
     }
     let is_tried = |name: &str| BAD.iter().any(|(rule, ..)| name.starts_with(rule));
     let untried: Vec<_> = RULES.iter().map(|(name, _)| name).filter(|name| !is_tried(name)).collect();
-    assert!(untried.is_empty(), "no sample breaks: {untried:?}");
+    assert!(untried.is_empty(), "rules without a sample violation: {untried:?}");
 }
 
 #[test]
@@ -188,7 +191,7 @@ mod tests {
     let tests_apart =
         SourceFile::new("src/domain/node/tests.rs", "//! x\nuse super::super::ids;\nfn f() { g().unwrap() }\n");
     assert_eq!(broken_rules(&tests_apart), [""; 0]);
-    let crate_page = "//! The rooms.\n\npub mod http;\npub use crate::http::x;\n";
+    let crate_page = "//! The modules.\n\npub mod http;\npub use crate::http::x;\n";
     assert_eq!(broken_rules(&SourceFile::new("src/lib.rs", crate_page)), [""; 0]);
 }
 
@@ -197,7 +200,7 @@ fn directories_with_a_single_file_are_reported() {
     let paths =
         ["src/main.rs", "src/a/mod.rs", "src/b/mod.rs", "src/b/c.rs", "src/d/e/f.rs", "src/d/e/g.rs", "tests/it.rs"];
 
-    let found = lonely(&paths.map(str::to_owned));
+    let found = single_entry_directories(&paths.map(str::to_owned));
 
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].starts_with("src/a/mod.rs:1: ") && found[1].starts_with("src/d/e:1: "), "{found:?}");
@@ -217,7 +220,7 @@ fn files_without_a_mod_declaration_are_reported() {
         ("crates/x/src/b.rs", ""),
     ];
 
-    let found = unreached(&files.map(|(path, text)| SourceFile::new(path, text)));
+    let found = undeclared_files(&files.map(|(path, text)| SourceFile::new(path, text)));
 
     assert_eq!(found.len(), 3, "{found:?}");
     assert!(found[0].starts_with("src/b/e.rs:1: ") && found[1].starts_with("src/c.rs:1: "), "{found:?}");

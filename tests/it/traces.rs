@@ -11,7 +11,7 @@ use crate::image::UPSCALER;
 use crate::support::TestApp;
 use crate::support::eventually::eventually;
 use crate::support::picture::base64_png;
-use crate::support::receiver::{Received, Receiver};
+use crate::support::receiver::{ReceivedRequest, Receiver};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const CALLER: &str = "b7ad6b7169203331";
@@ -38,7 +38,7 @@ impl ExportedSpan {
 }
 
 /// Received spans, by name.
-fn spans(received: &[Received]) -> BTreeMap<String, ExportedSpan> {
+fn spans(received: &[ReceivedRequest]) -> BTreeMap<String, ExportedSpan> {
     let mut spans = BTreeMap::new();
     for batch in received {
         assert_eq!((batch.path.as_str(), batch.header("content-type")), ("/v1/traces", "application/json"));
@@ -78,7 +78,7 @@ async fn a_trace_spans_request_and_callback_and_keeps_the_callers_parent() {
     let task = app.send(request).await.expect(200).json()["data"]["task_id"].as_str().unwrap().to_owned();
 
     let request = format!("POST {UPSCALER}");
-    let spans_of_trace = |received: &[Received]| -> BTreeMap<_, _> {
+    let spans_of_trace = |received: &[ReceivedRequest]| -> BTreeMap<_, _> {
         spans(received).into_iter().filter(|(_, span)| span.text("traceId") == TRACE).collect()
     };
     let received = collector
@@ -147,8 +147,9 @@ async fn failed_spans_are_errors_and_unsampled_traces_are_not_exported() {
 #[actix_web::test]
 async fn a_busy_collector_is_retried_and_a_rejecting_one_loses_only_spans() {
     // The collector is busy the first time.
-    let reply =
-        |attempt: usize, _: &Received| if attempt == 1 { "HTTP/1.1 503 Busy" } else { "HTTP/1.1 200 OK" }.to_owned();
+    let reply = |attempt: usize, _: &ReceivedRequest| {
+        if attempt == 1 { "HTTP/1.1 503 Busy" } else { "HTTP/1.1 200 OK" }.to_owned()
+    };
     let collector = Receiver::with_replies(reply).await;
     let app = traced(&collector, Environment::system()).await;
     app.get("/nodes").await.expect(200);

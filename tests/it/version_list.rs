@@ -23,7 +23,7 @@ async fn node_with_versions(app: &TestApp, owner: &TestUser, id: &str, numbers: 
     }
 }
 
-async fn rule(app: &TestApp, id: &str, number: &str, status: &str) {
+async fn set_status(app: &TestApp, id: &str, number: &str, status: &str) {
     let body = json!({"status": format!("NodeVersionStatus{status}"), "status_reason": format!("it is {status}")});
     app.put_as(app.admin_token(), &format!("/admin/nodes/{id}/versions/{number}"), body).await.expect(200);
 }
@@ -41,7 +41,7 @@ async fn the_versions_of_a_node_come_highest_first_and_by_status() {
     for (number, status) in
         [("1.10.0", "Active"), ("2.0.0-rc.2", "Flagged"), ("2.0.0-rc.10", "Active"), ("2.0.0", "Banned")]
     {
-        rule(&app, "Face-Tools", number, status).await;
+        set_status(&app, "Face-Tools", number, status).await;
     }
     app.delete_as(&alice.token, &format!("{NODES}/Face-Tools/versions/0.1.0")).await.expect(204);
 
@@ -79,7 +79,7 @@ async fn the_status_reason_is_shown_on_request() {
             app.get(&format!("/nodes/n/versions/1.0.0?include_status_reason={neither}")).await.expect(400).json();
         assert_eq!(problem["errors"][0]["pointer"], "/include_status_reason", "{neither:?}");
     }
-    rule(&app, "n", "1.0.0", "Flagged").await;
+    set_status(&app, "n", "1.0.0", "Flagged").await;
     let flagged = "statuses=NodeVersionStatusFlagged";
     let list_paths =
         [format!("/nodes/n/versions?{flagged}"), format!("/versions?{flagged}"), "/nodes/n/versions/1.0.0?".to_owned()];
@@ -147,8 +147,8 @@ async fn all_versions_come_newest_first_whatever_their_status() {
     let (app, alice) = app_with_publisher().await;
     node_with_versions(&app, &alice, "a", &["1.0.0", "1.1.0"]).await;
     node_with_versions(&app, &alice, "B", &["2.0.0", "2.1.0", "2.2.0"]).await;
-    rule(&app, "a", "1.1.0", "Banned").await;
-    rule(&app, "B", "2.1.0", "Flagged").await;
+    set_status(&app, "a", "1.1.0", "Banned").await;
+    set_status(&app, "B", "2.1.0", "Flagged").await;
     app.delete_as(&alice.token, &format!("{NODES}/B/versions/2.2.0")).await.expect(204);
 
     for (query, expected) in [

@@ -15,7 +15,7 @@ mod access;
 pub mod credits;
 mod engine;
 mod extend;
-mod life;
+mod lifecycle;
 mod limits;
 mod queue;
 mod refusals;

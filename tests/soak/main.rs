@@ -51,7 +51,7 @@ const PUBLIC_URL: &str = "http://127.0.0.1:9";
 /// Minimum length of a run.
 const SHORTEST: Duration = Duration::from_secs(2);
 /// Deadline for unfinished tasks and undelivered webhooks once traffic has ended.
-const SETTLE: Duration = Duration::from_mins(20);
+const SETTLE_DEADLINE: Duration = Duration::from_mins(20);
 
 /// Command line options.
 struct Options {
@@ -151,7 +151,7 @@ async fn soak(options: &Options) -> Vec<String> {
     }
 
     let mut violations = traffic.take_violations();
-    violations.extend(verdict::settled(&service, SETTLE).await);
+    violations.extend(verdict::settled(&service, SETTLE_DEADLINE).await);
     check::verify(&service, &traffic.answered(0)).await;
     followed.follow(&service).await;
     violations.extend(verdict::nothing_doubled(&service, &traffic, &outside).await);

@@ -18,9 +18,9 @@ const IMAGE_INTERVAL: Duration = Duration::from_millis(500);
 const VIDEO_INTERVAL: Duration = Duration::from_secs(1);
 const MUSIC_INTERVAL: Duration = Duration::from_secs(2);
 /// Pause after a stream that was rejected or interrupted.
-const AGAIN: Duration = Duration::from_millis(200);
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// Deadline of a stream.
-const STREAM: Duration = Duration::from_mins(1);
+const STREAM_DEADLINE: Duration = Duration::from_mins(1);
 
 /// Starts the clients: each account submits images, the first one videos and music too.
 pub fn spawn(traffic: &Rc<Traffic>) -> Vec<JoinHandle<()>> {
@@ -83,7 +83,7 @@ fn task_of(reply: &Reply) -> Option<String> {
 /// Requests music. The last line of a stream states its outcome, unless the service is killed.
 async fn listen(traffic: Rc<Traffic>) {
     while traffic.is_running() {
-        match tokio::time::timeout(STREAM, stream(&traffic)).await {
+        match tokio::time::timeout(STREAM_DEADLINE, stream(&traffic)).await {
             Ok(Some((task, last))) => {
                 let completed = last == "complete";
                 traffic.count(if completed { "streams of music" } else { "failed streams of music" });
@@ -92,9 +92,11 @@ async fn listen(traffic: Rc<Traffic>) {
             }
             Ok(None) => {
                 traffic.count("streams refused or cut off");
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(RETRY_PAUSE).await;
             }
-            Err(_) => traffic.violation(format!("a stream of music did not end within {} s", STREAM.as_secs())),
+            Err(_) => {
+                traffic.violation(format!("a stream of music did not end within {} s", STREAM_DEADLINE.as_secs()))
+            }
         }
     }
 }

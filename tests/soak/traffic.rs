@@ -18,7 +18,7 @@ use crate::{media, registry};
 /// Timeout after which a request is repeated.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Pause before a request is repeated.
-const AGAIN: Duration = Duration::from_millis(100);
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// Accounts that submit tasks.
 const ACCOUNTS: usize = 2;
 
@@ -168,7 +168,7 @@ impl Traffic {
                 Ok(reply) => return reply,
                 Err(_) => self.count("unanswered"),
             }
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
     }
 

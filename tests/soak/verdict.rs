@@ -13,15 +13,15 @@ use crate::registry;
 use crate::stats::{self, Segment};
 use crate::support::client;
 use crate::support::process::{Process, TOKEN, run};
-use crate::support::receiver::Received;
+use crate::support::receiver::ReceivedRequest;
 use crate::traffic::{Submitted, Traffic};
 
 /// Accepted number of open files beyond that of an earlier comparable run.
 const FILES_MARGIN: usize = 16;
 /// Memory allowance per task in KiB: the index, and the most recent tasks in full.
 const TASK_KIB: f64 = 4.0;
-/// The service closes idle connections after 75 s.
-const QUIET: Duration = Duration::from_secs(90);
+/// Pause without traffic before the last sample: longer than the 75 s after which the service closes idle connections.
+const QUIET_TIME: Duration = Duration::from_secs(90);
 
 /// One client for all checks: thousands of tasks are read.
 static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(client);
@@ -64,9 +64,9 @@ pub async fn nothing_doubled(service: &Process, traffic: &Traffic, outside: &Out
             violations.push(format!("{} ended as {end} {code}", task.prompt));
         }
         // The first status is in the response to the submission.
-        let told = webhooks.of(&task.id);
-        if history.get(1..).unwrap_or_default() != told {
-            violations.push(format!("{}: its history is {history:?}, webhooks had {told:?}", task.prompt));
+        let reported = webhooks.of(&task.id);
+        if history.get(1..).unwrap_or_default() != reported {
+            violations.push(format!("{}: its history is {history:?}, webhooks had {reported:?}", task.prompt));
         }
     }
     println!(
@@ -105,7 +105,7 @@ struct Webhooks {
 }
 
 impl Webhooks {
-    fn new(received: &[Received], violations: &mut Vec<String>) -> Self {
+    fn new(received: &[ReceivedRequest], violations: &mut Vec<String>) -> Self {
         let (mut bodies, mut states) = (HashMap::<&str, &[u8]>::new(), HashMap::<String, Vec<String>>::new());
         for webhook in received {
             let id = webhook.header("webhook-id");
@@ -138,7 +138,7 @@ async fn tokens(service: &Process, traffic: &Traffic) -> Vec<String> {
     }
     let acknowledged = traffic.acknowledged.borrow();
     let wrong = acknowledged.tokens.iter().filter(|name| found.get(name.as_str()) != Some(&1));
-    wrong.map(|name| format!("token {name} is there {:?} times", found.get(name.as_str()))).collect()
+    wrong.map(|name| format!("token {name} exists {:?} times", found.get(name.as_str()))).collect()
 }
 
 /// Requires that each music task ended as the last line of its stream said.
@@ -178,12 +178,12 @@ pub async fn nothing_leaked(service: &Process, segments: &[Segment], memory_boun
                 violations.push(format!("open files have grown from {} to {}", first.files, last.files));
             }
         }
-        _ => println!(
-            "memory between runs was NOT COMPARED: there were fewer than two runs of the whole time after the first"
-        ),
+        _ => {
+            println!("memory between runs was NOT COMPARED: fewer than two runs after the first had their full length")
+        }
     }
 
-    tokio::time::sleep(QUIET).await;
+    tokio::time::sleep(QUIET_TIME).await;
     let quiet = stats::sample(service.pid());
     let fresh =
         segments.iter().map(|segment| segment.fresh).min_by_key(|fresh| fresh.files).expect("there was traffic");

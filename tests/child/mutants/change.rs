@@ -7,10 +7,10 @@ use rand::rngs::StdRng;
 
 use super::parts::{FileFormat, mend, parts};
 
-/// Values for lengths and counts.
-const ODD: [u64; 14] =
+/// Numbers at which parsers of lengths and counts fail most often.
+const EDGE_VALUES: [u64; 14] =
     [0, 1, 2, 7, 8, 0x7F, 0x80, 0xFF, 0xFFFF, 0x1_0000, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF, 0x7FFF_FFFF_FFFF_FFFF];
-/// Largest mutant, in bytes: repeated doubling would only be slow.
+/// Size in bytes from which a mutant is not changed further. Repeated duplication would only make it slow.
 const BYTES_MAX: usize = 256 << 10;
 
 /// Mutant of a file; `other_files` are of the same kind.
@@ -23,7 +23,7 @@ pub fn mutant(file: &[u8], other_files: &[Vec<u8>], rng: &mut StdRng) -> Vec<u8>
         }
         change(&mut mutant, other_files, format, rng);
     }
-    // Checksums protect against accidents: an attacker sends correct ones.
+    // Most mutants get correct checksums, as an attacker would send.
     if rng.gen_bool(0.75) {
         mend(&mut mutant, format);
     }
@@ -40,19 +40,19 @@ fn change(file: &mut Vec<u8>, other_files: &[Vec<u8>], format: FileFormat, rng: 
         3 => file.truncate(rng.gen_range(0..file.len())),
         4 => splice(file, &other_files[rng.gen_range(0..other_files.len())], rng),
         5 => {
-            let range = some_of(file.len(), rng);
+            let range = random_range(file.len(), rng);
             file.drain(range);
         }
         6 => {
-            let range = some_of(file.len(), rng);
+            let range = random_range(file.len(), rng);
             let (part, at) = (file[range].to_vec(), rng.gen_range(0..=file.len()));
             file.splice(at..at, part);
         }
         7 => {
             let at = rng.gen_range(0..file.len());
-            write_odd(file, at, rng);
+            write_edge_value(file, at, rng);
         }
-        8 | 9 => attack_length(file, format, rng),
+        8 | 9 => falsify_length(file, format, rng),
         _ => rearrange(file, format, rng),
     }
 }
@@ -67,26 +67,26 @@ fn flip(file: &mut [u8], rng: &mut StdRng) {
 
 /// Overwrites bytes of this file with bytes of another.
 fn splice(file: &mut Vec<u8>, other: &[u8], rng: &mut StdRng) {
-    let from = some_of(other.len(), rng);
+    let from = random_range(other.len(), rng);
     let at = if rng.gen_bool(0.5) { from.start.min(file.len()) } else { rng.gen_range(0..=file.len()) };
     let end = (at + from.len()).min(file.len());
     file.splice(at..end, other[from].iter().copied());
 }
 
 /// Random range, mostly short.
-fn some_of(length: usize, rng: &mut StdRng) -> Range<usize> {
+fn random_range(length: usize, rng: &mut StdRng) -> Range<usize> {
     let at = rng.gen_range(0..length);
     let maximum = if rng.gen_bool(0.8) { 64 } else { length };
     at..at + rng.gen_range(0..=maximum.min(length - at))
 }
 
 /// Writes an edge-case number of 1, 2, 4 or 8 bytes, in either byte order.
-fn write_odd(file: &mut [u8], at: usize, rng: &mut StdRng) {
+fn write_edge_value(file: &mut [u8], at: usize, rng: &mut StdRng) {
     let length = file.len() as u64;
     let value = match rng.gen_range(0..4) {
         0 => length.wrapping_add(rng.gen_range(0..5)).wrapping_sub(2),
         1 => rng.r#gen(),
-        _ => ODD[rng.gen_range(0..ODD.len())],
+        _ => EDGE_VALUES[rng.gen_range(0..EDGE_VALUES.len())],
     };
     let width = 1 << rng.gen_range(0..4);
     let bytes = if rng.gen_bool(0.6) {
@@ -99,13 +99,13 @@ fn write_odd(file: &mut [u8], at: usize, rng: &mut StdRng) {
 }
 
 /// Changes the length of a part, or a number in its header.
-fn attack_length(file: &mut [u8], format: FileFormat, rng: &mut StdRng) {
+fn falsify_length(file: &mut [u8], format: FileFormat, rng: &mut StdRng) {
     let parts = parts(file, format);
     let Some(part) = choose(&parts, rng) else { return };
     let head = rng.gen_range(0..24.min(part.len().max(1)));
     let at = if rng.gen_bool(0.5) { part.start + format.length_at() } else { part.start + head };
     if at < file.len() {
-        write_odd(file, at, rng);
+        write_edge_value(file, at, rng);
     }
 }
 

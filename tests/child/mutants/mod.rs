@@ -13,23 +13,27 @@ pub struct MutantKind {
     name: &'static str,
     /// Directory below `fuzz/seeds`.
     seeds: &'static str,
+    /// Entry point that gets the mutants.
     target: fn(&[u8]) -> bool,
     /// Memory limit of one input, in bytes.
     memory: fn(&[u8]) -> u64,
+    /// `true` if mutants must be UTF-8.
     text: bool,
     /// Time limit of one input. Test machines are slow and run other work too.
-    patience: Duration,
+    time_limit: Duration,
 }
 
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Time limit of most kinds.
+const TIME_LIMIT: Duration = Duration::from_mins(1);
 
 const fn picture(name: &'static str, seeds: &'static str) -> MutantKind {
     let memory = targets::bytes_for_picture;
-    MutantKind { name, seeds, target: targets::picture, memory, text: false, patience: PATIENCE }
+    MutantKind { name, seeds, target: targets::picture, memory, text: false, time_limit: TIME_LIMIT }
 }
 
+/// Input of a few kilobytes, whose seeds are in the directory of the same name.
 const fn small(name: &'static str, target: fn(&[u8]) -> bool, text: bool) -> MutantKind {
-    MutantKind { name, seeds: name, target, memory: |_| 64 << 20, text, patience: PATIENCE }
+    MutantKind { name, seeds: name, target, memory: |_| 64 << 20, text, time_limit: TIME_LIMIT }
 }
 
 /// Deliberate fault, to prove that the harness detects it.
@@ -50,10 +54,10 @@ const KINDS: [MutantKind; 16] = [
     small("form", targets::form, false),
     small("commit", targets::commit, false),
     small("group", targets::group, false),
-    harmful("a panic", |_| panic!("of our own")),
-    harmful("a panic that is caught", |_| std::panic::catch_unwind(|| panic!("of our own")).is_err()),
+    harmful("a panic", |_| panic!("a deliberate panic")),
+    harmful("a panic that is caught", |_| std::panic::catch_unwind(|| panic!("a deliberate panic")).is_err()),
     harmful("a glutton", |_| std::hint::black_box(vec![1_u8; 100 << 20]).len() > 1),
-    MutantKind { patience: Duration::from_secs(1), ..harmful("a hang", |_| forever()) },
+    MutantKind { time_limit: Duration::from_secs(1), ..harmful("a hang", |_| forever()) },
 ];
 
 fn forever() -> bool {

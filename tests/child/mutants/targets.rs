@@ -23,7 +23,7 @@ use mediary_engine::video::{
 pub fn picture(bytes: &[u8]) -> bool {
     let decoders = PictureDecoders::default();
     let (info, inspected, decoded) = (read_picture_info(bytes), decoders.inspect(bytes), decoders.decode(bytes));
-    assert_eq!(inspected.is_ok(), decoded.is_ok(), "what is accepted can be worked on later");
+    assert_eq!(inspected.is_ok(), decoded.is_ok(), "inspection accepts exactly the files that can be decoded");
     if let (Ok(inspected), Ok(decoded)) = (inspected, &decoded) {
         assert_eq!(info, Ok(inspected));
         assert_eq!(decoded.dimensions(), (inspected.width, inspected.height));
@@ -39,7 +39,7 @@ pub fn bytes_for_picture(bytes: &[u8]) -> u64 {
 /// Video to extend, read a frame or two beyond its end.
 pub fn film(bytes: &[u8]) -> bool {
     let footage = Material::Footage { file: bytes.to_vec(), seconds: 1, end: None };
-    match render(plan(footage, None), &ImpatientObserver::default()) {
+    match render(plan(footage, None), &CancellingObserver::default()) {
         Ok(_) | Err(VideoError::Cancelled) => true,
         Err(VideoError::Input { .. }) => false,
         Err(VideoError::Internal(reason)) => panic!("{reason}"),
@@ -70,13 +70,13 @@ fn plan(material: Material, sound: Option<SoundPlan<'static>>) -> VideoPlan<'sta
     }
 }
 
-/// Yields the frames of a small video, and hardly any more.
+/// Observer that cancels soon after the frames of a small video, so that a falsified length costs no time.
 #[derive(Default)]
-struct ImpatientObserver {
+struct CancellingObserver {
     calls: AtomicUsize,
 }
 
-impl RenderObserver for ImpatientObserver {
+impl RenderObserver for CancellingObserver {
     fn report_progress(&self, share: f32) {
         assert!((0.0..=1.0).contains(&share));
     }
@@ -120,7 +120,7 @@ pub fn commit(bytes: &[u8]) -> bool {
     let Ok(commit) = codec::decode(bytes) else { return false };
     let mut reencoded = Vec::new();
     if codec::encode(&commit, &mut reencoded).is_ok() {
-        assert_eq!(codec::decode(&reencoded), Ok(commit), "what was read is written as what it means");
+        assert_eq!(codec::decode(&reencoded), Ok(commit), "a decoded commit survives encoding");
     }
     true
 }
@@ -128,6 +128,6 @@ pub fn commit(bytes: &[u8]) -> bool {
 /// Bytes of a group of a shared log, with the commits in it.
 pub fn group(bytes: &[u8]) -> bool {
     let Ok(group) = Group::decode(bytes) else { return false };
-    assert_eq!(group.encode().as_deref(), Ok(bytes), "what was read is written as it was");
+    assert_eq!(group.encode().as_deref(), Ok(bytes), "a decoded group is encoded to the same bytes");
     group.entries.iter().all(|entry| admission::place(&entry.commit, Position(300), 0).is_ok())
 }

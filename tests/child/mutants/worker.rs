@@ -19,12 +19,13 @@ const ADDRESS_SPACE: u64 = 4 << 30;
 /// Memory allowance beyond the limit of a kind: the file itself, threads, overhead of the allocator.
 const MEMORY_SLACK: u64 = 16 << 20;
 
-/// Locations of panics in other crates, which the service catches: it treats such a file as damaged.
-static CAUGHT: Mutex<Vec<String>> = Mutex::new(Vec::new());
-/// Number of panics in our own code.
-static OURS: AtomicUsize = AtomicUsize::new(0);
+/// Locations of panics in third-party crates. They are allowed, because the service catches them and treats the file as
+/// damaged.
+static FOREIGN_PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// Number of panics in the code of this repository.
+static OWN_PANICS: AtomicUsize = AtomicUsize::new(0);
 /// Start of the current mutant in milliseconds since the process start; 0 between two mutants.
-static BEGUN: AtomicU64 = AtomicU64::new(0);
+static MUTANT_STARTED_AT: AtomicU64 = AtomicU64::new(0);
 
 /// Results so far.
 #[derive(Default)]
@@ -34,25 +35,26 @@ struct MutantCounts {
     largest: (u64, u64),
 }
 
-/// Tries the mutants of a kind; writes each number to `progress` first, to identify the one that ended the process.
+/// Tries the mutants of a kind. Writes each number to `progress` before the try, so that the parent knows which mutant
+/// ended the process.
 pub fn run(kind_name: &str, numbers: std::ops::Range<u64>, progress: &Path) {
     let kind = kind(kind_name);
     bound_memory();
     count_panics();
     let start = Instant::now();
-    std::thread::spawn(move || watch(start, kind.patience));
+    std::thread::spawn(move || watch(start, kind.time_limit));
     let seeds = seeds(kind);
     let mut counts = MutantCounts::default();
     for number in numbers.clone() {
         std::fs::write(progress, number.to_string()).unwrap();
         let bytes = mutant_of(kind, &seeds, number);
-        BEGUN.store(u64::try_from(start.elapsed().as_millis()).unwrap().max(1), Ordering::Relaxed);
+        MUTANT_STARTED_AT.store(u64::try_from(start.elapsed().as_millis()).unwrap().max(1), Ordering::Relaxed);
         try_one(kind, number, &bytes, &mut counts);
-        BEGUN.store(0, Ordering::Relaxed);
+        MUTANT_STARTED_AT.store(0, Ordering::Relaxed);
     }
-    let caught = CAUGHT.lock().clone();
+    let caught = FOREIGN_PANICS.lock().clone();
     println!(
-        "{}: {} mutants, {} taken; the slowest took {} ms (number {}), the largest {} MiB (number {}); decoders panicked and \
+        "{}: {} mutants, {} accepted; the slowest took {} ms (number {}), the largest {} MiB (number {}); decoders panicked and \
          were caught {} times {:?}",
         kind.name,
         numbers.end - numbers.start,
@@ -79,13 +81,18 @@ fn mutant_of(kind: &MutantKind, seeds: &[Vec<u8>], number: u64) -> Vec<u8> {
 
 fn try_one(kind: &MutantKind, number: u64, bytes: &[u8], counts: &mut MutantCounts) {
     let allowed = (kind.memory)(bytes) + MEMORY_SLACK;
-    let before = forget_peak().then(|| memory("VmRSS:")).flatten();
+    let before = reset_memory_peak().then(|| memory("VmRSS:")).flatten();
     let started = Instant::now();
     let accepted = catch_unwind(AssertUnwindSafe(|| (kind.target)(bytes)));
     let elapsed = started.elapsed();
     let peak = before.and_then(|before| Some(memory("VmHWM:")?.saturating_sub(before)));
     let Ok(accepted) = accepted else { panic!("mutant {number} of {}: it panicked", kind.name) };
-    assert_eq!(OURS.load(Ordering::SeqCst), 0, "mutant {number} of {}: our own code panicked", kind.name);
+    assert_eq!(
+        OWN_PANICS.load(Ordering::SeqCst),
+        0,
+        "mutant {number} of {}: code of this repository panicked",
+        kind.name
+    );
     if let Some(peak) = peak {
         assert!(peak <= allowed, "mutant {number} of {}: it took {peak} bytes, and {allowed} are allowed", kind.name);
         counts.largest = counts.largest.max((peak, number));
@@ -97,34 +104,34 @@ fn try_one(kind: &MutantKind, number: u64, bytes: &[u8], counts: &mut MutantCoun
 fn bound_memory() {
     let maximum = getrlimit(Resource::As).maximum;
     let current = maximum.map_or(ADDRESS_SPACE, |maximum| maximum.min(ADDRESS_SPACE));
-    setrlimit(Resource::As, Rlimit { current: Some(current), maximum }).expect("less is always allowed");
+    setrlimit(Resource::As, Rlimit { current: Some(current), maximum }).expect("a lower limit is always allowed");
 }
 
-/// Counts our panics and those of other crates, by the source location.
+/// Installs a panic hook that tells panics in this repository from those in third-party crates, by the source location.
 fn count_panics() {
     let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        // The registry directory, then that of the index, then the crate.
-        let crates = |location: &Location<'_>| {
+        // `…/registry/src/<index>/<crate>/…`: the path from the crate on; `None` for this repository.
+        let path_in_registry = |location: &Location<'_>| {
             Some(location.file().split_once("/registry/src/")?.1.split_once('/')?.1.to_owned())
         };
-        let outside_location =
-            panic.location().and_then(|location| Some(format!("{}:{}", crates(location)?, location.line())));
-        if let Some(location) = outside_location {
-            CAUGHT.lock().push(location);
+        let foreign_location =
+            panic.location().and_then(|location| Some(format!("{}:{}", path_in_registry(location)?, location.line())));
+        if let Some(location) = foreign_location {
+            FOREIGN_PANICS.lock().push(location);
         } else {
-            OURS.fetch_add(1, Ordering::SeqCst);
+            OWN_PANICS.fetch_add(1, Ordering::SeqCst);
             default_hook(panic);
         }
     }));
 }
 
 /// Ends the process when a mutant takes too long.
-fn watch(start: Instant, patience: Duration) {
+fn watch(start: Instant, time_limit: Duration) {
     loop {
-        std::thread::sleep(patience / 10);
-        let started = BEGUN.load(Ordering::Relaxed);
-        if started > 0 && start.elapsed().saturating_sub(Duration::from_millis(started)) > patience {
+        std::thread::sleep(time_limit / 10);
+        let started = MUTANT_STARTED_AT.load(Ordering::Relaxed);
+        if started > 0 && start.elapsed().saturating_sub(Duration::from_millis(started)) > time_limit {
             eprintln!("it hangs");
             std::process::abort();
         }
@@ -132,7 +139,7 @@ fn watch(start: Instant, patience: Duration) {
 }
 
 /// Resets the kernel's peak of memory; `false` if it cannot.
-fn forget_peak() -> bool {
+fn reset_memory_peak() -> bool {
     std::fs::write("/proc/self/clear_refs", "5").is_ok()
 }
 

@@ -117,22 +117,27 @@ async fn receivers() -> FaultReceivers {
     let busy = replying_at_first("HTTP/1.1 429 Too Many Requests\r\nretry-after: 7200").await;
     let later_receiver =
         replying_at_first("HTTP/1.1 503 Service Unavailable\r\nretry-after: Fri, 15 Jan 2027 11:00:00 GMT").await;
-    let turning = always_replying("HTTP/1.1 503 Service Unavailable").await;
-    let port = turning.url("").rsplit(':').next().unwrap().parse::<u16>().unwrap();
+
+    let rebinding = always_replying("HTTP/1.1 503 Service Unavailable").await;
+    let port = rebinding.url("").rsplit(':').next().unwrap().parse::<u16>().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let canaries = [TcpListener::bind(("127.0.0.2", port)).unwrap(), listener];
+
     let target = canaries[1].local_addr().unwrap();
     let redirecting =
         Receiver::with_replies(move |_, _| format!("HTTP/1.1 307 Temporary Redirect\r\nlocation: http://{target}/"))
             .await;
+
     let endless = raw("HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n", Some("xxxxxxxxxxxxxxxxxxxxxxxx")).await;
     let headers =
         raw("HTTP/1.1 200 OK\r\n", Some("x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n")).await;
     let [garbage, closing] = [raw("what?\r\n\r\n", None).await, raw("", None).await];
+
     let mut after_down = vec!["cannot connect"; 9];
     after_down.push("204");
-    let mut turned = vec!["503"];
-    turned.resize(10, "the egress rules forbid");
+    let mut turned_private = vec!["503"];
+    turned_private.resize(10, "the egress rules forbid");
+
     let http = |address: SocketAddr| format!("http://{address}/hook");
     let rows = vec![
         DeliveryFaultRow::new("none", content.url("/hook"), "delivered", &["204"]),
@@ -156,14 +161,20 @@ async fn receivers() -> FaultReceivers {
         DeliveryFaultRow::new("no TLS", format!("https://{closing}/hook"), "dead", &["cannot connect"; 10]),
         DeliveryFaultRow::new("no HTTP", http(garbage), "dead", &["no response"; 10]),
         DeliveryFaultRow::new("hangs up", http(closing), "dead", &["no response"; 10]),
-        DeliveryFaultRow::new("a name turning private", format!("http://turning.example:{port}/hook"), "dead", &turned),
+        DeliveryFaultRow::new(
+            "a name that turns private",
+            format!("http://rebinding.example:{port}/hook"),
+            "dead",
+            &turned_private,
+        ),
     ];
+
     FaultReceivers {
         rows,
         down,
         failing,
         canaries,
-        _receivers: vec![content, redirecting, gone_receiver, busy, later_receiver, turning],
+        _receivers: vec![content, redirecting, gone_receiver, busy, later_receiver, rebinding],
     }
 }
 
@@ -175,23 +186,23 @@ fn strict(settings: &mut Settings) {
 }
 
 /// Returns the only delivery of a task, once no attempt is due.
-async fn at_rest(app: &TestApp, task: &str, now: &str) -> Value {
-    let resting = |delivery: &Value| {
+async fn wait_until_idle(app: &TestApp, task: &str, now: &str) -> Value {
+    let is_idle = |delivery: &Value| {
         delivery["state"] != "pending" || delivery["next_attempt_at"].as_str().is_some_and(|next| next > now)
     };
-    wait_for_deliveries(app, app.admin_token(), task, |found| found.first().is_some_and(resting)).await[0].clone()
+    wait_for_deliveries(app, app.admin_token(), task, |found| found.first().is_some_and(is_idle)).await[0].clone()
 }
 
 #[actix_web::test]
 async fn every_receiver_behaviour_has_its_documented_outcome() {
     let receivers = receivers().await;
     let connections = AtomicUsize::new(0);
-    let turning = move |name: &str| -> Vec<IpAddr> {
-        assert_eq!(name, "turning.example");
+    let rebinding = move |name: &str| -> Vec<IpAddr> {
+        assert_eq!(name, "rebinding.example");
         let host = if connections.fetch_add(1, Ordering::SeqCst) == 0 { 1 } else { 2 };
         vec![[127, 0, 0, host].into()]
     };
-    let environment = manual_clock().with_host_resolver(Arc::new(turning));
+    let environment = manual_clock().with_host_resolver(Arc::new(rebinding));
     let mut app = TestApp::start_with(strict, environment.clone()).await;
     let mut tasks = Vec::new();
     for row in &receivers.rows {
@@ -214,7 +225,7 @@ async fn every_receiver_behaviour_has_its_documented_outcome() {
         environment.advance(pause);
         found.clear();
         for task in &tasks {
-            found.push(at_rest(&app, task, &environment.now().to_string()).await);
+            found.push(wait_until_idle(&app, task, &environment.now().to_string()).await);
         }
     }
 

@@ -167,7 +167,8 @@ async fn delivery_contents_are_reread_from_the_log() {
     // Then it gets the same callbacks as if it had been up
     for task in &tasks {
         wait_until_settled(&app, app.admin_token(), task).await;
-        let callbacks: Vec<_> = receiver.received().into_iter().filter(|callback| callback.task() == *task).collect();
+        let callbacks: Vec<_> =
+            receiver.received().into_iter().filter(|callback| callback.task_id() == *task).collect();
         assert_eq!(statuses(&callbacks), ["IN_PROGRESS", "COMPLETED"]);
         let path = format!("/proxy/imagevendor/v1/ai/image-upscaler/{task}");
         let task_body = app.get_as(app.admin_token(), &path).await.expect(200).json();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{manual_clock, wait_until_settled};
 use crate::image::PRECISION;
-use crate::support::receiver::{Received, Receiver};
+use crate::support::receiver::{ReceivedRequest, Receiver};
 use crate::support::{TestApp, TestUser, picture};
 
 const SECRET: &str = "/users/webhook-secret";
@@ -17,7 +17,7 @@ async fn rotate(app: &TestApp, user: &TestUser) -> Value {
 }
 
 /// The only callback of a new task.
-async fn receive_callback(app: &TestApp, user: &TestUser, receiver: &Receiver) -> Received {
+async fn receive_callback(app: &TestApp, user: &TestUser, receiver: &Receiver) -> ReceivedRequest {
     let body = json!({"image": picture::base64_png(8, 8), "webhook_url": receiver.url("/hook")});
     let task = crate::image::submit(app, user, PRECISION, body).await;
     wait_until_settled(app, &user.token, &task).await;
@@ -25,7 +25,7 @@ async fn receive_callback(app: &TestApp, user: &TestUser, receiver: &Receiver) -
 }
 
 /// Symmetric signatures of a callback.
-fn signatures(callback: &Received) -> Vec<String> {
+fn signatures(callback: &ReceivedRequest) -> Vec<String> {
     let signatures: Vec<_> = callback.header("webhook-signature").split(' ').map(str::to_owned).collect();
     assert!(signatures[0].starts_with("v1a,"), "{signatures:?}");
     signatures[1..].to_vec()

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EgressOutcome {
     /// The submission is rejected.
-    NotTaken,
+    Rejected,
     /// No connection is made.
     Forbidden,
     /// The redirect of the allowed server is a failure for a callback; an input follows it to a forbidden address.
@@ -52,7 +52,7 @@ const FORBIDDEN: &[&str] = &[
 
 /// URLs that no submission may contain.
 #[rustfmt::skip]
-const NOT_TAKEN: &[&str] = &[
+const REJECTED: &[&str] = &[
     "http://user@127.0.0.1:PORT/x", "http://user:password@127.0.0.1:PORT/x", "http://1.1.1.1@127.0.0.1:PORT/x",
     "http://1.1.1.1:80@127.0.0.1:PORT/x", "http://a.example%40b@127.0.0.1:PORT/x",
     "http://[fe80::1%25lo]:PORT/x", "http://[::1%25lo]:PORT/x", "http://[127.0.0.1]:PORT/x", "http://256.0.0.1:PORT/x",
@@ -64,7 +64,7 @@ const NOT_TAKEN: &[&str] = &[
 
 /// Hosts that are parsed as an address although they do not look like one.
 #[rustfmt::skip]
-const ODD: &[&str] = &[
+const DISGUISED: &[&str] = &[
     "hTTp://127.0.0.1:PORT/x", "https://127.0.0.1:PORT/x", "http:127.0.0.1:PORT/x", "http:/127.0.0.1:PORT/x",
     "http:///127.0.0.1:PORT/x", "http:\\\\127.0.0.1:PORT\\x", "http://127.0.0.1:PORT\\@a.example/x",
     "http://127.0.0.1:PORT#@a.example/x", "http://127.0.0.1:PORT?@a.example/x", "http://@127.0.0.1:PORT/x", "http://:@127.0.0.1:PORT/x",
@@ -82,9 +82,9 @@ const REDIRECTED: &[&str] = &[
 pub fn rows(port: u16, redirecting: u16) -> Vec<EgressRow> {
     let at_port = |template: &str| template.replace("PORT", &port.to_string());
     let forbidden = FORBIDDEN.iter().map(|host| (format!("http://{host}:{port}/x"), EgressOutcome::Forbidden));
-    let not_taken = NOT_TAKEN.iter().map(|url| (at_port(url), EgressOutcome::NotTaken));
-    let odd_rows = ODD.iter().map(|url| (at_port(url), EgressOutcome::Forbidden));
+    let rejected = REJECTED.iter().map(|url| (at_port(url), EgressOutcome::Rejected));
+    let disguised = DISGUISED.iter().map(|url| (at_port(url), EgressOutcome::Forbidden));
     let to =
         REDIRECTED.iter().map(|host| (format!("http://127.0.0.9:{redirecting}/to/{host}"), EgressOutcome::Redirected));
-    forbidden.chain(not_taken).chain(odd_rows).chain(to).map(|(url, outcome)| EgressRow { url, outcome }).collect()
+    forbidden.chain(rejected).chain(disguised).chain(to).map(|(url, outcome)| EgressRow { url, outcome }).collect()
 }

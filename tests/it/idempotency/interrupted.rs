@@ -17,15 +17,15 @@ use crate::support::{TestApp, TestResponse, picture};
 
 const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 
-/// Barrier in the service that a test closes and opens.
+/// Barrier before every append. A test closes and opens it.
 #[derive(Default)]
-struct Door {
+struct AppendBarrier {
     closed: Mutex<bool>,
     opened: Condvar,
     is_reached: AtomicBool,
 }
 
-impl Door {
+impl AppendBarrier {
     fn pass(&self) {
         let mut closed = self.closed.lock();
         self.is_reached.store(*closed, Ordering::SeqCst);
@@ -42,20 +42,20 @@ impl Door {
     }
 
     async fn until_reached(&self) {
-        eventually("the door is reached", async || self.is_reached.load(Ordering::SeqCst)).await;
+        eventually("the barrier is reached", async || self.is_reached.load(Ordering::SeqCst)).await;
     }
 }
 
 /// Service whose aggregates wait before they append while the barrier is closed.
-async fn with_door() -> (TestApp, Arc<Door>) {
-    let door = Arc::new(Door::default());
-    let at_door = door.clone();
+async fn app_with_barrier() -> (TestApp, Arc<AppendBarrier>) {
+    let barrier = Arc::new(AppendBarrier::default());
+    let at_barrier = barrier.clone();
     let environment = Environment::system().with_fail_point_handler(Arc::new(move |point, _| {
         if point == FailPoint::Append {
-            at_door.pass();
+            at_barrier.pass();
         }
     }));
-    (TestApp::start_with(|_| {}, environment).await, door)
+    (TestApp::start_with(|_| {}, environment).await, barrier)
 }
 
 #[actix_web::test]
@@ -80,18 +80,18 @@ async fn concurrent_requests_with_one_key_execute_once() {
 #[actix_web::test]
 async fn a_key_in_use_returns_409() {
     // Given a request that waits for the disk
-    let (app, door) = with_door().await;
+    let (app, barrier) = app_with_barrier().await;
     let (ada, body) = (app.user("ada").await, json!({"id": "acme"}));
-    door.close();
+    barrier.close();
     let first = app.post_once("k", &ada.token, "/publishers", &body);
     let meanwhile = async {
-        door.until_reached().await;
+        barrier.until_reached().await;
 
         // When it is repeated, or another request uses its key
         let other = json!({"id": "other"});
         let other_requests = join_all([&body, &other].map(|body| app.post_once("k", &ada.token, "/publishers", body)));
         let conflicts = within("answers that do not wait", other_requests).await;
-        door.open();
+        barrier.open();
         conflicts
     };
     let (first, other_requests) = tokio::join!(first, meanwhile);
@@ -108,9 +108,9 @@ async fn a_key_in_use_returns_409() {
 #[actix_web::test]
 async fn a_disconnected_client_can_fetch_the_response_later() {
     // Given a request that waits for the disk
-    let (app, door) = with_door().await;
+    let (app, barrier) = app_with_barrier().await;
     let (admin, body) = (app.admin_token(), user_body("ada"));
-    door.close();
+    barrier.close();
     let mut caller = TcpStream::connect(app.app.address()).await.unwrap();
     let request = format!(
         "POST /admin/users HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {admin}\r\nidempotency-key: k\r\n\
@@ -118,7 +118,7 @@ async fn a_disconnected_client_can_fetch_the_response_later() {
         body.to_string().len()
     );
     caller.write_all(request.as_bytes()).await.unwrap();
-    door.until_reached().await;
+    barrier.until_reached().await;
 
     // When the connection is reset, then the request is executed nevertheless
     caller.set_zero_linger().unwrap();
@@ -128,7 +128,7 @@ async fn a_disconnected_client_can_fetch_the_response_later() {
         let response = within("an answer that does not run it again", meanwhile).await;
         assert_problem(&response, 409, "idempotency_key_in_use");
     }
-    door.open();
+    barrier.open();
 
     // And the client gets the response when it repeats the request
     let response = eventually("the key is free", async || {

@@ -39,13 +39,13 @@ async fn a_picture_url_is_fetched_after_the_response() {
     let alice = app.user("alice").await;
 
     // Given a server that does not answer yet
-    server.release(false);
+    server.hold();
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/image.png?size=1")})).await;
     let task_body = app.get_as(&alice.token, &format!("{UPSCALER}/{task}")).await.expect(200).json();
     assert_eq!(task_body["data"]["status"], "CREATED");
 
     // When it answers
-    server.release(true);
+    server.release();
 
     // Then the picture is enlarged
     let result = result_of(&app, &wait_for_end(&app, &alice, UPSCALER, &task).await).await;

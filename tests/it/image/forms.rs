@@ -66,7 +66,7 @@ async fn a_form_makes_the_same_task_as_json() {
 }
 
 #[actix_web::test]
-async fn files_objects_and_booleans_are_taken() {
+async fn files_objects_and_booleans_are_accepted() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let picture = png(16, 16);

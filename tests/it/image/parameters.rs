@@ -17,10 +17,10 @@ const AT_ONCE: usize = 4;
 
 /// Fields that need not change the pixels of a result, with the reason.
 const EXCLUDED: [(&str, &str); 4] = [
-    ("image", "it is what is changed"),
-    ("webhook_url", "it receives the result"),
-    ("scale_factor", "it changes the size: mediary_engine tests every factor"),
-    ("fixed_generation", "it keeps chance out: image::results tests it"),
+    ("image", "the input of every job"),
+    ("webhook_url", "receives the result"),
+    ("scale_factor", "changes the size: mediary_engine tests every factor"),
+    ("fixed_generation", "fixes the seed: image::results tests it"),
 ];
 
 /// Job that tries one value.
@@ -65,8 +65,8 @@ fn values(field: &str, schema: &Value, other: &Value) -> Vec<Value> {
     if let (Some(minimum), Some(maximum), Some(default)) =
         (schema["minimum"].as_i64(), schema["maximum"].as_i64(), schema["default"].as_i64())
     {
-        let far = |end: &i64| 10 * (end - default).abs() > maximum - minimum;
-        return [minimum, maximum].into_iter().filter(far).map(Value::from).collect();
+        let is_far_from_default = |end: &i64| 10 * (end - default).abs() > maximum - minimum;
+        return [minimum, maximum].into_iter().filter(is_far_from_default).map(Value::from).collect();
     }
     // A nullable field is an enumeration or null.
     let form = schema["anyOf"].get(0).unwrap_or(schema);
@@ -87,32 +87,30 @@ fn with_field(body: &Value, field: &str, value: Value) -> Value {
 
 /// Every value of every field of the body at `path`.
 fn trials(path: &'static str, fields: &Map<String, Value>, other: &Value) -> Vec<Trial> {
+    let is_excluded = |field: &str| EXCLUDED.iter().any(|(excluded, _)| *excluded == field);
     let mut trials = Vec::new();
-    for (field, schema) in fields.iter().filter(|(field, _)| EXCLUDED.iter().all(|(excluded, _)| excluded != field)) {
+    for (field, schema) in fields.iter().filter(|(field, _)| !is_excluded(field)) {
         let default_body = with_neighbour(path, field, other);
-        let inner = schema["properties"].as_object();
-        let values_to_try: Vec<(String, Value, Value)> = match inner {
-            None => values(field, schema, other)
-                .into_iter()
-                .map(|value| (field.clone(), value.clone(), with_field(&default_body, field, value)))
-                .collect(),
-            Some(inner) => inner
-                .iter()
-                .filter(|(field, _)| *field != "fixed_generation")
-                .flat_map(|(name, schema)| values(name, schema, other).into_iter().map(move |value| (name, value)))
-                .map(|(name, value)| {
-                    (
-                        name.clone(),
-                        value.clone(),
-                        with_field(&default_body, field, with_field(&default_body[field], name, value)),
-                    )
-                })
-                .collect(),
+        let mut add = |name: &str, value: &Value, body: Value| {
+            let value_text: String = value.to_string().chars().take(30).collect();
+            let name = format!("{path} {name} {value_text}");
+            trials.push(Trial { path, name, body, default_body: default_body.clone() });
         };
-        trials.extend(values_to_try.into_iter().map(|(name, value, body)| {
-            let value_text = value.to_string().chars().take(30).collect::<String>();
-            Trial { path, name: format!("{path} {name} {value_text}"), body, default_body: default_body.clone() }
-        }));
+
+        let Some(inner) = schema["properties"].as_object() else {
+            for value in values(field, schema, other) {
+                add(field, &value, with_field(&default_body, field, value.clone()));
+            }
+            continue;
+        };
+
+        // An object is tried with every value of each of its fields.
+        for (name, schema) in inner.iter().filter(|(name, _)| *name != "fixed_generation") {
+            for value in values(name, schema, other) {
+                let object = with_field(&default_body[field], name, value.clone());
+                add(name, &value, with_field(&default_body, field, object));
+            }
+        }
     }
     trials
 }

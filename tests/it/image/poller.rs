@@ -42,22 +42,22 @@ use uuid::Uuid;
 use crate::support::eventually::{eventually, eventually_on};
 
 /// Vendor with prepared answers to submissions, which reports every job as done.
-struct ScriptedVendor {
-    /// Errors of preparations; `None` and all further ones succeed.
+struct FakeVendor {
+    /// Results of the next preparations: an error, or `None` for success. Later ones succeed.
     preparations: Mutex<VecDeque<Option<VendorErrorKind>>>,
-    /// Permits for preparations.
+    /// Each preparation waits for a permit.
     preparation_permits: Semaphore,
     begun_preparations: AtomicUsize,
     replies: Mutex<VecDeque<Option<VendorErrorKind>>>,
     honours_keys: bool,
-    /// The answer to a submission is the result.
+    /// `true` if the response to a submission is the result.
     finishes_at_once: bool,
     keys: Mutex<Vec<VendorKey>>,
     polls: Mutex<VecDeque<JobProgress>>,
     progress_notify: Arc<Notify>,
 }
 
-impl ScriptedVendor {
+impl FakeVendor {
     fn reply(&self, key: VendorKey) -> Result<SubmissionReply, VendorError> {
         self.keys.lock().push(key.clone());
         match self.replies.lock().pop_front().flatten() {
@@ -70,7 +70,7 @@ impl ScriptedVendor {
     }
 }
 
-impl Vendor for ScriptedVendor {
+impl Vendor for FakeVendor {
     fn name(&self) -> &'static str {
         "scripted"
     }
@@ -82,7 +82,7 @@ impl Vendor for ScriptedVendor {
     fn prepare(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>> {
         async move {
             self.begun_preparations.fetch_add(1, Ordering::Relaxed);
-            self.preparation_permits.acquire().await.expect("open").forget();
+            self.preparation_permits.acquire().await.expect("the semaphore is never closed").forget();
             if let Some(kind) = self.preparations.lock().pop_front().flatten() {
                 return Err(scripted_error(kind));
             }
@@ -116,7 +116,7 @@ struct PollerFixture {
     log: Arc<MemoryLog>,
     models: ReadModels,
     actors: Actors,
-    vendor: Arc<ScriptedVendor>,
+    vendor: Arc<FakeVendor>,
     task: TaskId,
     _store_dir: TempDir,
 }
@@ -126,16 +126,16 @@ async fn start_fixture(
     replies: &[Option<VendorErrorKind>],
     polls: &[JobProgress],
 ) -> PollerFixture {
-    start_with_vendor(ScriptedVendor {
+    start_with_vendor(FakeVendor {
         replies: Mutex::new(replies.iter().copied().collect()),
         honours_keys,
         polls: Mutex::new(polls.iter().cloned().collect()),
-        ..ScriptedVendor::default()
+        ..FakeVendor::default()
     })
     .await
 }
 
-impl Default for ScriptedVendor {
+impl Default for FakeVendor {
     fn default() -> Self {
         Self {
             preparations: Mutex::default(),
@@ -151,7 +151,7 @@ impl Default for ScriptedVendor {
     }
 }
 
-async fn start_with_vendor(vendor: ScriptedVendor) -> PollerFixture {
+async fn start_with_vendor(vendor: FakeVendor) -> PollerFixture {
     let environment = Environment::system();
     let log = Arc::new(MemoryLog::default());
     let models = ReadModels::new(log.clone(), Models::default());
@@ -198,7 +198,7 @@ impl PollerFixture {
 
     async fn send_command(&self, command: TaskCommand) {
         let context = CommandContext::from_system(None, Environment::system().now());
-        self.actors.dispatch.task(self.task, command, context).await.expect("taken");
+        self.actors.dispatch.task(self.task, command, context).await.expect("the command is accepted");
     }
 
     /// Waits until the task has this status.
@@ -240,7 +240,7 @@ async fn an_undelivered_submission_is_resent_with_the_same_key() {
 async fn a_preparation_that_fails_is_no_submission() {
     // Given uploads that fail twice
     let kinds = [VendorErrorKind::Unreached, VendorErrorKind::InputUnreadable].map(Some);
-    let vendor = ScriptedVendor { preparations: Mutex::new(kinds.into()), ..ScriptedVendor::default() };
+    let vendor = FakeVendor { preparations: Mutex::new(kinds.into()), ..FakeVendor::default() };
     let fixture = start_with_vendor(vendor).await;
 
     // Then nothing is recorded of them, and the third attempt is the first submission
@@ -249,10 +249,8 @@ async fn a_preparation_that_fails_is_no_submission() {
     assert_eq!(fixture.vendor.keys.lock().len(), 1);
 
     // And a job that cannot be expressed fails without one
-    let vendor = ScriptedVendor {
-        preparations: Mutex::new([Some(VendorErrorKind::Refused)].into()),
-        ..ScriptedVendor::default()
-    };
+    let vendor =
+        FakeVendor { preparations: Mutex::new([Some(VendorErrorKind::Refused)].into()), ..FakeVendor::default() };
     let fixture = start_with_vendor(vendor).await;
     fixture.reaches(TaskStatus::Failed).await;
     assert_eq!(fixture.history(), ["TaskSubmitted", "TaskFailed"]);
@@ -261,7 +259,7 @@ async fn a_preparation_that_fails_is_no_submission() {
 #[actix_web::test]
 async fn a_task_that_is_cancelled_while_it_is_prepared_is_not_submitted() {
     // Given a task whose upload does not end
-    let vendor = ScriptedVendor { preparation_permits: Semaphore::new(0), ..ScriptedVendor::default() };
+    let vendor = FakeVendor { preparation_permits: Semaphore::new(0), ..FakeVendor::default() };
     let fixture = start_with_vendor(vendor).await;
     let has_begun = async || fixture.vendor.begun_preparations.load(Ordering::Relaxed) == 1;
     eventually("the upload has begun", has_begun).await;
@@ -304,11 +302,11 @@ async fn a_vendor_rejection_fails_the_task_with_its_message() {
 #[actix_web::test]
 async fn a_vendor_whose_answer_is_the_result_is_not_polled() {
     // Given a vendor that has no capacity at first, and then finishes at once
-    let fixture = start_with_vendor(ScriptedVendor {
+    let fixture = start_with_vendor(FakeVendor {
         replies: Mutex::new([Some(VendorErrorKind::Busy)].into()),
         finishes_at_once: true,
         polls: Mutex::new([JobProgress::Lost].into()),
-        ..ScriptedVendor::default()
+        ..FakeVendor::default()
     })
     .await;
 

@@ -74,6 +74,7 @@ async fn every_invalid_field_is_reported_before_anything_is_stored() {
 async fn every_endpoint_reports_all_invalid_fields() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
+
     let too_long = || "x".repeat(10_001);
     let skin = |mode| format!("{SKIN}/{mode}");
     let cases = [
@@ -102,6 +103,7 @@ async fn every_endpoint_reports_all_invalid_fields() {
                 "fixed_generation": "yes"}}),
         ),
     ];
+
     for (path, mut body) in cases {
         body["image"] = json!("bm8gcGljdHVyZQ==");
         body["webhook_url"] = json!("ftp://x");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, result_of, submit, wait_for_end};
 use crate::support::picture::base64_png;
-use crate::support::receiver::{Received, Receiver};
+use crate::support::receiver::{ReceivedRequest, Receiver};
 use crate::support::{TestApp, TestUser};
 
 /// Submission with every field, the path of its task, and the factor by which each side grows.
@@ -171,8 +171,8 @@ async fn a_fixed_generation_gives_the_same_file_again() {
 async fn webhook_bodies_are_unwrapped_and_precision_upscaling_sends_only_the_end() {
     let (app, receiver) = (TestApp::start().await, Receiver::start().await);
     let alice = app.user("alice").await;
-    let statuses_at = |received: &[Received], path: &str| -> Vec<String> {
-        received.iter().filter(|callback| callback.path == path).map(Received::status).collect()
+    let statuses_at = |received: &[ReceivedRequest], path: &str| -> Vec<String> {
+        received.iter().filter(|callback| callback.path == path).map(ReceivedRequest::status).collect()
     };
     for (path, hook_path) in [(STYLE, "/style"), (RELIGHT, "/relight"), (PRECISION, "/precision")] {
         let body = json!({"image": base64_png(8, 8), "webhook_url": receiver.url(hook_path)});

@@ -45,7 +45,7 @@ async fn a_cancelled_task_fails_and_sends_its_webhook() {
     let (app, server, receiver) =
         (TestApp::start().await, FileServer::with_replies(|_| file(&png(8, 8))).await, Receiver::start().await);
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
-    server.release(false);
+    server.hold();
     let body = json!({"image": server.url("/image.png"), "webhook_url": receiver.url("/hook")});
     let task = submit(&app, &alice, UPSCALER, body).await;
     let cancel = format!("/tasks/{task}/cancel");
@@ -54,7 +54,7 @@ async fn a_cancelled_task_fails_and_sends_its_webhook() {
     app.post_as(&bob.token, &cancel, json!({})).await.expect(404);
     let first = app.post_as(&alice.token, &cancel, json!({})).await.expect(200).json();
     let second = app.post_as(&alice.token, &cancel, json!({})).await.expect(200).json();
-    server.release(true);
+    server.release();
 
     // Then it has failed, once, and its webhook is called
     assert_eq!(first, second);
@@ -116,6 +116,7 @@ async fn every_submission_and_every_status_read_waits_at_most_a_minute() {
         let waiting_request = |method, path: &str| {
             app.request(method, path).bearer_auth(&alice.token).header("prefer", "respond-async, wait=3600")
         };
+
         let submitted = waiting_request(reqwest::Method::POST, path).json(&json!({"image": base64_png(8, 8)}));
         let submitted = app.send(submitted).await.expect(200);
         let submission = submitted.json();
@@ -125,6 +126,7 @@ async fn every_submission_and_every_status_read_waits_at_most_a_minute() {
             (&json!("COMPLETED"), Some("wait=60")),
             "{path}"
         );
+
         let task = task_body["task_id"].as_str().unwrap();
         for path in [format!("{read_path}/{task}"), format!("/tasks/{task}")] {
             let read_response = app.send(waiting_request(reqwest::Method::GET, &path)).await.expect(200);
@@ -140,7 +142,7 @@ async fn prefer_wait_ends_on_time_and_holds_no_slot() {
     let one_submission = |settings: &mut Settings| settings.limits.submissions_per_caller = 1;
     let app = TestApp::start_with(one_submission, mediary::environment::Environment::system()).await;
     let (alice, server) = (app.user("alice").await, FileServer::with_replies(|_| file(&png(8, 8))).await);
-    server.release(false);
+    server.hold();
     let body = json!({"image": server.url("/image.png")});
     let request = app.request(reqwest::Method::POST, UPSCALER).bearer_auth(&alice.token).header("prefer", "wait=1");
 
@@ -150,7 +152,7 @@ async fn prefer_wait_ends_on_time_and_holds_no_slot() {
     // Then the response shows the current state, and the task counts once
     assert_eq!(response.json()["data"]["status"], "CREATED");
     app.post_as(&alice.token, UPSCALER, body).await.expect(429);
-    server.release(true);
+    server.release();
     let task = response.json()["data"]["task_id"].as_str().unwrap().to_owned();
     wait_for_end(&app, &alice, UPSCALER, &task).await;
     submit(&app, &alice, UPSCALER, json!({"image": base64_png(8, 8)})).await;

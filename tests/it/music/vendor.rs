@@ -14,7 +14,7 @@ use super::{GENERATE, MusicListener, states, wait_for_end};
 use crate::support::eventually::eventually;
 use crate::support::form::form;
 use crate::support::music_sim::{
-    BEGUN, MusicSim, StreamAction, complete, duration, error_response, lines, normal_lines, sound, title,
+    MusicSim, STREAM_HEAD, StreamAction, complete, duration, error_response, lines, normal_lines, sound, title,
 };
 use crate::support::process::{Process, TOKEN, command};
 use crate::support::{TestApp, TestUser};
@@ -69,7 +69,7 @@ async fn a_vendor_is_called_with_the_same_api_and_its_music_passed_on() {
     assert_eq!((request.header("x-vendor-key"), request.header("authorization")), (Some(API_KEY), None));
     assert_eq!(request.header("idempotency-key"), Some(task.as_str()));
 
-    // And its lines are forwarded, with our task and our prices
+    // And its lines are forwarded, with the task id and the prices of this service
     let kinds: Vec<_> = all_lines.iter().map(|line| line["type"].as_str().expect("a type")).collect();
     assert_eq!(kinds, ["duration", "title", "audio_chunk", "audio_chunk", "generated_audio", "complete"]);
     assert_eq!(all_lines[0], json!({"type": "duration", "duration_sec": 2.0}));
@@ -272,7 +272,7 @@ async fn a_crash_during_a_vendor_call_gives_outcome_unknown_without_a_retry() {
     // Given a service that is killed while its vendor processes a request, and another while it receives the response
     let vendor = MusicSim::with_behavior(|asked| match asked.field("prompt") {
         Some("heard") => [lines(&[duration()]), vec![StreamAction::Silence]].concat(),
-        _ => vec![StreamAction::Send(BEGUN.to_owned()), StreamAction::Silence],
+        _ => vec![StreamAction::Send(STREAM_HEAD.to_owned()), StreamAction::Silence],
     })
     .await;
     for (index, (prompt, code)) in [("asked", "outcome_unknown"), ("heard", "interrupted")].into_iter().enumerate() {

@@ -14,7 +14,8 @@ use super::vendor::remote;
 use super::{MusicListener, states, wait_for_end};
 use crate::support::TestApp;
 use crate::support::music_sim::{
-    BEGUN, MusicSim, StreamAction, complete, duration, error_response, generated, lines, normal_lines, sound, title,
+    MusicSim, STREAM_HEAD, StreamAction, complete, duration, error_response, generated, lines, normal_lines, sound,
+    title,
 };
 
 const HTML: &str = "<html><body>Bad gateway</body></html>";
@@ -22,26 +23,26 @@ const SECOND: Duration = Duration::from_secs(1);
 
 struct MusicFaultRow {
     name: &'static str,
-    acts: Vec<StreamAction>,
+    actions: Vec<StreamAction>,
     /// Error code; empty for a success.
     code: &'static str,
 }
 
-fn row(name: &'static str, acts: Vec<StreamAction>, code: &'static str) -> MusicFaultRow {
-    MusicFaultRow { name, acts, code }
+fn row(name: &'static str, actions: Vec<StreamAction>, code: &'static str) -> MusicFaultRow {
+    MusicFaultRow { name, actions, code }
 }
 
-/// The usual beginning, followed by these acts.
-fn then(acts: Vec<StreamAction>) -> Vec<StreamAction> {
-    [lines(&[duration(), title(), sound("one")]), acts].concat()
+/// Usual first lines, followed by these actions.
+fn after_first_lines(actions: Vec<StreamAction>) -> Vec<StreamAction> {
+    [lines(&[duration(), title(), sound("one")]), actions].concat()
 }
 
-fn say(text: impl Into<String>) -> Vec<StreamAction> {
+fn send(text: impl Into<String>) -> Vec<StreamAction> {
     vec![StreamAction::Send(text.into())]
 }
 
-/// The usual lines, followed by this end.
-fn ended_by(end: &str) -> String {
+/// Usual lines, each with this line ending.
+fn lines_ended_by(end: &str) -> String {
     normal_lines().iter().flat_map(|line| [line.to_string(), end.to_owned()]).collect()
 }
 
@@ -51,17 +52,17 @@ fn valid_rows() -> Vec<MusicFaultRow> {
     let second = || { let mut sound = sound("x"); sound["num_streams"] = json!(2); sound["stream_index"] = json!(1); sound };
     vec![
         row("usual", lines(&normal_lines()), ""),
-        row("blank lines between", [say(format!("{BEGUN}\n\r\n")), say(ended_by("\n\n \n"))].concat(), ""),
-        row("lines that end as in Windows", [say(BEGUN), say(ended_by("\r\n"))].concat(), ""),
-        row("no end of the last line", [lines(&normal_lines()[..5]), say(complete().to_string())].concat(), ""),
+        row("blank lines between", [send(format!("{STREAM_HEAD}\n\r\n")), send(lines_ended_by("\n\n \n"))].concat(), ""),
+        row("Windows line endings", [send(STREAM_HEAD), send(lines_ended_by("\r\n"))].concat(), ""),
+        row("no line ending after the last line", [lines(&normal_lines()[..5]), send(complete().to_string())].concat(), ""),
         row("unknown types", lines_with(&[json!({"type": "lyrics", "text": "la"}), json!({"type": "progress"})]), ""),
         row("an unknown type first", lines(&[&[json!({"type": "queued"})], &normal_lines()[..]].concat()), ""),
         row("sound before title and length", lines(&[sound("one"), title(), duration(), complete()]), ""),
         row("no title, no length", lines(&[sound("one"), complete()]), ""),
-        row("told twice", lines_with(&[duration(), title()]), ""),
+        row("length and title twice", lines_with(&[duration(), title()]), ""),
         row("two files in turns", lines_with(&[second()]), ""),
-        row("a success of another number", [say(BEGUN.replace("200 OK", "201 Created")), say(ended_by("\n"))].concat(), ""),
-        row("a line in pieces", [say(BEGUN), normal_lines().iter().flat_map(|line| { let text = format!("{line}\n"); let (a, b) = text.split_at(9); [StreamAction::Send(a.to_owned()), StreamAction::Trickle(String::new(), SECOND), StreamAction::Send(b.to_owned())] }).collect()].concat(), ""),
+        row("201 instead of 200", [send(STREAM_HEAD.replace("200 OK", "201 Created")), send(lines_ended_by("\n"))].concat(), ""),
+        row("a line in pieces", [send(STREAM_HEAD), normal_lines().iter().flat_map(|line| { let text = format!("{line}\n"); let (a, b) = text.split_at(9); [StreamAction::Send(a.to_owned()), StreamAction::Trickle(String::new(), SECOND), StreamAction::Send(b.to_owned())] }).collect()].concat(), ""),
     ]
 }
 
@@ -82,18 +83,18 @@ fn rejected_rows() -> Vec<MusicFaultRow> {
         row("500", error_response("500 Internal Server Error", "{}"), unknown),
         row("502", error_response("502 Bad Gateway", HTML), unknown),
         row("503", error_response("503 Service Unavailable", "{}"), unavailable),
-        row("a refusal without end", [say("HTTP/1.1 400 Bad Request\r\n\r\n"), vec![StreamAction::SendForever("x".repeat(9_000))]].concat(), rejected),
-        row("hung up", Vec::new(), unknown),
-        row("no HTTP", say("SSH-2.0\r\n"), unknown),
+        row("an endless rejection", [send("HTTP/1.1 400 Bad Request\r\n\r\n"), vec![StreamAction::SendForever("x".repeat(9_000))]].concat(), rejected),
+        row("connection closed", Vec::new(), unknown),
+        row("no HTTP", send("SSH-2.0\r\n"), unknown),
         row("black hole", vec![StreamAction::Silence], unknown),
-        row("a head at 1 byte/s", vec![StreamAction::Trickle(BEGUN.to_owned(), SECOND)], unknown),
+        row("a head at 1 byte/s", vec![StreamAction::Trickle(STREAM_HEAD.to_owned(), SECOND)], unknown),
         row("HTML with 200", error_response("200 OK", HTML), unknown),
         row("empty with 200", error_response("200 OK", ""), unknown),
-        row("silent after the head", [say(BEGUN), vec![StreamAction::Silence]].concat(), unknown),
-        row("only blank lines", [say(BEGUN), vec![StreamAction::Trickle("\n".repeat(1_000), Duration::from_millis(50))]].concat(), unknown),
-        row("first line at 1 byte/s", [say(BEGUN), vec![StreamAction::Trickle(duration().to_string(), SECOND)]].concat(), unknown),
-        row("first line without end", [say(BEGUN), vec![StreamAction::SendForever("x".repeat(9_000))]].concat(), unknown),
-        row("first line cut", say(format!("{BEGUN}{{\"type\": \"dura")), unknown),
+        row("silent after the head", [send(STREAM_HEAD), vec![StreamAction::Silence]].concat(), unknown),
+        row("only blank lines", [send(STREAM_HEAD), vec![StreamAction::Trickle("\n".repeat(1_000), Duration::from_millis(50))]].concat(), unknown),
+        row("first line at 1 byte/s", [send(STREAM_HEAD), vec![StreamAction::Trickle(duration().to_string(), SECOND)]].concat(), unknown),
+        row("first line without end", [send(STREAM_HEAD), vec![StreamAction::SendForever("x".repeat(9_000))]].concat(), unknown),
+        row("first line cut", send(format!("{STREAM_HEAD}{{\"type\": \"dura")), unknown),
         row("first line of wrong types", lines(&[json!({"type": "duration", "duration_sec": "long"})]), unknown),
         row("first line a list", lines(&[json!([1])]), unknown),
     ]
@@ -107,24 +108,24 @@ fn broken_rows() -> Vec<MusicFaultRow> {
     let cut = format!("HTTP/1.1 200 OK\r\ncontent-length: 9000\r\n\r\n{}\n", duration());
     let large = sound(&"x".repeat(200_000));
     vec![
-        row("b ended", then(Vec::new()), broke_off),
-        row("b cut in JSON", then(say("{\"type\": \"audio_chunk\", \"data\": \"aGVh")), broke_off),
-        row("b cut in HTTP", say(cut), broke_off),
-        row("b HTML", then(say(format!("{HTML}\n"))), broke_off),
-        row("b wrong types", then(say("{\"type\": \"audio_chunk\", \"data\": 5}\n")), broke_off),
-        row("b no base64", then(say(sound("two").to_string().replace("dHdv", "!!!!") + "\n")), broke_off),
-        row("b black hole", then(vec![StreamAction::Silence]), broke_off),
-        row("b only blank lines", then(vec![StreamAction::Trickle("\n".repeat(1_000), Duration::from_millis(50))]), broke_off),
-        row("b 1 byte/s", then(vec![StreamAction::Trickle(sound("two").to_string(), SECOND)]), broke_off),
-        row("b a line without end", then(vec![StreamAction::SendForever("x".repeat(9_000))]), broke_off),
-        row("b a chunk too large", then(say(format!("{large}\n{}\n", complete()))), broke_off),
-        row("b unknown types for ever", then(vec![StreamAction::SendForever("{\"type\": \"progress\"}\n".to_owned())]), broke_off),
-        row("b another format", then(say(format!("{other_rate}\n{}\n", complete()))), broke_off),
-        row("b complete without sound", lines(&[duration(), title(), complete()]), broke_off),
-        row("b complete at once", lines(&[complete()]), broke_off),
-        row("b no sound but a sum", lines(&[duration(), generated(), complete()]), broke_off),
-        row("b failed", then(say("{\"type\": \"error\", \"code\": \"nsfw\", \"message\": \"not that\"}\n")), "vendor_failed"),
-        row("b failed at once", lines(&[json!({"type": "error", "message": "not that"})]), "vendor_failed"),
+        row("broken: ended", after_first_lines(Vec::new()), broke_off),
+        row("broken: cut in JSON", after_first_lines(send("{\"type\": \"audio_chunk\", \"data\": \"aGVh")), broke_off),
+        row("broken: cut in HTTP", send(cut), broke_off),
+        row("broken: HTML", after_first_lines(send(format!("{HTML}\n"))), broke_off),
+        row("broken: wrong types", after_first_lines(send("{\"type\": \"audio_chunk\", \"data\": 5}\n")), broke_off),
+        row("broken: no base64", after_first_lines(send(sound("two").to_string().replace("dHdv", "!!!!") + "\n")), broke_off),
+        row("broken: black hole", after_first_lines(vec![StreamAction::Silence]), broke_off),
+        row("broken: only blank lines", after_first_lines(vec![StreamAction::Trickle("\n".repeat(1_000), Duration::from_millis(50))]), broke_off),
+        row("broken: 1 byte/s", after_first_lines(vec![StreamAction::Trickle(sound("two").to_string(), SECOND)]), broke_off),
+        row("broken: a line without end", after_first_lines(vec![StreamAction::SendForever("x".repeat(9_000))]), broke_off),
+        row("broken: a chunk too large", after_first_lines(send(format!("{large}\n{}\n", complete()))), broke_off),
+        row("broken: endless lines of an unknown type", after_first_lines(vec![StreamAction::SendForever("{\"type\": \"progress\"}\n".to_owned())]), broke_off),
+        row("broken: another format", after_first_lines(send(format!("{other_rate}\n{}\n", complete()))), broke_off),
+        row("broken: complete without sound", lines(&[duration(), title(), complete()]), broke_off),
+        row("broken: complete at once", lines(&[complete()]), broke_off),
+        row("broken: a summary without sound", lines(&[duration(), generated(), complete()]), broke_off),
+        row("broken: failed", after_first_lines(send("{\"type\": \"error\", \"code\": \"nsfw\", \"message\": \"not that\"}\n")), "vendor_failed"),
+        row("broken: failed at once", lines(&[json!({"type": "error", "message": "not that"})]), "vendor_failed"),
     ]
 }
 
@@ -132,22 +133,22 @@ fn broken_rows() -> Vec<MusicFaultRow> {
 /// this service does.
 const UNKNOWN_ELSEWHERE: [&str; 2] = ["302", "503"];
 
-async fn holds(rows: fn() -> Vec<MusicFaultRow>, after_acceptance: bool) {
+async fn assert_outcomes(rows: fn() -> Vec<MusicFaultRow>, after_acceptance: bool) {
     for profile in ["mediary", "sonilo"] {
-        holds_with(profile, rows(), after_acceptance).await;
+        assert_outcomes_with(profile, rows(), after_acceptance).await;
     }
 }
 
-async fn holds_with(profile: &str, rows: Vec<MusicFaultRow>, after_acceptance: bool) {
+async fn assert_outcomes_with(profile: &str, rows: Vec<MusicFaultRow>, after_acceptance: bool) {
     let code_of = |row: &MusicFaultRow| {
         let is_unknown = profile != "mediary" && UNKNOWN_ELSEWHERE.contains(&row.name);
         if is_unknown { "outcome_unknown" } else { row.code }
     };
     let codes: Vec<_> = rows.iter().map(|row| (row.name, code_of(row))).collect();
-    let acts: HashMap<_, _> = rows.into_iter().map(|row| (row.name, row.acts)).collect();
+    let actions: HashMap<_, _> = rows.into_iter().map(|row| (row.name, row.actions)).collect();
 
     let vendor = MusicSim::with_behavior(move |request| {
-        let prompt = request.field("prompt").and_then(|prompt| acts.get(prompt));
+        let prompt = request.field("prompt").and_then(|prompt| actions.get(prompt));
         prompt.cloned().unwrap_or_default()
     })
     .await;
@@ -184,11 +185,11 @@ async fn holds_with(profile: &str, rows: Vec<MusicFaultRow>, after_acceptance: b
         let times = record.requests.iter().filter(|other| other.body == request.body).count();
         let prompt = request.field("prompt");
         let same_prompt_count = record.requests.iter().filter(|other| other.field("prompt") == prompt).count();
-        assert_eq!((times, same_prompt_count), (1, 1), "{prompt:?} was asked for more than once");
+        assert_eq!((times, same_prompt_count), (1, 1), "{prompt:?} was requested more than once");
     }
 
     assert!(mismatches.is_empty(), "{profile}:\n{}", mismatches.join("\n"));
-    let Ok(app) = Arc::try_unwrap(app) else { panic!("all rows have ended") };
+    let Ok(app) = Arc::try_unwrap(app) else { panic!("a row has not ended") };
     app.stop().await;
 }
 
@@ -215,15 +216,15 @@ fn check(
 
 #[actix_web::test]
 async fn unusual_but_complete_streams_succeed() {
-    holds(valid_rows, true).await;
+    assert_outcomes(valid_rows, true).await;
 }
 
 #[actix_web::test]
 async fn every_response_without_a_first_line_has_its_outcome() {
-    holds(rejected_rows, false).await;
+    assert_outcomes(rejected_rows, false).await;
 }
 
 #[actix_web::test]
 async fn every_broken_stream_has_its_outcome() {
-    holds(broken_rows, true).await;
+    assert_outcomes(broken_rows, true).await;
 }

@@ -49,7 +49,7 @@ impl RightsCase {
         self.method != Method::GET && self.action.is_write()
     }
 
-    /// `true` if a success removes the caller; the bootstrap administrator is exempt.
+    /// `true` if a success removes the caller. The bootstrap administrator cannot be removed.
     pub fn ends_caller(&self) -> bool {
         self.action == EraseOwnAccount
     }

@@ -21,7 +21,7 @@ pub fn dependencies_continued() -> Event {
 }
 
 pub fn administered() -> Event {
-    NodeEvent::NodeAdministered { admin_fields: node_facts() }.into()
+    NodeEvent::NodeAdministered { admin_fields: node_admin_fields() }.into()
 }
 
 /// Next sample; `None` after the last.
@@ -63,7 +63,7 @@ pub fn after(last: &NodeEvent) -> Option<Event> {
     Some(next.into())
 }
 
-fn node_facts() -> NodeAdminFields {
+fn node_admin_fields() -> NodeAdminFields {
     NodeAdminFields {
         created_at: Some(AT),
         downloads: Some(12_345),

@@ -30,8 +30,8 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 const SEED: u64 = 0xDA_3A6E;
-/// Deadline of a start on a busy machine.
-const HANG: Duration = Duration::from_mins(2);
+/// Deadline of a start, for a busy machine.
+const START_DEADLINE: Duration = Duration::from_mins(2);
 
 /// All content of a log.
 #[derive(PartialEq)]
@@ -53,11 +53,11 @@ impl ServedContents {
 
     /// Reads everything from the log, and closes it.
     fn from_log(log: &SledLog, models: Models) -> Self {
-        let events = log.read_all(Position(0), usize::MAX).expect("what opened can be read");
-        let read_stream = |stream| log.read_stream(&stream, Version(0)).expect("what opened can be read");
+        let events = log.read_all(Position(0), usize::MAX).expect("an opened log is readable");
+        let read_stream = |stream| log.read_stream(&stream, Version(0)).expect("an opened log is readable");
         let streams = history::streams(&events).into_iter().map(read_stream).collect();
         assert_eq!(log.head(), Position(events.len() as u64));
-        log.close().expect("what opened can be closed");
+        log.close().expect("an opened log closes");
         Self { events, streams, models }
     }
 }
@@ -86,10 +86,10 @@ fn damage_is_repaired_or_reported_and_never_served() {
     };
     let history = LogHistory::generate(plan.events);
     let cases = harm::draw(plan, &history, &mut StdRng::seed_from_u64(SEED));
-    assert_eq!(verified(history.today()), 0, "the verification finds something in an undamaged log");
+    assert_eq!(count_findings(history.today()), 0, "the verification finds damage in an undamaged log");
 
     // When a copy of it is damaged and opened
-    let outcomes = run(&history, &cases);
+    let outcomes = run_cases(&history, &cases);
 
     // Then it has the same content, or the error names the file
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
@@ -107,12 +107,12 @@ fn damage_is_repaired_or_reported_and_never_served() {
     }
     let failures: Vec<_> = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Broken(_))).collect();
     assert!(failures.is_empty(), "{} cases of {}: {failures:#?}", failures.len(), outcomes.len());
-    assert!(counts.keys().any(|(_, outcome)| *outcome == "named, no start"), "nothing was found: {counts:?}");
+    assert!(counts.keys().any(|(_, outcome)| *outcome == "named, no start"), "no start was refused: {counts:?}");
     assert!(counts.keys().any(|(_, outcome)| *outcome == "repaired and reported"), "nothing was repaired: {counts:?}");
 }
 
 /// Runs the cases on two threads.
-fn run(history: &LogHistory, cases: &[Harm]) -> Vec<(Harm, Outcome)> {
+fn run_cases(history: &LogHistory, cases: &[Harm]) -> Vec<(Harm, Outcome)> {
     let (remaining, outcomes) = (Mutex::new(cases.iter()), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..2 {
@@ -141,24 +141,24 @@ fn start_both_ways(history: &LogHistory, harm: &Harm) -> Vec<Outcome> {
 }
 
 fn outcome_of_replay(history: &LogHistory, harm: &Harm, directory: &Path) -> Outcome {
-    let Ok(result) = panic::catch_unwind(|| verified(directory)) else {
+    let Ok(finding_count) = panic::catch_unwind(|| count_findings(directory)) else {
         return Outcome::Broken("the verification panics".to_owned());
     };
     let outcome = outcome_of_start(history, harm, directory);
-    let expected = match &outcome {
-        // Data that only sled holds is not in the journal's files.
+    let must_be_found = match &outcome {
+        // The verification reads only the journal, and this refusal is about data that only sled has.
         Outcome::Refused(reason) => !reason.contains("the index holds"),
         Outcome::Repaired => harm.file().is_some_and(|file| file.starts_with("journal")),
         Outcome::Unharmed | Outcome::Broken(_) => false,
     };
-    if expected && result == 0 {
+    if must_be_found && finding_count == 0 {
         return Outcome::Broken(format!("the verification finds nothing, and the start: {outcome:?}"));
     }
     outcome
 }
 
-/// Number of findings of a read-only verification.
-fn verified(directory: &Path) -> usize {
+/// Runs a read-only verification, and returns the number of its findings.
+fn count_findings(directory: &Path) -> usize {
     let verification =
         LogVerification { directory, in_use: false, since: None, on_record: &mut |_| {}, progress: &mut |_| {} };
     verification.run().map_or(1, |report| report.journal.findings.len() + report.journal.notes.len())
@@ -178,21 +178,24 @@ fn outcome_of_start(history: &LogHistory, harm: &Harm, directory: &Path) -> Outc
 /// Opens the log in a thread, to detect a panic or a hang.
 fn start(directory: &Path, history: &LogHistory) -> Outcome {
     let path = directory.to_owned();
-    let started = watched(move || ServedContents::open(&path).map(|(contents, report)| (contents, report.messages())));
+    let started =
+        run_with_deadline(move || ServedContents::open(&path).map(|(contents, report)| (contents, report.messages())));
     match started {
         Err(outcome) => outcome,
         Ok(Err(reason)) => Outcome::Refused(reason),
-        Ok(Ok((contents, reports))) => judge_answers(&contents, &reports, history),
+        Ok(Ok((contents, reports))) => judge_contents(&contents, &reports, history),
     }
 }
 
 /// Runs the closure in a thread, with a deadline.
-fn watched<T: Send + 'static>(task: impl FnOnce() -> T + Send + panic::UnwindSafe + 'static) -> Result<T, Outcome> {
+fn run_with_deadline<T: Send + 'static>(
+    task: impl FnOnce() -> T + Send + panic::UnwindSafe + 'static,
+) -> Result<T, Outcome> {
     let (sender, outcome) = mpsc::channel();
     thread::spawn(move || {
         let _ = sender.send(panic::catch_unwind(task));
     });
-    match outcome.recv_timeout(HANG) {
+    match outcome.recv_timeout(START_DEADLINE) {
         Err(_) => Err(Outcome::Broken("it hangs".to_owned())),
         Ok(Err(panic)) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -203,29 +206,29 @@ fn watched<T: Send + 'static>(task: impl FnOnce() -> T + Send + panic::UnwindSaf
     }
 }
 
-fn judge_answers(contents: &ServedContents, reports: &[String], history: &LogHistory) -> Outcome {
+fn judge_contents(contents: &ServedContents, reports: &[String], history: &LogHistory) -> Outcome {
     if *contents == history.contents {
         return if reports.is_empty() { Outcome::Unharmed } else { Outcome::Repaired };
     }
     let (found, expected) = (contents.events.len(), history.contents.events.len());
-    Outcome::Broken(format!("it serves other answers: {found} events instead of {expected}, {reports:?}"))
+    Outcome::Broken(format!("it serves other data: {found} events instead of {expected}, {reports:?}"))
 }
 
 /// Checks that a refusal names the file, the offset in it where there is one, and the command to run.
 fn judge_refusal(harm: &Harm, directory: &Path, reason: String) -> Outcome {
     let names = |file: &Path| reason.contains(file.file_name().unwrap().to_str().unwrap());
     let has_location = !reason.contains(".seg ") || (reason.contains(" at offset ") && reason.contains(" position "));
-    let expected = match harm {
+    let names_file = match harm {
         // The gap is detected where the journal continues, or at its end.
         Harm::Missing(_) | Harm::Stale(_) | Harm::Cut { .. } => true,
         _ => harm.file().is_none_or(names),
     };
     let complaint = if !reason.contains(directory.to_str().unwrap()) {
         "no file is named"
-    } else if !expected {
+    } else if !names_file {
         "another file is named"
     } else if !has_location {
-        "the place is not named"
+        "offset and position are not named"
     } else if !reason.contains("mediary ") {
         "no command is named"
     } else if harm.file().is_some_and(|file| file.starts_with("sled") || file.starts_with("snapshots")) {

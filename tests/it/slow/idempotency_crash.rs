@@ -156,6 +156,7 @@ fn verify(data: &std::path::Path, writers: &[KeyedWriter]) {
     let options = mediary::app::log_options(data, &mediary::config::Settings::default());
     let (log, _) = SledLog::open(&options, &Environment::system(), |_| {}).unwrap();
     let events = log.read_all(Position(0), usize::MAX).unwrap();
+
     let mut claims = HashMap::new();
     let mut kinds: HashMap<&str, usize> = HashMap::new();
     for event in &events {
@@ -164,7 +165,9 @@ fn verify(data: &std::path::Path, writers: &[KeyedWriter]) {
             *claims.entry((claim.key, claim.command_index)).or_insert(0) += 1;
         }
     }
+
     assert!(claims.values().all(|times| *times == 1), "a key was claimed twice");
+
     let mut expected: HashMap<&str, usize> = HashMap::from([("UserCreated", 1)]);
     for writer in writers {
         for step in 0..writer.next {
@@ -172,9 +175,11 @@ fn verify(data: &std::path::Path, writers: &[KeyedWriter]) {
             *expected.entry("KeyClaimed").or_default() += 1;
         }
     }
+
     // The service records these on its own, once a minute.
     kinds.remove("TokenUsed");
     assert_eq!(kinds, expected);
+
     let streams: Vec<_> = events.iter().map(|event| event.stream.as_str()).collect();
     let published: Vec<_> = events.iter().map(|event| format!("{:?}", event.event)).collect();
     for id in writers.iter().flat_map(KeyedWriter::ids) {
@@ -182,5 +187,6 @@ fn verify(data: &std::path::Path, writers: &[KeyedWriter]) {
             streams.iter().any(|stream| stream.ends_with(id)) || published.iter().any(|item| item.contains(id));
         assert!(is_recorded, "{id} was acknowledged but is not in the log");
     }
+
     println!("{} requests, each executed once", claims.len());
 }

@@ -12,7 +12,7 @@ use crate::support::process::test_child;
 /// Deliberate faults, to prove that the harness detects them, with the expected message.
 const HARMFUL: [(&str, &str); 4] = [
     ("a panic", "it panicked"),
-    ("a panic that is caught", "our own code panicked"),
+    ("a panic that is caught", "code of this repository panicked"),
     ("a hang", "it hangs"),
     ("a glutton", "are allowed"),
 ];

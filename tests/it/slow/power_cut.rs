@@ -81,7 +81,7 @@ async fn acknowledged_commands_survive_a_power_cut() {
             snapshot_taken(&data).await;
         }
         tokio::time::sleep(Duration::from_millis(rng.gen_range(100..600))).await;
-        service.hold();
+        service.pause();
         let after = disk.after_power_cut();
         service.kill();
         for writer in writers {

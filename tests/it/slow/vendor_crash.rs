@@ -1,11 +1,11 @@
-//! kill -9 at every step of a task's way through the vendor: no double charges, and no accepted task is lost.
+//! kill -9 at every step of a vendor job: no double charges, and no accepted task is lost.
 //!
 //! The service that kills itself is the child program of the tests, as in `fail_points.rs`. The vendor and its ledger
 //! survive, and so does the receiver of callbacks. Two callers submit pictures and videos.
 //!
-//! The suite kills the service at each named place in each of the vendor's three modes, then at random places:
-//! `VENDOR_NAMED=100 VENDOR_CRASHES=1000 cargo test --test it vendor_crash` sets the numbers for each named place and
-//! for random ones, in each mode.
+//! In each of the vendor's three modes, the suite kills the service at each named point, then at random points.
+//! `VENDOR_NAMED=100 VENDOR_CRASHES=1000 cargo test --test it vendor_crash` sets the number of kills at each named
+//! point, and the number of kills at random points.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -37,12 +37,12 @@ use ledger::{LedgerCaller, assert_all_reported, audit, get};
 
 /// Tasks submitted in a round: a picture and two videos.
 const TASKS: usize = 3;
-/// Deadline for the place of a round; after it the test kills the service.
+/// Deadline for reaching the crash point of a round; after it the test kills the service.
 const REACHED_WITHIN: Duration = Duration::from_secs(20);
 /// Deadline for the tasks and webhooks that all rounds left unfinished.
 const SETTLED_WITHIN: Duration = Duration::from_mins(5);
 /// Steps of a commit after which the service may be killed too.
-const STEPS: [CommitStep; 7] = [
+const COMMIT_STEPS: [CommitStep; 7] = [
     CommitStep::Staged,
     CommitStep::Written,
     CommitStep::Synced,
@@ -52,7 +52,7 @@ const STEPS: [CommitStep; 7] = [
     CommitStep::MediaDirSynced,
 ];
 
-/// Place of a kill.
+/// Point at which the service is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CrashPoint {
     /// Within the service.
@@ -62,27 +62,28 @@ enum CrashPoint {
     Nowhere,
 }
 
-/// Named places, in the order of a submission.
+/// Points that every task passes, in order.
 fn named_points() -> Vec<CrashPoint> {
     let vendor_points = VendorStep::ALL.map(|step| CrashPoint::InService(FailPoint::Vendor(step)));
     let requests = [SimRequestKind::Submission, SimRequestKind::Poll, SimRequestKind::Result].map(CrashPoint::AtVendor);
     vendor_points.into_iter().chain(requests).collect()
 }
 
-/// Command that starts a service with one remote vendor, or with several, which kills itself at a place within it.
-fn service(directory: &Path, vendors: &[String], mode: SimMode, end: CrashPoint, pass: u64) -> Command {
+/// Command that starts a service with these vendors. The service kills itself the `pass`-th time that it reaches a
+/// crash point within it.
+fn service(directory: &Path, vendors: &[String], mode: SimMode, crash_point: CrashPoint, pass: u64) -> Command {
     let mut command = faulty_service(directory);
     match vendors {
         [vendor] => remote_by_variables(&mut command, vendor, mode),
         several => remote_by_file(&mut command, directory.parent().expect("a parent directory"), several, mode),
     }
-    if let CrashPoint::InService(point) = end {
+    if let CrashPoint::InService(point) = crash_point {
         command.env("FAULT_KILL_AT", format!("{point:?}")).env("FAULT_KILL_PASS", pass.to_string());
     }
     command
 }
 
-/// Process to be killed by the vendor, at which kind of request, and after how many of them.
+/// Order to the vendor to kill a process: the kind of request, the process, and the number of such requests until then.
 type CrashOrder = Arc<Mutex<Option<(SimRequestKind, Pid, u64)>>>;
 
 /// Behaviour of a vendor that kills the service as ordered.
@@ -138,12 +139,12 @@ async fn submit(base: String, webhook_url: String, callers: [LedgerCaller; 2]) {
     }
 }
 
-/// Runs one round; returns `true` if the service was killed at the intended place.
-async fn round(directory: &Path, outside: &OutsideWorld, (end, pass): (CrashPoint, u64)) -> bool {
+/// Runs one round; returns `true` if the service was killed at the crash point.
+async fn run_round(directory: &Path, outside: &OutsideWorld, crash_point: CrashPoint, pass: u64) -> bool {
     let OutsideWorld { mode, order, receiver, callers, .. } = outside;
-    let mut command = service(directory, &outside.bases(), *mode, end, pass);
+    let mut command = service(directory, &outside.bases(), *mode, crash_point, pass);
     let Ok(process) = Process::try_start(&mut command) else { return true };
-    if let CrashPoint::AtVendor(kind) = end {
+    if let CrashPoint::AtVendor(kind) = crash_point {
         *order.lock() = Some((kind, process.pid(), pass));
     }
 
@@ -163,9 +164,9 @@ async fn round(directory: &Path, outside: &OutsideWorld, (end, pass): (CrashPoin
     is_reached
 }
 
-/// Outcome of every task: completed, or the error code.
-async fn ends(process: &Process) -> HashMap<String, String> {
-    let mut ends: HashMap<String, String> = HashMap::new();
+/// Outcome by task: its last event, or the data of that event if the task failed.
+async fn task_outcomes(process: &Process) -> HashMap<String, String> {
+    let mut outcomes: HashMap<String, String> = HashMap::new();
     for kind in ["TaskSubmitted", "TaskCompleted", "VideoCompleted", "TaskFailed"] {
         let mut after = 0;
         loop {
@@ -178,14 +179,17 @@ async fn ends(process: &Process) -> HashMap<String, String> {
                     "VideoCompleted" => "TaskCompleted".to_owned(),
                     kind => kind.to_owned(),
                 };
-                let before = ends.insert(task, outcome);
-                assert!(kind == "TaskSubmitted" || before.as_deref() == Some("TaskSubmitted"), "{event} ends it twice");
+                let before = outcomes.insert(task, outcome);
+                assert!(
+                    kind == "TaskSubmitted" || before.as_deref() == Some("TaskSubmitted"),
+                    "{event} ends its task twice"
+                );
             }
             let Some(last) = events.last() else { break };
             after = last["position"].as_u64().unwrap();
         }
     }
-    ends
+    outcomes
 }
 
 /// Waits until all tasks have ended, and compares the vendor's ledger, the callers' accounts and the callbacks.
@@ -195,10 +199,10 @@ async fn settle(directory: &Path, outside: &OutsideWorld) -> String {
     let all_ended = async || get(&process, "/admin/state").await["queues"]["tasks"] == 0;
     eventually_within(SETTLED_WITHIN, "all tasks end", all_ended).await;
 
-    let ends = ends(&process).await;
-    assert_all_reported(&process, receiver, ends.keys()).await;
+    let outcomes = task_outcomes(&process).await;
+    assert_all_reported(&process, receiver, outcomes.keys()).await;
 
-    let completed = ends.iter().map(|(task, end)| (task.clone(), end == "TaskCompleted")).collect();
+    let completed = outcomes.iter().map(|(task, outcome)| (task.clone(), outcome == "TaskCompleted")).collect();
     let (mut accounts, mut videos) = (Vec::new(), 0);
     for caller in callers {
         let tasks = audit(&process, caller, &completed).await;
@@ -207,7 +211,7 @@ async fn settle(directory: &Path, outside: &OutsideWorld) -> String {
     }
     accounts.sort();
     accounts.dedup();
-    assert!(accounts.len() == videos && videos * 3 > ends.len(), "every video is in one account: {videos}");
+    assert!(accounts.len() == videos && videos * 3 > outcomes.len(), "every video is in one account: {videos}");
     assert!(process.terminate().0.success());
 
     let mut paid: HashMap<String, usize> = HashMap::new();
@@ -216,9 +220,9 @@ async fn settle(directory: &Path, outside: &OutsideWorld) -> String {
     }
 
     let mut unknown = Vec::new();
-    for (task, end) in &ends {
+    for (task, outcome) in &outcomes {
         let paid = paid.get(task).copied().unwrap_or(0);
-        match end.as_str() {
+        match outcome.as_str() {
             "TaskCompleted" => assert_eq!(paid, 1, "{task} is completed"),
             failure => {
                 assert!(*mode == SimMode::Neither && failure.contains("outcome_unknown"), "{task} ended by {failure}");
@@ -227,20 +231,21 @@ async fn settle(directory: &Path, outside: &OutsideWorld) -> String {
             }
         }
     }
-    assert!(!ends.is_empty() && paid.keys().all(|task| ends.contains_key(task)), "only what was submitted is paid for");
+    assert!(!outcomes.is_empty(), "no task was submitted");
+    assert!(paid.keys().all(|task| outcomes.contains_key(task)), "only submitted tasks are paid for");
 
     let unpaid = unknown.iter().filter(|(_, paid)| *paid == 0).count();
     format!(
         "{mode:?}: {} tasks, {videos} of them videos, {} charges, {} of unknown outcome (paid for: {})",
-        ends.len(),
+        outcomes.len(),
         paid.values().sum::<usize>(),
         unknown.len(),
         unknown.len() - unpaid
     )
 }
 
-/// Participants before the first crash. Of several vendors, all but the last are busy at every second submission.
-async fn outside(directory: &Path, mode: SimMode, vendor_count: usize) -> OutsideWorld {
+/// Starts the participants. Of several vendors, all but the last reject every second submission as busy.
+async fn start_outside_world(directory: &Path, mode: SimMode, vendor_count: usize) -> OutsideWorld {
     let order = CrashOrder::default();
     let mut vendors = Vec::new();
     for number in 1..=vendor_count {
@@ -260,54 +265,54 @@ async fn outside(directory: &Path, mode: SimMode, vendor_count: usize) -> Outsid
     OutsideWorld { vendors, mode, order, receiver: Receiver::start().await, callers }
 }
 
-async fn crashes(mode: SimMode, vendor_count: usize) {
+async fn assert_charged_once_over_crashes(mode: SimMode, vendor_count: usize) {
     let env_number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse::<u64>().ok());
     let (times, random) = (env_number("VENDOR_NAMED").unwrap_or(1), env_number("VENDOR_CRASHES").unwrap_or(3));
     let parent = tempfile::tempdir().unwrap();
     let data = parent.path().join("data");
-    let outside = outside(&data, mode, vendor_count).await;
+    let outside = start_outside_world(&data, mode, vendor_count).await;
 
     let mut rng = StdRng::seed_from_u64(0x0C4A_26ED);
-    for end in (0..times).flat_map(|_| named_points()) {
-        let is_reached = round(&data, &outside, (end, rng.gen_range(1..=2))).await;
-        assert!(is_reached, "{end:?} was not reached");
+    for point in (0..times).flat_map(|_| named_points()) {
+        let is_reached = run_round(&data, &outside, point, rng.gen_range(1..=2)).await;
+        assert!(is_reached, "{point:?} was not reached");
     }
 
-    let commit_points = STEPS.map(|step| CrashPoint::InService(FailPoint::After(step)));
-    let everywhere: Vec<_> = named_points().into_iter().chain(commit_points).collect();
+    let commit_points = COMMIT_STEPS.map(|step| CrashPoint::InService(FailPoint::After(step)));
+    let all_points: Vec<_> = named_points().into_iter().chain(commit_points).collect();
     let mut reached_count = 0;
     for _ in 0..random {
-        let end = everywhere[rng.gen_range(0..everywhere.len())];
-        let is_commit_step = matches!(end, CrashPoint::InService(FailPoint::After(_)));
+        let point = all_points[rng.gen_range(0..all_points.len())];
+        let is_commit_step = matches!(point, CrashPoint::InService(FailPoint::After(_)));
         let pass = rng.gen_range(1..=if is_commit_step { 20 } else { TASKS as u64 });
-        reached_count += u64::from(round(&data, &outside, (end, pass)).await);
+        reached_count += u64::from(run_round(&data, &outside, point, pass).await);
     }
 
     let settled = settle(&data, &outside).await;
     let named_rounds = times * named_points().len() as u64;
     println!(
-        "killed {named_rounds} times at named places, and {reached_count} times of {random} at random ones; {settled}"
+        "killed {named_rounds} times at named points, and {reached_count} times of {random} at random ones; {settled}"
     );
 }
 
 #[actix_web::test]
 async fn no_job_is_charged_twice_with_recovery_by_key() {
-    crashes(SimMode::HonoursKeys, 1).await;
+    assert_charged_once_over_crashes(SimMode::HonoursKeys, 1).await;
 }
 
 #[actix_web::test]
 async fn no_job_is_charged_twice_with_recovery_by_search() {
-    crashes(SimMode::Searchable, 1).await;
+    assert_charged_once_over_crashes(SimMode::Searchable, 1).await;
 }
 
 #[actix_web::test]
 async fn no_job_is_charged_twice_without_recovery() {
-    crashes(SimMode::Neither, 1).await;
+    assert_charged_once_over_crashes(SimMode::Neither, 1).await;
 }
 
 #[actix_web::test]
 async fn no_job_is_charged_twice_among_several_vendors() {
     for mode in [SimMode::HonoursKeys, SimMode::Neither] {
-        crashes(mode, 3).await;
+        assert_charged_once_over_crashes(mode, 3).await;
     }
 }

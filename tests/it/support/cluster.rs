@@ -38,7 +38,7 @@ pub async fn init_first(files: &Path, engine: &MemoryEngine) -> TempDir {
     let mut settings = settings(&dir);
     node_settings(&mut settings, files);
     let engine: Arc<dyn Engine> = Arc::new(engine.clone());
-    init_cluster(&settings, &Environment::system(), |_| Ok(engine)).expect("the cluster is made");
+    init_cluster(&settings, &Environment::system(), |_| Ok(engine)).expect("a new cluster");
     dir
 }
 
@@ -52,7 +52,7 @@ pub fn restored_backup_of(node: &Path) -> TempDir {
 }
 
 impl TestCluster {
-    /// Starts so many nodes.
+    /// Starts this many nodes.
     pub async fn start(nodes: usize) -> Self {
         Self::start_with(nodes, |_| {}).await
     }

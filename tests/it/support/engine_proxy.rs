@@ -1,4 +1,4 @@
-//! A network between one node and its engine that can be cut: connections stay open, and nothing passes.
+//! TCP proxy between one node and its engine. A test can cut it: connections stay open, but no bytes pass.
 
 use std::net::{SocketAddr, TcpListener};
 use std::thread;
@@ -9,17 +9,17 @@ use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
-/// Largest piece that is passed on at once.
-const PIECE: usize = 64 * 1024;
+/// Size of the copy buffer.
+const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Ports of this machine that lead to other ones. Ends with the test process, or when it is dropped.
+/// Listeners on free ports, one for each target. They close when the proxy is dropped.
 pub struct EngineProxy {
     addresses: Vec<SocketAddr>,
     is_cut: watch::Sender<bool>,
 }
 
 impl EngineProxy {
-    /// Starts with a port for each target.
+    /// Starts a listener for each target.
     pub fn start(targets: &[SocketAddr]) -> Self {
         let (is_cut, cut) = watch::channel(false);
         let listeners: Vec<_> =
@@ -40,17 +40,17 @@ impl EngineProxy {
         Self { addresses, is_cut }
     }
 
-    /// Addresses that stand for the targets.
+    /// Addresses to connect to, in the order of the targets.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Lets nothing pass any more.
+    /// Stops all bytes in both directions, and delays new connections.
     pub fn cut(&self) {
         self.is_cut.send_replace(true);
     }
 
-    /// Lets everything pass again, also what has arrived meanwhile.
+    /// Ends the cut. Bytes that arrived during it are passed on.
     pub fn restore(&self) {
         self.is_cut.send_replace(false);
     }
@@ -63,35 +63,35 @@ async fn accept(listener: TcpListener, target: SocketAddr, cut: watch::Receiver<
         let cut = cut.clone();
         tokio::task::spawn_local(async move {
             wait_until_open(&mut cut.clone()).await;
-            // Otherwise the server is down, and the client learns it.
+            // If the server is down, the client sees its own connection close.
             if let Ok(outgoing) = TcpStream::connect(target).await {
-                connect(incoming, outgoing, cut).await;
+                copy_both_ways(incoming, outgoing, cut).await;
             }
         });
     }
 }
 
-async fn connect(incoming: TcpStream, outgoing: TcpStream, cut: watch::Receiver<bool>) {
+async fn copy_both_ways(incoming: TcpStream, outgoing: TcpStream, cut: watch::Receiver<bool>) {
     let (mut from_client, mut to_client) = incoming.into_split();
     let (mut from_server, mut to_server) = outgoing.into_split();
     tokio::select! {
-        () = pass(&mut from_client, &mut to_server, cut.clone()) => {}
-        () = pass(&mut from_server, &mut to_client, cut) => {}
+        () = copy(&mut from_client, &mut to_server, cut.clone()) => {}
+        () = copy(&mut from_server, &mut to_client, cut) => {}
     }
 }
 
-/// Passes on what arrives until one side ends.
-async fn pass(
+/// Copies bytes until one side closes.
+async fn copy(
     from: &mut (impl AsyncReadExt + Unpin),
     to: &mut (impl AsyncWriteExt + Unpin),
     mut cut: watch::Receiver<bool>,
 ) {
-    let mut piece = vec![0; PIECE];
+    let mut buffer = vec![0; BUFFER_BYTES];
     loop {
         wait_until_open(&mut cut).await;
-        let Ok(read @ 1..) = from.read(&mut piece).await else { return };
+        let Ok(read @ 1..) = from.read(&mut buffer).await else { return };
         wait_until_open(&mut cut).await;
-        if to.write_all(&piece[..read]).await.is_err() {
+        if to.write_all(&buffer[..read]).await.is_err() {
             return;
         }
     }

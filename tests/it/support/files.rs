@@ -15,6 +15,7 @@ type FileReplyFn = Arc<dyn Fn(&str) -> Vec<u8> + Send + Sync>;
 pub struct FileServer {
     address: SocketAddr,
     requested_paths: Arc<Mutex<Vec<String>>>,
+    /// `false` while responses are held back.
     open: watch::Sender<bool>,
 }
 
@@ -24,7 +25,7 @@ impl FileServer {
         Self::on_listener(TcpListener::bind("127.0.0.1:0").await.expect("a free port"), reply)
     }
 
-    /// The same, on this listener.
+    /// Like [`FileServer::with_replies`], on this listener.
     pub fn on_listener(listener: TcpListener, reply: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let address = listener.local_addr().expect("an address");
         let requested_paths = Arc::<Mutex<Vec<String>>>::default();
@@ -53,9 +54,14 @@ impl FileServer {
         self.requested_paths.lock().clone()
     }
 
-    /// Releases responses if `open`, otherwise blocks them.
-    pub fn release(&self, open: bool) {
-        self.open.send_replace(open);
+    /// Holds back all responses until [`FileServer::release`].
+    pub fn hold(&self) {
+        self.open.send_replace(false);
+    }
+
+    /// Sends held responses, and later ones at once.
+    pub fn release(&self) {
+        self.open.send_replace(true);
     }
 }
 

@@ -42,15 +42,15 @@ impl SigningKey {
     }
 
     /// Public key, as an entry of a JWK set.
-    pub fn public(&self, id: &str) -> Value {
+    pub fn public_jwk(&self, id: &str) -> Value {
         match self {
             Self::Rsa(key) => {
                 let RsaPublicKeyComponents::<Vec<u8>> { n, e } = key.public().into();
-                json!({"kty": "RSA", "kid": id, "use": "sig", "alg": "RS256", "n": encoded(&n), "e": encoded(&e)})
+                json!({"kty": "RSA", "kid": id, "use": "sig", "alg": "RS256", "n": base64url(&n), "e": base64url(&e)})
             }
             Self::P256(key) => {
                 let point = key.public_key().as_ref();
-                let (x, y) = (encoded(&point[1..33]), encoded(&point[33..]));
+                let (x, y) = (base64url(&point[1..33]), base64url(&point[33..]));
                 json!({"kty": "EC", "crv": "P-256", "kid": id, "x": x, "y": y})
             }
         }
@@ -78,8 +78,8 @@ impl SigningKey {
     /// Token with this header and these claims.
     pub fn token_with(&self, header: &Value, claims: &Value) -> String {
         let signing_input =
-            format!("{}.{}", encoded(header.to_string().as_bytes()), encoded(claims.to_string().as_bytes()));
-        let signature = encoded(&self.signature(signing_input.as_bytes()));
+            format!("{}.{}", base64url(header.to_string().as_bytes()), base64url(claims.to_string().as_bytes()));
+        let signature = base64url(&self.signature(signing_input.as_bytes()));
         format!("{signing_input}.{signature}")
     }
 
@@ -89,7 +89,8 @@ impl SigningKey {
     }
 }
 
-pub fn encoded(bytes: &[u8]) -> String {
+/// Base64 as in tokens: URL-safe and without padding.
+pub fn base64url(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
@@ -97,8 +98,8 @@ pub fn encoded(bytes: &[u8]) -> String {
 struct IssuerState {
     keys: Vec<Value>,
     is_unavailable: bool,
-    /// Number of requests for its keys.
-    requests: usize,
+    /// Number of requests for the keys.
+    key_requests: usize,
 }
 
 /// Issuer that listens until the test ends.
@@ -123,7 +124,7 @@ impl TestIssuer {
     }
 
     /// Issuer URL.
-    pub fn name(&self) -> String {
+    pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
@@ -132,14 +133,14 @@ impl TestIssuer {
         self.state.lock().keys = keys.to_vec();
     }
 
-    /// Switches between 503 for everything and normal service.
+    /// If `true`, every request gets a 503.
     pub fn set_unavailable(&self, is_unavailable: bool) {
         self.state.lock().is_unavailable = is_unavailable;
     }
 
-    /// Number of requests for its keys.
-    pub fn request_count(&self) -> usize {
-        self.state.lock().requests
+    /// Number of requests for the keys.
+    pub fn key_request_count(&self) -> usize {
+        self.state.lock().key_requests
     }
 }
 
@@ -154,7 +155,7 @@ async fn respond(mut stream: TcpStream, address: SocketAddr, state: &Mutex<Issue
     let path = request.split(' ').nth(1).unwrap_or_default();
     let (status, body) = {
         let mut state = state.lock();
-        state.requests += usize::from(path == "/keys");
+        state.key_requests += usize::from(path == "/keys");
         match path {
             _ if state.is_unavailable => (503, json!({})),
             "/.well-known/openid-configuration" => {

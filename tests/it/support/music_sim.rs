@@ -18,9 +18,9 @@ use super::eventually::within;
 pub enum StreamAction {
     /// Sends the text.
     Send(String),
-    /// Sends the text byte by byte, with a pause after each.
+    /// Sends the text byte by byte, with this pause after each.
     Trickle(String, Duration),
-    /// Sends the text without end.
+    /// Sends the text over and over.
     SendForever(String),
     /// Sends nothing more, and keeps the connection open.
     Silence,
@@ -173,8 +173,8 @@ async fn read_request(stream: &mut TcpStream) -> Option<MusicRequest> {
     }
 }
 
-/// Head of a streamed response.
-pub const BEGUN: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\n\r\n";
+/// Head of a successful response, before the lines of the stream.
+pub const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\n\r\n";
 
 /// Complete response with this status.
 pub fn error_response(status: &str, body: &str) -> Vec<StreamAction> {
@@ -184,10 +184,10 @@ pub fn error_response(status: &str, body: &str) -> Vec<StreamAction> {
     ))]
 }
 
-/// Lines, with the head before them.
+/// Successful response with these lines.
 pub fn lines(lines: &[Value]) -> Vec<StreamAction> {
     let lines: String = lines.iter().map(|line| line.to_string() + "\n").collect();
-    vec![StreamAction::Send(format!("{BEGUN}{lines}"))]
+    vec![StreamAction::Send(format!("{STREAM_HEAD}{lines}"))]
 }
 
 pub fn duration() -> Value {

@@ -17,9 +17,9 @@ use super::server_process::ServerProcess;
 
 /// Variable with the path of the program.
 const PROGRAM: &str = "MEDIARY_TEST_NATS_SERVER";
-/// Cluster section of a server that no other server reaches: any free port, and a route to a port where nothing listens.
+/// Cluster section of a server that no other server reaches: any free port, and a route to a port without a listener.
 const ISOLATED: &str = r#"listen: "127.0.0.1:-1", routes: ["nats://127.0.0.1:1"]"#;
-/// Time for a monitoring URL to answer.
+/// Timeout of a monitoring request.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Settings that tests change.
@@ -48,7 +48,7 @@ struct NatsServer {
     client_port: u16,
     monitor_port: u16,
     config: PathBuf,
-    /// Configuration without a way to the other servers.
+    /// Configuration in which the other servers are unreachable.
     isolated_config: PathBuf,
     process: Option<ServerProcess>,
 }
@@ -114,18 +114,18 @@ impl NatsServers {
         })
     }
 
-    /// Kills a server: it cannot react to it.
+    /// Kills a server with SIGKILL, without a clean shutdown.
     pub fn kill(&mut self, index: usize) {
-        drop(self.servers[index].process.take().expect("it runs"));
+        drop(self.servers[index].process.take().expect("a running server"));
     }
 
-    /// Starts a server that was killed, on its store.
+    /// Starts a killed server again, on its store.
     pub fn restart(&mut self, index: usize) {
         let server = &mut self.servers[index];
         server.process = Some(start(&server.config));
     }
 
-    /// Starts a server that was killed, on its store. Clients reach it, other servers do not.
+    /// Starts a killed server again, on its store. Clients can reach it, other servers cannot.
     pub fn restart_isolated(&mut self, index: usize) {
         let server = &mut self.servers[index];
         server.process = Some(start(&server.isolated_config));
@@ -164,8 +164,8 @@ impl NatsServers {
     }
 
     fn signal(&self, index: usize, signal: Signal) {
-        let process = self.servers[index].process.as_ref().expect("it runs");
-        kill_process(process.server, signal).expect("it can be signalled");
+        let process = self.servers[index].process.as_ref().expect("a running server");
+        kill_process(process.server, signal).expect("a process of this user");
     }
 }
 
@@ -191,7 +191,8 @@ fn start(config: &Path) -> ServerProcess {
     ServerProcess::start(script, [program.as_os_str(), config.as_os_str()])
 }
 
-// Servers do not advertise each other to clients, so that a proxy can stand in between.
+/// Configuration of one server. `no_advertise` keeps clients from learning the addresses of the servers, which would
+/// bypass a proxy.
 fn server_config(name: &str, ports: &[u16], cluster: &str, store: &Path, settings: NatsServerSettings) -> String {
     let NatsServerSettings { servers, sync_interval, max_payload, max_file_store } = settings;
     let cluster =
@@ -206,7 +207,8 @@ fn server_config(name: &str, ports: &[u16], cluster: &str, store: &Path, setting
     )
 }
 
-/// Ports that are free now, below those that the system gives to connections: a server that is killed finds its own again.
+/// Ports that are free now, below the ephemeral range of Linux: no connection takes the port of a killed server before
+/// its restart.
 pub fn free_ports(count: usize) -> Vec<u16> {
     let mut listeners = Vec::new();
     while listeners.len() < count {

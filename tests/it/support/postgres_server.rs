@@ -20,7 +20,7 @@ use super::server_process::ServerProcess;
 const PROGRAMS: &str = "MEDIARY_TEST_POSTGRES_BIN";
 /// Password of the user of every server.
 pub const PASSWORD: &str = "pw-4711-of-mediary";
-/// User who runs the server if root runs the tests: it refuses root.
+/// User that runs the server if root runs the tests, because PostgreSQL refuses to run as root.
 const UNPRIVILEGED_USER: &str = "postgres";
 
 /// A server with a fresh database; stopped on drop, and when the test process ends.
@@ -40,7 +40,7 @@ impl PostgresServer {
         fs::write(&password_file, PASSWORD).expect("a writable directory");
         fs::create_dir(&data).expect("a writable directory");
         if geteuid().is_root() {
-            fs::set_permissions(home.path(), Permissions::from_mode(0o711)).expect("an own directory");
+            fs::set_permissions(home.path(), Permissions::from_mode(0o711)).expect("a directory of this process");
             let mut chown = Command::new("chown");
             run(chown.arg(UNPRIVILEGED_USER).args([home.path(), &data, &password_file]));
         }
@@ -73,7 +73,7 @@ impl PostgresServer {
 
     /// Stops all processes as after a crash, without a checkpoint.
     pub fn stop_immediately(&mut self) {
-        drop(self.process.take().expect("it runs"));
+        drop(self.process.take().expect("a running server"));
     }
 
     /// Starts a server that was stopped, and waits until it accepts connections.
@@ -129,7 +129,7 @@ impl PostgresServer {
     }
 
     fn signal(&self, signal: Signal) {
-        let server = self.process.as_ref().expect("it runs").server;
+        let server = self.process.as_ref().expect("a running server").server;
         // A paused parent starts no more children.
         let parent_first = [server].into_iter().chain(children_of(server));
         parent_first.for_each(|process| {
@@ -140,7 +140,7 @@ impl PostgresServer {
 }
 
 fn start(data: &Path, home: &Path) -> ServerProcess {
-    // The server ignores SIGQUIT until it has begun.
+    // The server ignores SIGQUIT while it starts, so the signal is repeated until the process is gone.
     let script = r#"log=$1; shift; "$@" </dev/null >>"$log" 2>&1 & echo $!; read -r _
         while readlink /proc/$!/exe >/dev/null; do kill -QUIT $!; kill -CONT $!; sleep 0.02; done; wait"#;
     let (server, log) = (program("postgres"), home.join("log"));
@@ -149,7 +149,7 @@ fn start(data: &Path, home: &Path) -> ServerProcess {
     ServerProcess::start(script, arguments)
 }
 
-/// A program of PostgreSQL, run by a user who may.
+/// Command that runs a program of PostgreSQL, never as root.
 fn program(name: &str) -> Command {
     let directory = std::env::var_os(PROGRAMS).unwrap_or_else(|| {
         panic!("{PROGRAMS} must be the directory of the programs of PostgreSQL; tests/cluster/run sets it")
@@ -169,7 +169,7 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Runs statements on a connection of its own, and on a thread of its own: the caller may be asynchronous.
+/// Runs statements on a new connection, in a new thread because the caller may be in an async runtime.
 fn try_query(url: &str, sql: &str) -> Result<(), tokio_postgres::Error> {
     let query = async || {
         let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
@@ -184,11 +184,11 @@ fn try_query(url: &str, sql: &str) -> Result<(), tokio_postgres::Error> {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(query())
         });
-        thread.join().expect("it does not panic")
+        thread.join().expect("a query does not panic")
     })
 }
 
-/// Processes that a process has started and that still run.
+/// Running child processes of a process.
 fn children_of(parent: Pid) -> Vec<Pid> {
     let parent = parent.as_raw_nonzero().to_string();
     let is_child = |status: &str| {

@@ -48,16 +48,20 @@ impl Process {
                 captured.push('\n');
             }
         });
+
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
         let mut printed = String::new();
         for line in lines.by_ref() {
             printed.push_str(&line);
             printed.push('\n');
+            // The last line of the greeting is a request to try.
             if line.contains("curl ") {
                 break;
             }
         }
+        // Later lines are read too, so that the program never blocks on a full pipe.
         std::thread::spawn(move || lines.for_each(drop));
+
         if let Some(base) = printed.lines().find_map(address_in) {
             return Ok(Self { child, base, printed, log, log_reader: Some(log_reader) });
         }
@@ -84,15 +88,15 @@ impl Process {
         Pid::from_child(&self.child)
     }
 
-    /// Sends SIGKILL: the program cannot react to it.
+    /// Sends SIGKILL, so that the program cannot shut down cleanly.
     pub fn kill(mut self) {
-        self.child.kill().expect("it can be killed");
+        self.child.kill().expect("a child process");
         wait_for(&mut self.child);
     }
 
     /// Sends SIGSTOP: all threads pause.
-    pub fn hold(&self) {
-        kill_process(Pid::from_child(&self.child), Signal::STOP).expect("it can be stopped");
+    pub fn pause(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::STOP).expect("a child process");
     }
 
     /// Waits until the process has exited without a signal from the test, and returns its status.
@@ -102,7 +106,7 @@ impl Process {
 
     /// Sends SIGTERM; returns the exit status and stderr.
     pub fn terminate(mut self) -> (ExitStatus, String) {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it can be signalled");
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("a child process");
         let status = wait_for(&mut self.child);
         self.log_reader.take().expect("joined once").join().expect("the log reader does not panic");
         (status, self.log_text())
@@ -121,7 +125,7 @@ impl Drop for Process {
     }
 }
 
-/// Command of the program, without the variables of the tests: it refuses settings that it does not know.
+/// Command of the program. Removes variables that only tests read: the program would refuse them as unknown settings.
 pub fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
@@ -156,7 +160,7 @@ pub fn faulty_service(data_dir: &Path) -> Command {
     command
 }
 
-/// The same command in a shell that runs `first` before it.
+/// Returns the same command in a shell that runs `first` before it.
 pub fn in_shell(first: &str, command: &Command) -> Command {
     let mut shell = Command::new("sh");
     let script = format!(r#"{first}; exec "$0" "$@""#);

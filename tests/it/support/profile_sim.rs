@@ -1,4 +1,5 @@
-//! Servers that answer in the shapes of each shipped profile's documentation, with faults and a count of the charges.
+//! Simulated vendors, one per shipped profile: they respond as the vendor's documentation says, inject faults, and
+//! count charges.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,18 +10,18 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::picture;
-use super::receiver::Received;
+use super::receiver::ReceivedRequest;
 use super::scripted_vendor::{Delivery, ScriptedReply, ScriptedVendor};
 use super::vendor_sim::CLIP;
 
-/// Purpose of a request.
+/// Purpose of a request to the vendor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestPhase {
     Upload,
     /// Starts a job, which is charged.
     Submission,
     Poll,
-    /// Names the results of a finished job.
+    /// Lists the results of a finished job.
     Results,
     /// Returns a file.
     Download,
@@ -53,13 +54,15 @@ pub struct SimFault {
 pub enum FaultEffect {
     /// An error before anything begins.
     Error(u16),
-    /// An error with `Retry-After: 0`.
+    /// Like [`FaultEffect::Error`], with `Retry-After: 0`.
     ErrorWithPause(u16),
     /// An error after the request had its effect.
     LateError(u16),
+    /// An HTML page instead of JSON.
     Html,
     /// JSON of another shape.
     OtherJson,
+    /// The usual response, delivered in this way.
     Delivered(Delivery),
 }
 
@@ -74,10 +77,10 @@ pub struct SimProtocol {
     pub body: fn() -> Value,
     /// `true` if the response to a submission is the result.
     pub is_synchronous: bool,
-    /// `true` if a job can be found by our key.
+    /// `true` if a job can be found by the key that the service sends.
     pub is_searchable: bool,
-    phase: fn(&Received) -> RequestPhase,
-    reply: fn(&mut SimWorld, &Received, RequestPhase) -> ScriptedReply,
+    phase: fn(&ReceivedRequest) -> RequestPhase,
+    reply: fn(&mut SimWorld, &ReceivedRequest, RequestPhase) -> ScriptedReply,
     error: fn(u16) -> Value,
 }
 
@@ -101,33 +104,33 @@ pub struct SimWorld {
     base: String,
     makes_videos: bool,
     /// Polls so far, by the id of the job.
-    jobs: HashMap<String, u32>,
+    polls_by_job: HashMap<String, u32>,
     charges: usize,
     end: SimJobEnd,
-    /// Number of polls after which a job has ended.
-    polls: u32,
+    /// Number of polls for which a job keeps running.
+    running_polls: u32,
     fault: Option<SimFault>,
 }
 
 impl SimWorld {
     fn start_job(&mut self, id: &str) {
         self.charges += 1;
-        self.jobs.insert(id.to_owned(), 0);
+        self.polls_by_job.insert(id.to_owned(), 0);
     }
 
     fn new_id(&self) -> String {
-        format!("job{:064}", self.charges + 1).split_off(3)
+        format!("{:064}", self.charges + 1)
     }
 
-    /// Counts a poll; returns the end of the job if it has ended.
+    /// Counts a poll, and returns the state of the job.
     fn poll(&mut self, id: &str) -> SimJobState {
         let end = self.end;
-        match self.jobs.get_mut(id) {
+        match self.polls_by_job.get_mut(id) {
             None => SimJobState::Unknown,
             Some(_) if end == SimJobEnd::Forgotten => SimJobState::Unknown,
             Some(polls) => {
                 *polls += 1;
-                if *polls > self.polls { SimJobState::Ended(end) } else { SimJobState::Running }
+                if *polls > self.running_polls { SimJobState::Ended(end) } else { SimJobState::Running }
             }
         }
     }
@@ -164,17 +167,19 @@ impl ProfileSim {
         let world = SimWorld {
             base: String::new(),
             makes_videos: protocol.is_video(),
-            jobs: HashMap::new(),
+            polls_by_job: HashMap::new(),
             charges: 0,
             end: SimJobEnd::Result,
-            polls: 1,
+            running_polls: 1,
             fault: None,
         };
         let world = Arc::new(Mutex::new(world));
         let shared = Arc::clone(&world);
         let vendor = ScriptedVendor::start(move |base| {
             shared.lock().base = base;
-            move |requests: &[Received]| respond(protocol, &mut shared.lock(), requests.last().expect("a request"))
+            move |requests: &[ReceivedRequest]| {
+                respond(protocol, &mut shared.lock(), requests.last().expect("a request"))
+            }
         })
         .await;
         Self { protocol, vendor, world }
@@ -184,14 +189,14 @@ impl ProfileSim {
         self.vendor.base()
     }
 
-    /// Sets the end of later jobs, the number of polls before it, and a fault; and counts charges from 0.
-    pub fn prepare(&self, end: SimJobEnd, polls: u32, fault: Option<SimFault>) {
+    /// Sets how later jobs end, after how many polls, and a fault. Resets the count of charges.
+    pub fn prepare(&self, end: SimJobEnd, running_polls: u32, fault: Option<SimFault>) {
         let mut world = self.world.lock();
-        (world.end, world.polls, world.fault, world.charges) = (end, polls, fault, 0);
+        (world.end, world.running_polls, world.fault, world.charges) = (end, running_polls, fault, 0);
     }
 
     /// Submissions so far.
-    pub fn submissions(&self) -> Vec<Received> {
+    pub fn submissions(&self) -> Vec<ReceivedRequest> {
         let phase = self.protocol.phase;
         let posts = self.vendor.requests("POST", "/");
         posts.into_iter().filter(|request| phase(request) == RequestPhase::Submission).collect()
@@ -202,7 +207,7 @@ impl ProfileSim {
     }
 }
 
-fn respond(protocol: SimProtocol, world: &mut SimWorld, request: &Received) -> ScriptedReply {
+fn respond(protocol: SimProtocol, world: &mut SimWorld, request: &ReceivedRequest) -> ScriptedReply {
     let phase = (protocol.phase)(request);
     let effect = match &mut world.fault {
         Some(fault) if fault.phase == phase && fault.times > 0 => {
@@ -250,7 +255,7 @@ fn precision_body() -> Value {
     json!({"image": picture::base64_png(16, 16), "scale_factor": 4})
 }
 
-/// All protocols, each with a job.
+/// Every job that a profile is tested with.
 pub const PROTOCOLS: [SimProtocol; 11] = [
     SimProtocol {
         profile: "mediary",
@@ -509,8 +514,8 @@ fn stability_picture(reason: &str, picture: &str) -> ScriptedReply {
     ScriptedReply::new(200, "application/json; type=image/png", body.to_string().into_bytes())
 }
 
-/// The image API of this service, and the original API that it follows.
-fn data_task(world: &mut SimWorld, request: &Received, phase: RequestPhase) -> ScriptedReply {
+/// Profiles `mediary` and `magnific`: the image API of this service, and the original API that it follows.
+fn data_task(world: &mut SimWorld, request: &ReceivedRequest, phase: RequestPhase) -> ScriptedReply {
     let task = |id: &str, status: &str, generated: Value| {
         ScriptedReply::json(200, &json!({"data": {"task_id": id, "status": status, "generated": generated}}))
     };
@@ -535,7 +540,7 @@ fn data_task(world: &mut SimWorld, request: &Received, phase: RequestPhase) -> S
     }
 }
 
-fn comfyui(world: &mut SimWorld, request: &Received, phase: RequestPhase) -> ScriptedReply {
+fn comfyui(world: &mut SimWorld, request: &ReceivedRequest, phase: RequestPhase) -> ScriptedReply {
     match phase {
         RequestPhase::Upload => {
             let form = String::from_utf8_lossy(&request.body);
@@ -543,7 +548,7 @@ fn comfyui(world: &mut SimWorld, request: &Received, phase: RequestPhase) -> Scr
             ScriptedReply::json(200, &json!({"name": name, "subfolder": "", "type": "input"}))
         }
         RequestPhase::Submission => {
-            let id = request.json()["prompt_id"].as_str().expect("our id").to_owned();
+            let id = request.json()["prompt_id"].as_str().expect("the id from the service").to_owned();
             world.start_job(&id);
             ScriptedReply::json(200, &json!({"prompt_id": id, "number": 4, "node_errors": {}}))
         }
@@ -577,8 +582,8 @@ fn comfyui(world: &mut SimWorld, request: &Received, phase: RequestPhase) -> Scr
         }
         RequestPhase::Other if request.path == "/queue" => {
             // A job is either in the queue or in the history.
-            let is_queued = |polls: u32| world.end != SimJobEnd::Forgotten && polls <= world.polls;
-            let queued = world.jobs.iter().filter(|(_, polls)| is_queued(**polls));
+            let is_queued = |polls: u32| world.end != SimJobEnd::Forgotten && polls <= world.running_polls;
+            let queued = world.polls_by_job.iter().filter(|(_, polls)| is_queued(**polls));
             let running: Vec<_> = queued.map(|(id, _)| json!([4, id, {}, {}, ["3"]])).collect();
             ScriptedReply::json(200, &json!({"queue_running": running, "queue_pending": []}))
         }
@@ -586,7 +591,7 @@ fn comfyui(world: &mut SimWorld, request: &Received, phase: RequestPhase) -> Scr
     }
 }
 
-fn replicate(world: &mut SimWorld, request: &Received, phase: RequestPhase) -> ScriptedReply {
+fn replicate(world: &mut SimWorld, request: &ReceivedRequest, phase: RequestPhase) -> ScriptedReply {
     let prediction = |id: &str, status: &str, output: Value, error: Value| json!({"id": id, "model": "a/b", "version": "hidden", "input": {}, "logs": "", "output": output, "error": error, "status": status, "data_removed": false});
     match phase {
         RequestPhase::Upload => {
@@ -622,7 +627,7 @@ fn clip(world: &SimWorld) -> Vec<u8> {
     if world.end == SimJobEnd::WrongFile { b"<html>no video</html>".to_vec() } else { CLIP.to_vec() }
 }
 
-fn fal(world: &mut SimWorld, request: &Received, phase: RequestPhase) -> ScriptedReply {
+fn fal(world: &mut SimWorld, request: &ReceivedRequest, phase: RequestPhase) -> ScriptedReply {
     match phase {
         RequestPhase::Submission => {
             let id = world.new_id();
@@ -646,7 +651,7 @@ fn fal(world: &mut SimWorld, request: &Received, phase: RequestPhase) -> Scripte
                 ),
             }
         }
-        // The error of a run comes with its result.
+        // fal.ai reports a failed run as COMPLETED; the request for its result then fails.
         RequestPhase::Results => match world.end {
             SimJobEnd::Failed => ScriptedReply::json(
                 422,
@@ -663,7 +668,7 @@ fn fal(world: &mut SimWorld, request: &Received, phase: RequestPhase) -> Scripte
     }
 }
 
-fn vidu(world: &mut SimWorld, request: &Received, phase: RequestPhase) -> ScriptedReply {
+fn vidu(world: &mut SimWorld, request: &ReceivedRequest, phase: RequestPhase) -> ScriptedReply {
     match phase {
         RequestPhase::Submission => {
             let id = world.new_id();

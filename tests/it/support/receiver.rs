@@ -9,17 +9,17 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Received callback.
+/// Request as received, by a webhook receiver or a simulated vendor.
 #[derive(Debug, Clone)]
-pub struct Received {
+pub struct ReceivedRequest {
     pub method: String,
     pub path: String,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-impl Received {
-    /// Signature with a webhook secret, by another implementation of Standard Webhooks.
+impl ReceivedRequest {
+    /// Expected signature with a webhook secret, computed by an independent implementation of Standard Webhooks.
     pub fn signature_with(&self, secret: &Value) -> String {
         let at = self.header("webhook-timestamp").parse().expect("a time");
         let webhook = standardwebhooks::Webhook::new(secret["secret"].as_str().expect("a secret")).expect("a secret");
@@ -35,21 +35,23 @@ impl Received {
         serde_json::from_slice(&self.body).expect("a JSON body")
     }
 
+    /// Status of the task that a callback reports.
     pub fn status(&self) -> String {
         self.json()["status"].as_str().expect("a status").to_owned()
     }
 
-    pub fn task(&self) -> String {
+    /// Id of the task that a callback reports.
+    pub fn task_id(&self) -> String {
         self.json()["task_id"].as_str().expect("a task id").to_owned()
     }
 }
 
-type ReplyFn = Arc<dyn Fn(usize, &Received) -> String + Send + Sync>;
+type ReplyFn = Arc<dyn Fn(usize, &ReceivedRequest) -> String + Send + Sync>;
 
 /// Receiver that listens until it is dropped.
 pub struct Receiver {
     address: SocketAddr,
-    received: Arc<Mutex<Vec<Received>>>,
+    received: Arc<Mutex<Vec<ReceivedRequest>>>,
     count: watch::Receiver<usize>,
 }
 
@@ -65,15 +67,15 @@ impl Receiver {
         Self::listen(listener, Arc::new(|_, _| "HTTP/1.1 204 No Content".to_owned()))
     }
 
-    /// Receiver that responds with a status line (and header lines) chosen by the test, given the number of the
-    /// callback.
-    pub async fn with_replies(reply: impl Fn(usize, &Received) -> String + Send + Sync + 'static) -> Self {
+    /// Receiver whose responses the test chooses: `reply` gets the number of the callback, from 1, and returns the
+    /// status line, which header lines may follow.
+    pub async fn with_replies(reply: impl Fn(usize, &ReceivedRequest) -> String + Send + Sync + 'static) -> Self {
         Self::listen(TcpListener::bind("127.0.0.1:0").await.expect("a free port"), Arc::new(reply))
     }
 
     fn listen(listener: TcpListener, reply: ReplyFn) -> Self {
         let address = listener.local_addr().expect("an address");
-        let received = Arc::<Mutex<Vec<Received>>>::default();
+        let received = Arc::<Mutex<Vec<ReceivedRequest>>>::default();
         let (notify, count) = watch::channel(0);
         let recorded = received.clone();
         tokio::spawn(async move {
@@ -95,12 +97,12 @@ impl Receiver {
     }
 
     /// Callbacks so far, in order.
-    pub fn received(&self) -> Vec<Received> {
+    pub fn received(&self) -> Vec<ReceivedRequest> {
         self.received.lock().clone()
     }
 
     /// Waits until the callbacks satisfy a condition.
-    pub async fn wait_until(&self, mut condition: impl FnMut(&[Received]) -> bool) -> Vec<Received> {
+    pub async fn wait_until(&self, mut condition: impl FnMut(&[ReceivedRequest]) -> bool) -> Vec<ReceivedRequest> {
         let mut count = self.count.clone();
         loop {
             let so_far = self.received();
@@ -118,7 +120,7 @@ impl Receiver {
 
 async fn one_request(
     mut stream: TcpStream,
-    recorded: &Mutex<Vec<Received>>,
+    recorded: &Mutex<Vec<ReceivedRequest>>,
     reply: &ReplyFn,
     notify: &watch::Sender<usize>,
 ) -> std::io::Result<()> {
@@ -136,7 +138,7 @@ async fn one_request(
 }
 
 /// Reads a request; `None` if the client closes the connection before it is complete.
-pub(super) async fn read_request(stream: &mut TcpStream) -> std::io::Result<Option<Received>> {
+pub(super) async fn read_request(stream: &mut TcpStream) -> std::io::Result<Option<ReceivedRequest>> {
     let mut bytes = Vec::new();
     loop {
         if stream.read_buf(&mut bytes).await? == 0 {
@@ -149,7 +151,7 @@ pub(super) async fn read_request(stream: &mut TcpStream) -> std::io::Result<Opti
 }
 
 /// Returns the request in these bytes once it is complete.
-fn parse(bytes: &[u8]) -> Option<Received> {
+fn parse(bytes: &[u8]) -> Option<ReceivedRequest> {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = String::from_utf8_lossy(&bytes[..end]);
     let mut lines = head.lines();
@@ -161,5 +163,5 @@ fn parse(bytes: &[u8]) -> Option<Received> {
     let length = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
     let length: usize = length.and_then(|(_, value)| value.parse().ok()).unwrap_or(0);
     let body = bytes.get(end + 4..end + 4 + length)?.to_vec();
-    Some(Received { method, path, headers, body })
+    Some(ReceivedRequest { method, path, headers, body })
 }

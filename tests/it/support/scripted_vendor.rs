@@ -11,12 +11,12 @@ use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::eventually::eventually;
-use super::receiver::{Received, read_request};
+use super::receiver::{ReceivedRequest, read_request};
 
 /// Longest time for which a silent server keeps a connection open.
 const SILENCE_MAX: Duration = Duration::from_mins(1);
 
-/// Status of a request at which the server dies.
+/// Status of [`ScriptedReply::death`], which is not a response.
 const DEATH: u16 = 0;
 
 /// Response of a scripted vendor.
@@ -28,7 +28,7 @@ pub struct ScriptedReply {
     pub delivery: Delivery,
 }
 
-/// Delivery of a response.
+/// Way in which a response is delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     Whole,
@@ -50,7 +50,8 @@ impl ScriptedReply {
         Self::new(status, "application/json", body.to_string().into_bytes())
     }
 
-    /// The server dies without a response: its connections and its port are closed until [`ScriptedVendor::restart`].
+    /// Makes the server die instead of responding: its connections and its port are closed until
+    /// [`ScriptedVendor::restart`].
     pub fn death() -> Self {
         Self { status: DEATH, headers: Vec::new(), body: Vec::new(), delivery: Delivery::Whole }
     }
@@ -69,63 +70,68 @@ impl ScriptedReply {
     }
 }
 
-/// Function from the requests so far, the last of which is to be answered, to the response.
-type ScriptFn = Arc<dyn Fn(&[Received]) -> ScriptedReply + Send + Sync>;
+/// Returns the response to the last of the requests so far.
+type ScriptFn = Arc<dyn Fn(&[ReceivedRequest]) -> ScriptedReply + Send + Sync>;
 
 /// Server that listens until the test ends.
 pub struct ScriptedVendor {
     base: String,
     address: SocketAddr,
-    received: Arc<Mutex<Vec<Received>>>,
+    received: Arc<Mutex<Vec<ReceivedRequest>>>,
     reply: ScriptFn,
-    process: Mutex<JoinHandle<()>>,
+    /// Task that serves the connections until the server dies.
+    server: Mutex<JoinHandle<()>>,
 }
 
 impl ScriptedVendor {
     /// Starts a server; `script` gets its base URL.
     pub async fn start<F>(script: impl FnOnce(String) -> F) -> Self
     where
-        F: Fn(&[Received]) -> ScriptedReply + Send + Sync + 'static,
+        F: Fn(&[ReceivedRequest]) -> ScriptedReply + Send + Sync + 'static,
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let base = format!("http://{address}");
-        let received = Arc::<Mutex<Vec<Received>>>::default();
+        let received = Arc::<Mutex<Vec<ReceivedRequest>>>::default();
         let reply: ScriptFn = Arc::new(script(base.clone()));
-        let process = Mutex::new(tokio::spawn(run(listener, received.clone(), reply.clone())));
-        Self { base, address, received, reply, process }
+        let server = Mutex::new(tokio::spawn(run(listener, received.clone(), reply.clone())));
+        Self { base, address, received, reply, server }
     }
 
     /// Ends the server: its connections and its port are closed.
     pub async fn kill(&self) {
-        self.process.lock().abort();
+        self.server.lock().abort();
         self.wait_for_death().await;
     }
 
     /// Waits until the server has died.
     pub async fn wait_for_death(&self) {
-        eventually("the server dies", async || self.process.lock().is_finished()).await;
+        eventually("the server dies", async || self.server.lock().is_finished()).await;
     }
 
     /// Starts the server again after its death, on the same port and with the same requests so far.
     pub async fn restart(&self) {
         let listener = TcpListener::bind(self.address).await.expect("the port is free");
-        *self.process.lock() = tokio::spawn(run(listener, self.received.clone(), self.reply.clone()));
+        *self.server.lock() = tokio::spawn(run(listener, self.received.clone(), self.reply.clone()));
     }
 
     pub fn base(&self) -> String {
         self.base.clone()
     }
 
-    /// Requests so far with this method and beginning of the path, in order.
-    pub fn requests(&self, method: &str, path: &str) -> Vec<Received> {
+    /// Requests so far with this method and a path that starts with `prefix`, in order.
+    pub fn requests(&self, method: &str, prefix: &str) -> Vec<ReceivedRequest> {
         let received = self.received.lock();
-        received.iter().filter(|request| request.method == method && request.path.starts_with(path)).cloned().collect()
+        received
+            .iter()
+            .filter(|request| request.method == method && request.path.starts_with(prefix))
+            .cloned()
+            .collect()
     }
 }
 
-/// Serves connections until a request is deadly.
-async fn run(listener: TcpListener, recorded: Arc<Mutex<Vec<Received>>>, reply: ScriptFn) {
+/// Serves connections until a reply is [`ScriptedReply::death`].
+async fn run(listener: TcpListener, recorded: Arc<Mutex<Vec<ReceivedRequest>>>, reply: ScriptFn) {
     let death = Arc::new(Notify::new());
     let mut connections = JoinSet::new();
     loop {
@@ -142,7 +148,7 @@ async fn run(listener: TcpListener, recorded: Arc<Mutex<Vec<Received>>>, reply: 
 
 async fn exchange(
     mut stream: TcpStream,
-    recorded: &Mutex<Vec<Received>>,
+    recorded: &Mutex<Vec<ReceivedRequest>>,
     reply: &ScriptFn,
     death: &Notify,
 ) -> std::io::Result<()> {

@@ -1,4 +1,4 @@
-//! Servers that tests start. They end with the test process, even if it is killed.
+//! Server processes that tests start. They end with the test process, even if it is killed.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -7,18 +7,19 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::Pid;
 
-/// A shell that runs a server, and ends it when its own input ends.
+/// Shell that runs a server, and ends it when its own stdin closes, as it does when the test process dies.
 pub struct ServerProcess {
     shell: Child,
     pub server: Pid,
 }
 
 impl ServerProcess {
-    /// Runs a script with arguments, from `$0` on. It must print the id of the server, read a line, and end the server.
+    /// Runs a shell script with these arguments, the first of which is `$0`. The script must print the process id of
+    /// the server, read a line from stdin, and then end the server.
     pub fn start(script: &str, arguments: impl IntoIterator<Item: AsRef<OsStr>>) -> Self {
         let mut command = Command::new("sh");
         command.args(["-c", script]).args(arguments);
-        // Ctrl-C ends the tests first.
+        // Its own process group, so that Ctrl-C ends the tests before the server.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
 
         let mut shell = command.spawn().expect("a shell");

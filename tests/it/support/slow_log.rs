@@ -21,7 +21,7 @@ struct SlowLogState {
     is_held: bool,
     is_waiting: bool,
     is_broken: bool,
-    groups: Vec<usize>,
+    group_sizes: Vec<usize>,
 }
 
 impl SlowLog {
@@ -52,15 +52,15 @@ impl SlowLog {
     }
 
     /// Number of appends in each group.
-    pub fn groups(&self) -> Vec<usize> {
-        self.state.lock().groups.clone()
+    pub fn group_sizes(&self) -> Vec<usize> {
+        self.state.lock().group_sizes.clone()
     }
 }
 
 impl EventLog for SlowLog {
     fn append(&self, group: Vec<Append>) -> Result<GroupOutcome, LogFailure> {
         let mut state = self.state.lock();
-        state.groups.push(group.len());
+        state.group_sizes.push(group.len());
         state.is_waiting = true;
         self.changed.notify_all();
         self.changed.wait_while(&mut state, |state| state.is_held);

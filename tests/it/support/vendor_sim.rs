@@ -18,7 +18,7 @@ pub enum SimMode {
     Neither,
 }
 
-/// Kind of request.
+/// Kind of a request to the vendor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SimRequestKind {
     Submission,
@@ -57,7 +57,7 @@ pub enum SimBehavior {
     HangUp,
 }
 
-/// Charge.
+/// Charge for a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Charge {
     /// Idempotency key of the job.
@@ -107,7 +107,7 @@ struct SimVendorState {
     charges: Vec<Charge>,
     request_counts: HashMap<(SimRequestKind, String), u32>,
     /// Head and body of the last submission.
-    last: Option<(String, Value)>,
+    last_submission: Option<(String, Value)>,
 }
 
 struct SimServer {
@@ -144,7 +144,7 @@ impl VendorSim {
         Self::on_listener(listener, options, behavior)
     }
 
-    /// The same, on this listener.
+    /// Like [`VendorSim::with_behavior`], on this listener.
     pub fn on_listener(
         listener: TcpListener,
         options: SimOptions,
@@ -176,7 +176,7 @@ impl VendorSim {
 
     /// Head and body of the last submission.
     pub fn last_submission(&self) -> Option<(String, Value)> {
-        self.server.state.lock().last.clone()
+        self.server.state.lock().last_submission.clone()
     }
 
     /// Webhook URL of the job with this prompt.
@@ -273,9 +273,9 @@ impl SimServer {
     async fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
         let mut bytes = Vec::new();
         while let Some(request) = read_request(&mut stream, &mut bytes).await? {
-            let (sim_request, kind) = self.record(&request);
+            let sim_request = self.record(&request);
             let behavior = (self.behavior)(&sim_request);
-            let normal = || self.normal_response(kind, &request, &sim_request);
+            let normal = || self.normal_response(&request, &sim_request);
             match behavior {
                 SimBehavior::Normal => stream.write_all(&normal()).await?,
                 SimBehavior::Reject(head, body) => stream.write_all(&http_message(head, body.as_bytes())).await?,
@@ -307,10 +307,13 @@ impl SimServer {
         Ok(())
     }
 
-    fn record(&self, request: &RawRequest) -> (SimRequest, SimRequestKind) {
+    /// Counts the request, and interprets it.
+    fn record(&self, request: &RawRequest) -> SimRequest {
         let mut state = self.state.lock();
         let path = request.path.trim_end_matches("/creations").trim_end_matches("/cancel");
+        // The id of a job, or the key of a search.
         let name = path.rsplit(['/', '=']).next().and_then(|name| name.split('.').next()).unwrap_or("").to_owned();
+
         let kind = match (request.method.as_str(), request.path.as_str()) {
             ("POST", path) if path.ends_with("/cancel") => SimRequestKind::Cancellation,
             ("POST", _) => SimRequestKind::Submission,
@@ -318,25 +321,27 @@ impl SimServer {
             (_, path) if path.starts_with("/results/") => SimRequestKind::Result,
             _ => SimRequestKind::Poll,
         };
+
         let (id, prompt) = if kind == SimRequestKind::Submission {
             let mut body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
             let prompt = body["prompt"].as_str().unwrap_or("").to_owned();
             if let Some(image) = body.get_mut("image") {
                 *image = json!(image.as_str().map(str::len));
             }
-            state.last = Some((request.head.clone(), body));
+            state.last_submission = Some((request.head.clone(), body));
             (format!("job-{}", state.charges.len() + 1), prompt)
         } else {
             let prompt = state.jobs.get(&name).map(|job| job.prompt.clone());
             (name, prompt.unwrap_or_default())
         };
+
         let count = state.request_counts.entry((kind, prompt.clone())).or_default();
         *count += 1;
-        (SimRequest { kind, count: *count, prompt, id }, kind)
+        SimRequest { kind, count: *count, prompt, id }
     }
 
-    fn normal_response(&self, kind: SimRequestKind, request: &RawRequest, sim_request: &SimRequest) -> Vec<u8> {
-        match kind {
+    fn normal_response(&self, request: &RawRequest, sim_request: &SimRequest) -> Vec<u8> {
+        match sim_request.kind {
             SimRequestKind::Submission => self.accept_job(request, &sim_request.prompt),
             SimRequestKind::Poll if is_video_request(request) => self.video_status(sim_request),
             SimRequestKind::Poll => self.job_status(&sim_request.id),

@@ -20,9 +20,12 @@ pub async fn blocked_task(app: &TestApp, user: &TestUser, task: &str) -> Value {
     let url = app.url(&format!("/tasks/{task}/events"));
     let mut reader = TaskStreamReader::open(&client(), &url, &user.token, None).await;
     loop {
-        let event = reader.next().await.expect("it waits");
+        let event = reader.next().await.expect("the task is still waiting");
         if event.task.get("blocked_by").is_some() {
-            assert!(["snapshot", "progress"].contains(&event.name.as_str()), "it is no change of the task");
+            assert!(
+                ["snapshot", "progress"].contains(&event.name.as_str()),
+                "being blocked is not a recorded change of the task"
+            );
             return event.task;
         }
     }

@@ -83,7 +83,7 @@ async fn streams_and_cancellations_show_owners_to_administrators_only() {
     // Given a task whose picture does not arrive, followed by its owner and by an administrator
     let (app, server) = (TestApp::start().await, FileServer::with_replies(|_| file(&png(8, 8))).await);
     let alice = app.user("alice").await;
-    server.release(false);
+    server.hold();
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/a.png")})).await;
     let readers = [(&*alice.token, Value::Null), (app.admin_token(), json!(alice.id))];
     let (url, cancel) = (app.url(&format!("/tasks/{task}/events")), format!("/tasks/{task}/cancel"));

@@ -100,15 +100,15 @@ async fn the_built_in_engine_reports_rendered_frames() {
         TaskStreamReader::open(&client(), &app.url(&format!("/tasks/{id}/events")), &alice.token, None).await;
     let mut events = Vec::new();
     while !events.last().is_some_and(|event: &ReceivedTaskEvent| (0.51..=0.99).contains(&progress(&event.task))) {
-        events.push(reader.next().await.expect("it is not done"));
+        events.push(reader.next().await.expect("the task is still running"));
     }
 
     // Then a reader that resumes gets the recorded changes, followed by the current progress
     let mut second_reader =
         TaskStreamReader::open(&client(), &app.url(&format!("/tasks/{id}/events")), &alice.token, Some(0)).await;
-    let mut replayed = vec![second_reader.next().await.expect("its first change")];
+    let mut replayed = vec![second_reader.next().await.expect("the first change of the task")];
     while replayed.last().is_some_and(|event: &ReceivedTaskEvent| event.name == "change") {
-        replayed.push(second_reader.next().await.expect("it is not done"));
+        replayed.push(second_reader.next().await.expect("the task is still running"));
     }
     let now = replayed.pop().expect("an event");
     assert!(now.name == "progress" && progress(&now.task) > 0.1, "{} {}", now.name, now.task);

@@ -149,7 +149,7 @@ async fn omitted_parameters_are_returned_with_their_defaults() {
     let fixture = VideoFixture::start().await;
     let (app, token) = (&fixture.app, fixture.alice.token.as_str());
     let server = FileServer::with_replies(|_| file(&png(8, 8))).await;
-    server.release(false);
+    server.hold();
 
     // Given a picture that has not arrived yet
     let url = server.url("/image.png");
@@ -164,7 +164,7 @@ async fn omitted_parameters_are_returned_with_their_defaults() {
     assert_eq!(task_body["request"], defaults);
 
     // And after its arrival by its hash
-    server.release(true);
+    server.release();
     wait_for_task_end(app, task).await;
     let task_body = app.get_as(token, &path).await.expect(200).json();
     assert_eq!(without_files(&task_body["request"]["image"]), json!("a picture"));

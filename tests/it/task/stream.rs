@@ -97,7 +97,7 @@ async fn a_task_stream_starts_with_a_snapshot_and_repeats_no_change() {
     // Given a task whose picture does not arrive, and a reader
     let (app, server) = (TestApp::start().await, FileServer::with_replies(|_| file(&png(8, 8))).await);
     let (alice, bob, client) = (app.user("alice").await, app.user("bob").await, client());
-    server.release(false);
+    server.hold();
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/a.png")})).await;
     let url = app.url(&format!("/tasks/{task}/events"));
     let mut reader = TaskStreamReader::open(&client, &url, &alice.token, None).await;
@@ -106,7 +106,7 @@ async fn a_task_stream_starts_with_a_snapshot_and_repeats_no_change() {
     assert_eq!(snapshot.task["queue_position"], 1);
 
     // When the picture arrives
-    server.release(true);
+    server.release();
     let events = reader.collect().await;
 
     // Then every change is sent once, in order, up to the end
@@ -149,7 +149,7 @@ async fn an_ended_task_streams_its_state_and_streams_are_limited() {
     }
 
     // Given the maximum number of streams of one reader
-    server.release(false);
+    server.hold();
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/a.png")})).await;
     let url = app.url(&format!("/tasks/{task}/events"));
     let mut open = Vec::new();
@@ -179,7 +179,7 @@ async fn idle_streams_send_heartbeats() {
     let short = |settings: &mut Settings| settings.streams.heartbeat = Duration::from_millis(100);
     let app = TestApp::start_with(short, Environment::system()).await;
     let server = FileServer::with_replies(|_| file(&png(8, 8))).await;
-    server.release(false);
+    server.hold();
     let alice = app.user("alice").await;
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/a.png")})).await;
     let url = app.url(&format!("/tasks/{task}/events"));
@@ -190,7 +190,7 @@ async fn idle_streams_send_heartbeats() {
     reader.heartbeats(3).await;
 
     // And after that the events, up to the end
-    server.release(true);
+    server.release();
     let events = reader.collect().await;
     assert_eq!(events.last().expect("an end").state(), ("change", "COMPLETED"));
 }
@@ -199,7 +199,7 @@ async fn idle_streams_send_heartbeats() {
 async fn a_reader_resumes_after_kill_9() {
     // Given a reader of a task whose picture does not arrive
     let (dir, server) = (tempfile::tempdir().unwrap(), FileServer::with_replies(|_| file(&png(8, 8))).await);
-    server.release(false);
+    server.hold();
     let (service, client) = (Process::start(dir.path()), client());
     let body = json!({"image": server.url("/a.png")});
     let response = client.post(service.url(UPSCALER)).bearer_auth(TOKEN).json(&body).send().await.expect("an answer");
@@ -213,7 +213,7 @@ async fn a_reader_resumes_after_kill_9() {
     assert!(reader.next().await.is_none());
     let service = Process::start(dir.path());
     let reader = TaskStreamReader::open(&client, &service.url(&path), TOKEN, Some(snapshot_event.id)).await;
-    server.release(true);
+    server.release();
 
     // Then the reader gets all remaining events, once
     let events = reader.collect().await;

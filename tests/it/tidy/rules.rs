@@ -2,19 +2,20 @@
 
 use super::source::{SourceFile, below_src, block_end, name_at, words};
 
-/// Violation, with its line.
+/// Violation of a rule in one file.
 pub struct TidyFinding {
     pub line: usize,
     pub problem: String,
 }
 
+/// Name of a rule, and the function that finds its violations.
 pub type TidyRule = (&'static str, fn(&SourceFile) -> Vec<TidyFinding>);
 
 pub const RULES: &[TidyRule] = &[
     ("every file says on its first line, after //!, what it is for", first_line),
     ("dependencies between modules go one way", dependencies),
     ("a crate is used only where it is listed", homes_of_crates),
-    ("nothing panics for convenience", convenience),
+    ("nothing panics for convenience", convenience_panics),
     ("nothing is left unfinished", unfinished),
     ("no paths of somebody's machine", machine_paths),
 ];
@@ -37,10 +38,10 @@ const LAYERS: &[&[&str]] = &[
 ];
 
 /// Modules of the same layer that may be used nevertheless.
-const NEIGHBOURS: &[(&str, &str)] = &[("environment", "domain")];
+const ALLOWED_IN_LAYER: &[(&str, &str)] = &[("environment", "domain")];
 
 /// Dependencies that the layers would allow and that are forbidden.
-const NEVER: &[(&str, &str)] = &[("http", "events"), ("http", "vendors"), ("http", "outbound"), ("main", "config")];
+const FORBIDDEN: &[(&str, &str)] = &[("http", "events"), ("http", "vendors"), ("http", "outbound"), ("main", "config")];
 
 /// Files and directories that may use a crate: below `src/`, or in a member of the workspace. `tests` and `benches` may
 /// use all.
@@ -112,8 +113,8 @@ fn dependencies(source: &SourceFile) -> Vec<TidyFinding> {
 
 fn forbidden_reason(module: &str, other: &str) -> Option<String> {
     let Some(layer) = layer_of(other) else { return Some(format!("crate::{other} is not a module")) };
-    let below = layer_of(module).is_some_and(|own_layer| layer < own_layer) && !NEVER.contains(&(module, other));
-    let allowed = module == other || below || NEIGHBOURS.contains(&(module, other));
+    let below = layer_of(module).is_some_and(|own_layer| layer < own_layer) && !FORBIDDEN.contains(&(module, other));
+    let allowed = module == other || below || ALLOWED_IN_LAYER.contains(&(module, other));
     (!allowed).then(|| format!("{module} must not name {other}"))
 }
 
@@ -126,7 +127,7 @@ fn module_of(in_src: &str) -> &str {
     in_src.split('/').next().unwrap_or(in_src).trim_end_matches(".rs")
 }
 
-/// Every name after the root of the crate, for all forms of the path.
+/// Modules that the source names by a path from the root of the crate, in any form, with their offsets.
 fn named_modules(source: &SourceFile) -> Vec<(usize, &str)> {
     let code = &source.code;
     let after = |root: &'static str| words(code, root).map(move |at| at + root.len());
@@ -146,7 +147,7 @@ fn root_by_supers(source: &SourceFile, at: usize) -> Option<usize> {
     (length / "super::".len() == depth + source.inline_modules_around(at)).then_some(at + length)
 }
 
-/// Names at `at`: one, or the first names of all paths of a group `{a::b, c::{d, e}}`.
+/// Names at `at`: a single one, or the first name of each path in a group such as `{a::b, c::{d, e}}`.
 fn names_of(code: &str, at: usize) -> Vec<(usize, &str)> {
     let first = |at: usize| if code[at..].starts_with('*') { (at, "*") } else { (at, name_at(code, at)) };
     if !code[at..].starts_with('{') {
@@ -197,7 +198,7 @@ fn is_path_root(code: &str, at: usize, name: &str) -> bool {
     !inside_path && (after.starts_with("::") || before.ends_with("use ") || before.ends_with("extern crate "))
 }
 
-fn convenience(source: &SourceFile) -> Vec<TidyFinding> {
+fn convenience_panics(source: &SourceFile) -> Vec<TidyFinding> {
     let outside_tests = |finding: &(usize, &str)| !source.is_test(finding.0);
     occurrences(&source.code, &[".unwrap()", ".expect(\"\")"])
         .filter(outside_tests)
@@ -205,12 +206,12 @@ fn convenience(source: &SourceFile) -> Vec<TidyFinding> {
         .collect()
 }
 
-/// Start of an attribute that is no mark of unfinished work: the reason names a tool, and the script that has it.
-const TOOL_MISSING: &str = "#[ignore = \"needs ";
+/// Start of an `ignore` attribute that is allowed, because its reason names a tool that the test needs.
+const NEEDS_TOOL: &str = "#[ignore = \"needs ";
 
 fn unfinished(source: &SourceFile) -> Vec<TidyFinding> {
     let code = occurrences(&source.code, &["todo!", "unimplemented!", "dbg!", "#[ignore"])
-        .filter(|&(at, _)| !source.text[at..].starts_with(TOOL_MISSING));
+        .filter(|&(at, _)| !source.text[at..].starts_with(NEEDS_TOOL));
     let marks =
         ["FIXME", "XXX", "TODO"].into_iter().flat_map(|mark| words(&source.text, mark).map(move |at| (at, mark)));
     code.chain(marks)

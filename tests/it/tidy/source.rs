@@ -1,4 +1,4 @@
-//! Source file for the rules: its text, and its code without the content of comments and literals.
+//! Source file as the rules see it: its text, and its code without the content of comments and literals.
 
 use std::ops::Range;
 
@@ -69,7 +69,7 @@ pub fn name_at(code: &str, at: usize) -> &str {
     &code[at..at + length]
 }
 
-/// End of the block that opens at `open`.
+/// Offset of the brace that closes the block opened at `open`.
 pub fn block_end(code: &str, open: usize) -> usize {
     let mut depth = 0;
     for (at, byte) in code.bytes().enumerate().skip(open) {
@@ -100,10 +100,10 @@ fn without_comments_and_literals(text: &str) -> String {
     let mut code = text.as_bytes().to_vec();
     let mut at = 0;
     while at < code.len() {
-        match silent(text.as_bytes(), at) {
+        match blank_range(text.as_bytes(), at) {
             None => at += 1,
-            Some((silent, next)) => {
-                code[silent].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+            Some((blank, next)) => {
+                code[blank].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
                 at = next;
             }
         }
@@ -111,8 +111,8 @@ fn without_comments_and_literals(text: &str) -> String {
     String::from_utf8(code).expect("only whole comments and literals became spaces")
 }
 
-/// Comment or literal that begins at `at`: the range without code, and the offset at which code continues.
-fn silent(text: &[u8], at: usize) -> Option<(Range<usize>, usize)> {
+/// Comment or literal that begins at `at`: the range to blank, and the offset at which the code continues.
+fn blank_range(text: &[u8], at: usize) -> Option<(Range<usize>, usize)> {
     let literal = |open: usize, close: usize| Some((open..close.min(text.len()), (close + 1).min(text.len())));
     match &text[at..] {
         [b'/', b'/', rest @ ..] => {

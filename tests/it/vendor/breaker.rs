@@ -15,7 +15,7 @@ use crate::support::files::vacant_port;
 use crate::support::vendor_sim::{SimBehavior, SimMode, SimRequestKind, VendorSim};
 use crate::task::blocked::blocked_task;
 
-fn careful(settings: &mut Settings, base: &str) {
+fn set_sensitive_breaker(settings: &mut Settings, base: &str) {
     remote(settings, base, SimMode::Neither);
     settings.image_vendors[0].breaker_failures = 3;
     settings.image_vendors[0].breaker_pause = Duration::from_millis(100);
@@ -27,7 +27,7 @@ async fn circuit(app: &TestApp) -> String {
     state["vendors"][0]["circuit"].as_str().unwrap().to_owned()
 }
 
-async fn circuit_becomes(app: &TestApp, expected: &[&str]) {
+async fn wait_for_circuit(app: &TestApp, expected: &[&str]) {
     let is_expected = async || expected.contains(&circuit(app).await.as_str());
     eventually(format!("the circuit is one of {expected:?}"), is_expected).await;
 }
@@ -37,7 +37,7 @@ async fn an_unreachable_vendor_fails_no_task() {
     // Given an address without a listener
     let (socket, address) = vacant_port();
     let base = format!("http://{address}");
-    let app = TestApp::start_with(|settings| careful(settings, &base), Environment::system()).await;
+    let app = TestApp::start_with(|settings| set_sensitive_breaker(settings, &base), Environment::system()).await;
     let user = app.user("u").await;
 
     // When jobs are submitted
@@ -47,7 +47,7 @@ async fn an_unreachable_vendor_fails_no_task() {
     }
 
     // Then the circuit opens and they wait
-    circuit_becomes(&app, &["open", "half_open"]).await;
+    wait_for_circuit(&app, &["open", "half_open"]).await;
     for task in &tasks {
         let status = app.get_as(&user.token, &format!("{UPSCALER}/{task}")).await.expect(200).json();
         assert_eq!(status["data"]["status"], "CREATED");
@@ -84,7 +84,7 @@ async fn a_failing_vendor_gets_a_probe_before_the_next_job() {
     .await;
     let base = vendor.base();
     let one_by_one = |settings: &mut Settings| {
-        careful(settings, &base);
+        set_sensitive_breaker(settings, &base);
         settings.image_vendors[0].concurrency = 1;
     };
     let app = TestApp::start_with(one_by_one, Environment::system()).await;
@@ -95,7 +95,7 @@ async fn a_failing_vendor_gets_a_probe_before_the_next_job() {
     for _ in 0..10 {
         tasks.push(submit(&app, &user, UPSCALER, upscale("risky")).await);
     }
-    circuit_becomes(&app, &["open", "half_open"]).await;
+    wait_for_circuit(&app, &["open", "half_open"]).await;
     eventually("the vendor is polled for three", async || vendor.request_count(SimRequestKind::Poll) >= 3).await;
 
     // Then three tasks have an unknown outcome, and no further submission was sent: the circuit only probed the
@@ -125,13 +125,13 @@ async fn retry_after_pauses_all_calls_to_the_vendor() {
     })
     .await;
     let base = vendor.base();
-    let app = TestApp::start_with(|settings| careful(settings, &base), Environment::system()).await;
+    let app = TestApp::start_with(|settings| set_sensitive_breaker(settings, &base), Environment::system()).await;
     let user = app.user("u").await;
     let first = submit(&app, &user, UPSCALER, upscale("first")).await;
     eventually("the vendor gets the job", async || vendor.request_count(SimRequestKind::Submission) > 0).await;
 
     // Then the metrics show that requests are held back, although the vendor has not failed
-    circuit_becomes(&app, &["held"]).await;
+    wait_for_circuit(&app, &["held"]).await;
 
     // When another job arrives, then it waits too, and both complete, without a recorded failure
     let second = submit(&app, &user, UPSCALER, upscale("second")).await;

@@ -86,30 +86,30 @@ fn submissions() -> Vec<VendorFaultRow> {
     use SimRequestKind::Submission as S;
     use FaultOutcome::{Done, Fails, Unknown};
     vec![
-        row("s black hole", S, 1, |_| SimBehavior::Silence, Unknown),
-        row("s a byte at a time", S, 1, |_| SimBehavior::Trickle(Duration::from_millis(100)), Unknown),
-        row("s hung up", S, 1, |_| SimBehavior::HangUp, Unknown),
-        row("s cut in its JSON", S, 1, |_| cut(), Unknown),
-        row("s HTML with 200", S, 1, |_| respond("200 OK", HTML), Unknown),
-        row("s ten megabytes", S, 1, |_| ten_megabytes(), Unknown),
-        row("s no HTTP", S, 1, |_| SimBehavior::Raw("SSH-2.0-nothing\r\n\r\n".to_owned()), Unknown),
-        row("s wrong types", S, 1, |_| respond("200 OK", r#"{"data": {"task_id": 7}}"#), Unknown),
-        row("s no task", S, 1, |_| respond("200 OK", "{}"), Unknown),
-        row("s 409", S, 1, |_| respond("409 Conflict", "{}"), Unknown),
-        row("s 500", S, 1, |_| respond("500 Internal Server Error", "{}"), Unknown),
-        row("s 502", S, 1, |_| respond(GATEWAY, HTML), Unknown),
-        row("s 504", S, 1, |_| respond("504 Gateway Timeout", ""), Unknown),
-        row("s 400", S, 1, |_| refuse("400 Bad Request"), Fails("vendor_refused", 0)),
-        row("s 413", S, 1, |_| refuse("413 Content Too Large"), Fails("vendor_refused", 0)),
-        row("s 422", S, 1, |_| refuse("422 Unprocessable Content"), Fails("vendor_refused", 0)),
-        row("s 401", S, 2, |_| refuse("401 Unauthorized"), Done),
-        row("s 402", S, 2, |_| refuse("402 Payment Required"), Done),
-        row("s 403", S, 2, |_| refuse("403 Forbidden"), Done),
-        row("s 404", S, 2, |_| refuse("404 Not Found"), Done),
-        row("s elsewhere", S, 2, |_| refuse("307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/"), Done),
-        row("s 408", S, 2, |_| refuse("408 Request Timeout"), Done),
-        row("s 429", S, 2, |_| refuse("429 Too Many Requests"), Done),
-        row("s 503", S, 2, |_| refuse("503 Service Unavailable"), Done),
+        row("submission: black hole", S, 1, |_| SimBehavior::Silence, Unknown),
+        row("submission: a byte at a time", S, 1, |_| SimBehavior::Trickle(Duration::from_millis(100)), Unknown),
+        row("submission: connection closed", S, 1, |_| SimBehavior::HangUp, Unknown),
+        row("submission: cut in its JSON", S, 1, |_| cut(), Unknown),
+        row("submission: HTML with 200", S, 1, |_| respond("200 OK", HTML), Unknown),
+        row("submission: ten megabytes", S, 1, |_| ten_megabytes(), Unknown),
+        row("submission: no HTTP", S, 1, |_| SimBehavior::Raw("SSH-2.0-nothing\r\n\r\n".to_owned()), Unknown),
+        row("submission: wrong types", S, 1, |_| respond("200 OK", r#"{"data": {"task_id": 7}}"#), Unknown),
+        row("submission: no task", S, 1, |_| respond("200 OK", "{}"), Unknown),
+        row("submission: 409", S, 1, |_| respond("409 Conflict", "{}"), Unknown),
+        row("submission: 500", S, 1, |_| respond("500 Internal Server Error", "{}"), Unknown),
+        row("submission: 502", S, 1, |_| respond(GATEWAY, HTML), Unknown),
+        row("submission: 504", S, 1, |_| respond("504 Gateway Timeout", ""), Unknown),
+        row("submission: 400", S, 1, |_| refuse("400 Bad Request"), Fails("vendor_refused", 0)),
+        row("submission: 413", S, 1, |_| refuse("413 Content Too Large"), Fails("vendor_refused", 0)),
+        row("submission: 422", S, 1, |_| refuse("422 Unprocessable Content"), Fails("vendor_refused", 0)),
+        row("submission: 401", S, 2, |_| refuse("401 Unauthorized"), Done),
+        row("submission: 402", S, 2, |_| refuse("402 Payment Required"), Done),
+        row("submission: 403", S, 2, |_| refuse("403 Forbidden"), Done),
+        row("submission: 404", S, 2, |_| refuse("404 Not Found"), Done),
+        row("submission: redirected", S, 2, |_| refuse("307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/"), Done),
+        row("submission: 408", S, 2, |_| refuse("408 Request Timeout"), Done),
+        row("submission: 429", S, 2, |_| refuse("429 Too Many Requests"), Done),
+        row("submission: 503", S, 2, |_| refuse("503 Service Unavailable"), Done),
     ]
 }
 
@@ -118,31 +118,31 @@ fn polls() -> Vec<VendorFaultRow> {
     use SimRequestKind::Poll as P;
     use FaultOutcome::{Done, Fails};
     vec![
-        row("p black hole", P, 1, |_| SimBehavior::Silence, Done),
-        row("p a byte at a time", P, 1, |_| SimBehavior::Trickle(Duration::from_millis(100)), Done),
-        row("p hung up", P, 2, |_| SimBehavior::HangUp, Done),
-        row("p cut in its JSON", P, 2, |_| cut(), Done),
-        row("p HTML with 200", P, 2, |_| respond("200 OK", HTML), Done),
-        row("p ten megabytes", P, 2, |_| ten_megabytes(), Done),
-        row("p wrong types", P, 2, |asked| poll_reply(asked, &json!({"status": 5, "generated": "no list"})), Done),
-        row("p done without results", P, 2, |asked| poll_reply(asked, &json!({"status": "COMPLETED", "generated": []})), Done),
-        row("p results of wrong types", P, 2, |asked| poll_reply(asked, &json!({"status": "COMPLETED", "generated": [1]})), Done),
-        row("p unknown state", P, 2, |asked| poll_reply(asked, &json!({"status": "PONDERING"})), Done),
-        row("p about another task", P, 2, |asked| poll_reply(asked, &json!({"status": "FAILED", "task_id": "job-0"})), Done),
-        row("p states out of order", P, 4, |asked| {
+        row("poll: black hole", P, 1, |_| SimBehavior::Silence, Done),
+        row("poll: a byte at a time", P, 1, |_| SimBehavior::Trickle(Duration::from_millis(100)), Done),
+        row("poll: connection closed", P, 2, |_| SimBehavior::HangUp, Done),
+        row("poll: cut in its JSON", P, 2, |_| cut(), Done),
+        row("poll: HTML with 200", P, 2, |_| respond("200 OK", HTML), Done),
+        row("poll: ten megabytes", P, 2, |_| ten_megabytes(), Done),
+        row("poll: wrong types", P, 2, |asked| poll_reply(asked, &json!({"status": 5, "generated": "no list"})), Done),
+        row("poll: done without results", P, 2, |asked| poll_reply(asked, &json!({"status": "COMPLETED", "generated": []})), Done),
+        row("poll: results of wrong types", P, 2, |asked| poll_reply(asked, &json!({"status": "COMPLETED", "generated": [1]})), Done),
+        row("poll: unknown state", P, 2, |asked| poll_reply(asked, &json!({"status": "PONDERING"})), Done),
+        row("poll: about another task", P, 2, |asked| poll_reply(asked, &json!({"status": "FAILED", "task_id": "job-0"})), Done),
+        row("poll: states out of order", P, 4, |asked| {
             let status = ["IN_PROGRESS", "CREATED", "IN_PROGRESS", "CREATED"][(asked.count as usize - 1) % 4];
             poll_reply(asked, &json!({"status": status}))
         }, Done),
-        row("p 400", P, 2, |_| refuse("400 Bad Request"), Done),
-        row("p 401", P, 2, |_| refuse("401 Unauthorized"), Done),
-        row("p 403", P, 2, |_| refuse("403 Forbidden"), Done),
-        row("p 404", P, 1, |_| refuse("404 Not Found"), Done),
-        row("p 429", P, 2, |_| refuse("429 Too Many Requests\r\nretry-after: 0"), Done),
-        row("p 500", P, 2, |_| refuse("500 Internal Server Error"), Done),
-        row("p 502", P, 2, |_| refuse(GATEWAY), Done),
-        row("p 503", P, 2, |_| refuse("503 Service Unavailable"), Done),
-        row("p lost for good", P, ALWAYS, |_| refuse("404 Not Found"), Fails("vendor_lost", 1)),
-        row("p failed", P, ALWAYS, |asked| {
+        row("poll: 400", P, 2, |_| refuse("400 Bad Request"), Done),
+        row("poll: 401", P, 2, |_| refuse("401 Unauthorized"), Done),
+        row("poll: 403", P, 2, |_| refuse("403 Forbidden"), Done),
+        row("poll: 404", P, 1, |_| refuse("404 Not Found"), Done),
+        row("poll: 429", P, 2, |_| refuse("429 Too Many Requests\r\nretry-after: 0"), Done),
+        row("poll: 500", P, 2, |_| refuse("500 Internal Server Error"), Done),
+        row("poll: 502", P, 2, |_| refuse(GATEWAY), Done),
+        row("poll: 503", P, 2, |_| refuse("503 Service Unavailable"), Done),
+        row("poll: lost for good", P, ALWAYS, |_| refuse("404 Not Found"), Fails("vendor_lost", 1)),
+        row("poll: failed", P, ALWAYS, |asked| {
             poll_reply(asked, &json!({"status": "FAILED", "error": {"code": "nsfw", "message": "not that"}}))
         }, Fails("vendor_failed", 1)),
     ]
@@ -154,17 +154,17 @@ fn results() -> Vec<VendorFaultRow> {
     use FaultOutcome::{Done, Fails};
     let unavailable = Fails("result_unavailable", 1);
     vec![
-        row("r 404 at first", R, 2, |_| refuse("404 Not Found"), Done),
-        row("r 500 at first", R, 2, |_| refuse("500 Internal Server Error"), Done),
-        row("r cut at first", R, 2, |_| SimBehavior::Raw("HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\nPNG".to_owned()), Done),
-        row("r silent at first", R, 1, |_| SimBehavior::Silence, Done),
-        row("r 404", R, ALWAYS, |_| refuse("404 Not Found"), unavailable),
-        row("r no picture", R, ALWAYS, |_| respond("200 OK", HTML), Fails("result_invalid", 1)),
-        row("r too large", R, ALWAYS, |_| SimBehavior::Raw("HTTP/1.1 200 OK\r\ncontent-length: 60000000\r\n\r\n".to_owned()), unavailable),
-        row("r redirected inside", R, ALWAYS, |_| refuse("302 Found\r\nlocation: http://169.254.169.254/"), unavailable),
-        row("r at a forbidden address", P, ALWAYS, |asked| reply_for_url(asked, "http://169.254.169.254/x.png"), unavailable),
-        row("r of another scheme", P, ALWAYS, |asked| reply_for_url(asked, "file:///etc/passwd"), unavailable),
-        row("r no URL", P, ALWAYS, |asked| reply_for_url(asked, "picture.png"), unavailable),
+        row("result: 404 at first", R, 2, |_| refuse("404 Not Found"), Done),
+        row("result: 500 at first", R, 2, |_| refuse("500 Internal Server Error"), Done),
+        row("result: cut at first", R, 2, |_| SimBehavior::Raw("HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\nPNG".to_owned()), Done),
+        row("result: silent at first", R, 1, |_| SimBehavior::Silence, Done),
+        row("result: 404", R, ALWAYS, |_| refuse("404 Not Found"), unavailable),
+        row("result: no picture", R, ALWAYS, |_| respond("200 OK", HTML), Fails("result_invalid", 1)),
+        row("result: too large", R, ALWAYS, |_| SimBehavior::Raw("HTTP/1.1 200 OK\r\ncontent-length: 60000000\r\n\r\n".to_owned()), unavailable),
+        row("result: redirected to a private address", R, ALWAYS, |_| refuse("302 Found\r\nlocation: http://169.254.169.254/"), unavailable),
+        row("result: at a forbidden address", P, ALWAYS, |asked| reply_for_url(asked, "http://169.254.169.254/x.png"), unavailable),
+        row("result: of another scheme", P, ALWAYS, |asked| reply_for_url(asked, "file:///etc/passwd"), unavailable),
+        row("result: no URL", P, ALWAYS, |asked| reply_for_url(asked, "picture.png"), unavailable),
     ]
 }
 
@@ -175,7 +175,8 @@ struct FaultTable {
     mode: SimMode,
 }
 
-async fn table(
+/// Starts a vendor that behaves as these rows say, and a service that uses it. Also returns the expected outcomes.
+async fn start_table(
     mode: SimMode,
     rows: Vec<VendorFaultRow>,
     deadline: Duration,
@@ -201,7 +202,7 @@ async fn table(
 }
 
 impl FaultTable {
-    async fn holds(self, outcomes: Vec<(&'static str, FaultOutcome)>) {
+    async fn assert_outcomes(self, outcomes: Vec<(&'static str, FaultOutcome)>) {
         let table = Arc::new(self);
         let user = Arc::new(table.app.user("u").await);
         let rows = outcomes.into_iter().map(|(name, outcome)| {
@@ -219,7 +220,7 @@ impl FaultTable {
             mismatches.extend(row.await.unwrap().err());
         }
         assert!(mismatches.is_empty(), "with a vendor that is {:?}:\n{}", table.mode, mismatches.join("\n"));
-        let Ok(table) = Arc::try_unwrap(table) else { panic!("all rows have ended") };
+        let Ok(table) = Arc::try_unwrap(table) else { panic!("a row has not ended") };
         table.app.stop().await;
     }
 
@@ -246,21 +247,21 @@ impl FaultTable {
 #[actix_web::test]
 async fn every_fault_has_its_outcome_with_recovery_by_key() {
     let rows = submissions().into_iter().chain(polls()).chain(results()).collect();
-    let (table, outcomes) = table(SimMode::HonoursKeys, rows, Duration::from_hours(1)).await;
-    table.holds(outcomes).await;
+    let (table, outcomes) = start_table(SimMode::HonoursKeys, rows, Duration::from_hours(1)).await;
+    table.assert_outcomes(outcomes).await;
 }
 
 #[actix_web::test]
 async fn every_submission_fault_has_its_outcome_with_recovery_by_search() {
-    let (table, outcomes) = table(SimMode::Searchable, submissions(), Duration::from_hours(1)).await;
-    table.holds(outcomes).await;
+    let (table, outcomes) = start_table(SimMode::Searchable, submissions(), Duration::from_hours(1)).await;
+    table.assert_outcomes(outcomes).await;
 }
 
 #[actix_web::test]
 async fn every_fault_has_its_outcome_without_recovery() {
     let rows = submissions().into_iter().chain(polls()).collect();
-    let (table, outcomes) = table(SimMode::Neither, rows, Duration::from_hours(1)).await;
-    table.holds(outcomes).await;
+    let (table, outcomes) = start_table(SimMode::Neither, rows, Duration::from_hours(1)).await;
+    table.assert_outcomes(outcomes).await;
 }
 
 #[actix_web::test]
@@ -269,21 +270,23 @@ async fn persistent_faults_end_at_the_deadline() {
     use SimRequestKind::{Poll as P, Search, Submission as S};
     let deadline_outcome = |paid| FaultOutcome::Fails("deadline_exceeded", paid);
     let rows = vec![
-        row("d never served", S, ALWAYS, |_| refuse("401 Unauthorized"), deadline_outcome(0)),
-        row("d always busy", S, ALWAYS, |_| refuse("503 Service Unavailable"), deadline_outcome(0)),
-        row("d never done", P, ALWAYS, |asked| poll_reply(asked, &json!({"status": "IN_PROGRESS"})), deadline_outcome(1)),
-        row("d never readable", P, ALWAYS, |_| respond("200 OK", HTML), deadline_outcome(1)),
-        row("d an unknown state", P, ALWAYS, |asked| poll_reply(asked, &json!({"status": "PONDERING"})), deadline_outcome(1)),
-        row("d results in trouble", SimRequestKind::Result, ALWAYS, |_| refuse("500 Internal Server Error"), FaultOutcome::Fails("result_unavailable", 1)),
+        row("deadline: never served", S, ALWAYS, |_| refuse("401 Unauthorized"), deadline_outcome(0)),
+        row("deadline: always busy", S, ALWAYS, |_| refuse("503 Service Unavailable"), deadline_outcome(0)),
+        row("deadline: never done", P, ALWAYS, |asked| poll_reply(asked, &json!({"status": "IN_PROGRESS"})), deadline_outcome(1)),
+        row("deadline: never readable", P, ALWAYS, |_| respond("200 OK", HTML), deadline_outcome(1)),
+        row("deadline: an unknown state", P, ALWAYS, |asked| poll_reply(asked, &json!({"status": "PONDERING"})), deadline_outcome(1)),
+        row("deadline: result unavailable", SimRequestKind::Result, ALWAYS, |_| refuse("500 Internal Server Error"), FaultOutcome::Fails("result_unavailable", 1)),
     ];
-    let (fault_table, outcomes) = table(SimMode::HonoursKeys, rows, Duration::from_secs(12)).await;
-    fault_table.holds(outcomes).await;
-    // A submission that cannot be clarified in time has an unknown outcome, and is not merely late.
+    let (fault_table, outcomes) = start_table(SimMode::HonoursKeys, rows, Duration::from_secs(12)).await;
+    fault_table.assert_outcomes(outcomes).await;
+
+    // A submission whose outcome is still unknown at the deadline fails as unknown, not as late. A search has no prompt,
+    // so the row without a name is about all searches; it is not a job.
     let rows = vec![
-        row("d taken by a vendor that does not say so", S, ALWAYS, |_| respond("500 Internal Server Error", "{}"), FaultOutcome::Fails("outcome_unknown", 1)),
+        row("deadline: accepted without an answer", S, ALWAYS, |_| respond("500 Internal Server Error", "{}"), FaultOutcome::Fails("outcome_unknown", 1)),
         row("", Search, ALWAYS, |_| refuse("500 Internal Server Error"), FaultOutcome::Fails("outcome_unknown", 0)),
     ];
-    let (unknown, mut outcomes) = table(SimMode::Searchable, rows, Duration::from_secs(12)).await;
+    let (unknown, mut outcomes) = start_table(SimMode::Searchable, rows, Duration::from_secs(12)).await;
     outcomes.truncate(1);
-    unknown.holds(outcomes).await;
+    unknown.assert_outcomes(outcomes).await;
 }

@@ -13,7 +13,7 @@ use super::{remote_vendor, sim, upscale};
 use crate::image::{PRECISION, UPSCALER, submit, wait_for_end};
 use crate::support::eventually::eventually;
 use crate::support::files::vacant_port;
-use crate::support::receiver::Received;
+use crate::support::receiver::ReceivedRequest;
 use crate::support::scripted_vendor::{ScriptedReply, ScriptedVendor};
 use crate::support::vendor_sim::{SimBehavior, SimMode, SimRequest, SimRequestKind, VendorSim};
 use crate::support::{TestApp, TestUser, picture};
@@ -378,9 +378,9 @@ async fn workflow_server(death: Death) -> ScriptedVendor {
 async fn workflow_server_with_memory(death: Death, remembers: bool) -> ScriptedVendor {
     ScriptedVendor::start(move |_| {
         let died_after = AtomicUsize::new(0);
-        move |requests: &[Received]| {
+        move |requests: &[ReceivedRequest]| {
             let last = requests.last().expect("a request");
-            let is = |request: &Received, method: &str, path: &str| {
+            let is = |request: &ReceivedRequest, method: &str, path: &str| {
                 request.method == method && request.path.starts_with(path)
             };
             let is_first = |method, path| requests.iter().filter(|request| is(request, method, path)).count() == 1;
@@ -397,7 +397,8 @@ async fn workflow_server_with_memory(death: Death, remembers: bool) -> ScriptedV
             let remembered = if remembers { requests } else { &requests[died_after.load(Ordering::SeqCst)..] };
 
             let id = last.path.strip_prefix("/history/").unwrap_or_default();
-            let is_known = |request: &Received| is(request, "POST", "/prompt") && request.json()["prompt_id"] == id;
+            let is_known =
+                |request: &ReceivedRequest| is(request, "POST", "/prompt") && request.json()["prompt_id"] == id;
             match (last.method.as_str(), last.path.as_str()) {
                 ("POST", "/upload/image") => {
                     ScriptedReply::json(200, &json!({"name": "input.png", "subfolder": "", "type": "input"}))
@@ -523,11 +524,11 @@ async fn a_submission_that_a_killed_server_forgot_is_sent_again_after_a_search()
 }
 
 #[actix_web::test]
-async fn a_cancellation_is_passed_on_until_the_vendor_has_taken_it() {
+async fn a_cancellation_is_sent_until_the_vendor_accepts_it() {
     // Given a job that is running at a server
     let vendor = Arc::new(
         ScriptedVendor::start(|_| {
-            |requests: &[Received]| {
+            |requests: &[ReceivedRequest]| {
                 let last = requests.last().expect("a request");
                 let submitted = requests.iter().find(|request| request.path == "/prompt");
                 let id = submitted.map_or(Value::Null, |request| request.json()["prompt_id"].clone());

@@ -25,7 +25,8 @@ const ALWAYS: u32 = u32::MAX;
 enum ProfileOutcome {
     /// Completed, with one charge.
     Done,
-    /// Completed if the vendor can be searched for our key; otherwise failed with an unknown outcome. One charge.
+    /// Completed if the vendor can be searched for the key of the task; otherwise failed with an unknown outcome. One
+    /// charge.
     Unknown,
     /// Failed with this code, after this many charges.
     Fails(&'static str, usize),

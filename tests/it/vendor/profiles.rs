@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::API_KEY;
 use crate::image::{PRECISION, UPSCALER, submit, wait_for_end};
 use crate::support::eventually::eventually;
-use crate::support::receiver::Received;
+use crate::support::receiver::ReceivedRequest;
 use crate::support::scripted_vendor::{Delivery, ScriptedReply, ScriptedVendor};
 use crate::support::{TestApp, TestUser, picture};
 
@@ -50,12 +50,12 @@ async fn changed_service_with(
 }
 
 /// Number of earlier requests to the path of the last one.
-fn earlier(requests: &[Received]) -> usize {
+fn earlier(requests: &[ReceivedRequest]) -> usize {
     let last = requests.last().expect("a request");
     requests.iter().filter(|request| request.method == last.method && request.path == last.path).count() - 1
 }
 
-fn header(request: &Received, name: &str) -> String {
+fn header(request: &ReceivedRequest, name: &str) -> String {
     request.header(name).to_owned()
 }
 
@@ -64,7 +64,7 @@ async fn magnific_gets_its_own_values_and_each_upscaler_has_its_status_path() {
     // Given the API in its documented shapes
     const ID: &str = "046b6c7f-0b8a-43b9-b35d-6489e6daee91";
     let vendor = ScriptedVendor::start(|base| {
-        move |requests: &[Received]| {
+        move |requests: &[ReceivedRequest]| {
             let last = requests.last().expect("a request");
             let task = |status: &str, generated: Value| {
                 let task = json!({"data": {"task_id": ID, "status": status, "generated": generated}});
@@ -112,7 +112,7 @@ async fn magnific_gets_its_own_values_and_each_upscaler_has_its_status_path() {
 async fn comfyui_runs_a_workflow_under_the_id_of_the_task() {
     // Given a server that has the job in its queue before it has it in its history
     let vendor = ScriptedVendor::start(|_| {
-        |requests: &[Received]| {
+        |requests: &[ReceivedRequest]| {
             let last = requests.last().expect("a request");
             let submitted = requests.iter().find(|request| request.method == "POST" && request.path == "/prompt");
             let id = submitted.map_or(Value::Null, |request| request.json()["prompt_id"].clone());
@@ -166,7 +166,7 @@ async fn comfyui_runs_a_workflow_under_the_id_of_the_task() {
 
 #[actix_web::test]
 async fn work_that_a_profile_cannot_express_is_refused_before_it_is_sent() {
-    let vendor = ScriptedVendor::start(|_| |_: &[Received]| ScriptedReply::json(500, &json!({}))).await;
+    let vendor = ScriptedVendor::start(|_| |_: &[ReceivedRequest]| ScriptedReply::json(500, &json!({}))).await;
     let (app, user) = service_with("comfyui", &vendor).await;
 
     // When a factor is asked for that the workflow does not know
@@ -189,7 +189,7 @@ async fn fal_refuses_a_submission_with_the_message_of_its_error() {
     let of_service = json!({"detail": "The body is not an object", "error_type": "bad_request"});
     for (body, message) in [(of_model, "Image dimensions are too large"), (of_service, "The body is not an object")] {
         let vendor = ScriptedVendor::start(|_| {
-            move |requests: &[Received]| match requests.last().map(|request| request.method.as_str()) {
+            move |requests: &[ReceivedRequest]| match requests.last().map(|request| request.method.as_str()) {
                 Some("POST") => ScriptedReply::json(400, &body),
                 _ => ScriptedReply::json(404, &json!({"detail": "Not Found"})),
             }
@@ -216,10 +216,10 @@ fn code_of(ended: &Value) -> &str {
 }
 
 #[actix_web::test]
-async fn a_server_that_ignores_our_ids_is_not_searched_by_them() {
+async fn a_server_that_ignores_submitted_ids_is_not_searched_by_them() {
     // Given a server that gives jobs ids of its own, and loses the connection of the second submission
     let vendor = ScriptedVendor::start(|_| {
-        |requests: &[Received]| {
+        |requests: &[ReceivedRequest]| {
             let last = requests.last().expect("a request");
             match (last.method.as_str(), last.path.as_str()) {
                 ("POST", "/upload/image") => {
@@ -261,7 +261,7 @@ async fn a_server_that_ignores_our_ids_is_not_searched_by_them() {
 async fn a_search_answered_with_json_of_another_shape_proves_nothing() {
     // Given a server whose queue is not readable, and that takes a job without a response
     let vendor = ScriptedVendor::start(|_| {
-        |requests: &[Received]| {
+        |requests: &[ReceivedRequest]| {
             let last = requests.last().expect("a request");
             match (last.method.as_str(), last.path.as_str()) {
                 ("POST", "/upload/image") => {
@@ -289,10 +289,10 @@ async fn a_search_answered_with_json_of_another_shape_proves_nothing() {
 }
 
 #[actix_web::test]
-async fn an_old_server_that_cannot_take_our_ids_is_not_searched() {
+async fn an_old_server_that_cannot_use_submitted_ids_is_not_searched() {
     // Given a server whose version ignores ids of clients, and that takes a job without a response
     let vendor = ScriptedVendor::start(|_| {
-        |requests: &[Received]| {
+        |requests: &[ReceivedRequest]| {
             let last = requests.last().expect("a request");
             match (last.method.as_str(), last.path.as_str()) {
                 ("POST", "/upload/image") => {
@@ -323,7 +323,7 @@ async fn an_old_server_that_cannot_take_our_ids_is_not_searched() {
 async fn jobs_without_a_usable_result_fail_and_leave_the_circuit_closed() {
     // Given a server that sends an empty picture for the first three jobs
     let vendor = ScriptedVendor::start(|_| {
-        |requests: &[Received]| {
+        |requests: &[ReceivedRequest]| {
             let is_empty = earlier(requests) < 3;
             let image = if is_empty { String::new() } else { picture::base64_png(16, 16) };
             ScriptedReply::json(200, &json!({"html_info": "", "image": image}))
@@ -364,7 +364,7 @@ fn write_profile(directory: &Path, family: &str) -> VendorProfile {
 async fn an_accepted_job_that_the_profile_no_longer_knows_is_not_submitted_again() {
     // Given a task at a vendor with a profile of the operator
     let vendor = ScriptedVendor::start(|_| {
-        |_: &[Received]| {
+        |_: &[ReceivedRequest]| {
             let task = json!({"data": {"task_id": "job-1", "status": "IN_PROGRESS", "generated": []}});
             ScriptedReply::json(200, &task)
         }
@@ -394,7 +394,7 @@ async fn an_accepted_job_that_the_profile_no_longer_knows_is_not_submitted_again
 async fn the_boundary_of_a_form_cannot_be_predicted() {
     // Given a vendor that gets its pictures in forms
     let vendor = ScriptedVendor::start(|_| {
-        |_: &[Received]| {
+        |_: &[ReceivedRequest]| {
             let body = json!({"image": picture::base64_png(16, 16), "seed": 1, "finish_reason": "SUCCESS"});
             ScriptedReply::json(200, &body)
         }
@@ -423,7 +423,7 @@ async fn the_boundary_of_a_form_cannot_be_predicted() {
 async fn a_stored_picture_that_cannot_be_read_is_tried_again() {
     // Given a service whose vendor was not reached before the input of a task was lost
     let vendor = ScriptedVendor::start(|_| {
-        |requests: &[Received]| {
+        |requests: &[ReceivedRequest]| {
             if earlier(requests) == 0 {
                 return ScriptedReply::json(429, &json!({})).with_header("retry-after", "1");
             }
@@ -457,7 +457,7 @@ async fn a_stored_picture_that_cannot_be_read_is_tried_again() {
 async fn a_result_in_a_data_uri_is_taken_up_to_the_size_of_a_file() {
     // Given a vendor whose second result is larger than a file may be
     let vendor = ScriptedVendor::start(|_| {
-        |requests: &[Received]| {
+        |requests: &[ReceivedRequest]| {
             let file = if earlier(requests) == 0 { picture::png(16, 16) } else { vec![0; INPUT_BYTES_MAX + 3] };
             let url = format!("data:image/png;base64,{}", STANDARD.encode(file));
             ScriptedReply::json(200, &json!({"url": url}))

@@ -28,14 +28,14 @@ async fn a_vendor_webhook_only_triggers_a_status_read() {
     };
     let app = TestApp::start_with(rare_polls, Environment::system()).await;
     let user = app.user("u").await;
-    let task = submit(&app, &user, UPSCALER, upscale("hinted")).await;
+    let task = submit(&app, &user, UPSCALER, upscale("notified")).await;
     eventually("the vendor is polled", async || vendor.request_count(SimRequestKind::Poll) > 0).await;
 
     // When the vendor calls the webhook with a false status
-    let webhook_url = vendor.webhook("hinted").expect("a webhook URL");
+    let webhook_url = vendor.webhook("notified").expect("a webhook URL");
     let path = webhook_url.strip_prefix("http://media.example").expect("below the public URL").to_owned();
-    let lie = json!({"task_id": "job-1", "status": "COMPLETED", "generated": ["http://127.0.0.1:1/evil.png"]});
-    assert_eq!(app.post(&path, lie.clone()).await.expect(200).text(), "OK");
+    let false_status = json!({"task_id": "job-1", "status": "COMPLETED", "generated": ["http://127.0.0.1:1/evil.png"]});
+    assert_eq!(app.post(&path, false_status.clone()).await.expect(200).text(), "OK");
 
     // Then the service polls, and the polled status counts
     eventually("the vendor is polled again", async || vendor.request_count(SimRequestKind::Poll) >= 2).await;
@@ -44,7 +44,7 @@ async fn a_vendor_webhook_only_triggers_a_status_read() {
 
     // And a call at the end of the job brings the result at once
     vendor.finish_all();
-    app.post(&path, lie).await.expect(200);
+    app.post(&path, false_status).await.expect(200);
     assert_eq!(wait_for_end(&app, &user, UPSCALER, &task).await["status"], "COMPLETED");
 
     // And the path that earlier releases sent is served too

@@ -27,7 +27,7 @@ async fn complete_video(app: &TestApp, owner: &TestUser, path: &str, body: Value
 
 async fn fetched(app: &TestApp, url: &Value) -> (String, Vec<u8>) {
     let url = url.as_str().expect("a url");
-    let path = url.find("/media/").map(|at| &url[at..]).expect("a file of ours");
+    let path = url.find("/media/").map(|at| &url[at..]).expect("a URL of this service");
     let response = app.get(path).await.expect(200);
     (response.header("content-type").unwrap_or_default().to_owned(), response.body)
 }

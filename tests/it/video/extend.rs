@@ -20,7 +20,7 @@ async fn an_extension_sends_the_vendor_its_own_creation_id() {
         .map(|name| response[name].clone());
     assert_eq!(json!(echoed), json!([creation["id"], creation["url"], 7, "vq2-turbo", "720p", 15 + 5 * 6]));
     assert_eq!(fixture.wait_for_end(&response).await["state"], "success");
-    let (_, submission) = fixture.sim.last_submission().expect("asked");
+    let (_, submission) = fixture.sim.last_submission().expect("a submission at the vendor");
     assert_eq!(
         (submission["video_creation_id"].as_str(), &submission["video_url"]),
         (Some("v-job-1"), &creation["url"])

@@ -122,6 +122,7 @@ async fn every_limit_is_inclusive() {
         (EXTEND, extension, extend_limits()),
         (MULTIFRAME, json!({"image_settings": frames}), multiframe_limits()),
     ];
+
     let mut mismatches = Vec::new();
     for (path, base, limits) in tables {
         for (field, valid, invalid) in limits {
@@ -140,6 +141,7 @@ async fn every_limit_is_inclusive() {
             }
         }
     }
+
     assert!(mismatches.is_empty(), "{}", mismatches.join("\n"));
     fixture.app.stop().await;
 }

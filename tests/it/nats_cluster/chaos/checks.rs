@@ -14,7 +14,7 @@ use mediary::events::stream::Position;
 use super::clients::Command;
 use crate::nats_cluster::{NODES, NodeDirectories};
 use crate::support::process::run;
-use crate::support::receiver::Received;
+use crate::support::receiver::ReceivedRequest;
 use crate::support::vendor_sim::Charge;
 
 /// Events of commands that have a marker.
@@ -68,7 +68,12 @@ fn markers(text: &str) -> BTreeSet<String> {
 }
 
 /// Checks that every task is recorded, submitted to the vendor and completed once, and its completion was delivered.
-pub fn check_tasks(events: &[RecordedEvent], tasks: &[String], charges: &[Charge], received: &[Received]) -> String {
+pub fn check_tasks(
+    events: &[RecordedEvent],
+    tasks: &[String],
+    charges: &[Charge],
+    received: &[ReceivedRequest],
+) -> String {
     let mut ends: HashMap<&str, Vec<String>> = HashMap::new();
     for event in events.iter().filter(|event| matches!(event.event, Event::Task(_))) {
         let ends = ends.entry(event.stream.key()).or_default();
@@ -83,7 +88,7 @@ pub fn check_tasks(events: &[RecordedEvent], tasks: &[String], charges: &[Charge
         *jobs.entry(charge.key.as_str()).or_default() += 1;
     }
     let delivered: HashSet<(String, String)> =
-        received.iter().map(|callback| (callback.task(), callback.status())).collect();
+        received.iter().map(|callback| (callback.task_id(), callback.status())).collect();
 
     let distinct: HashSet<_> = tasks.iter().map(String::as_str).collect();
     assert_eq!(distinct.len(), tasks.len(), "two requests made the same task");

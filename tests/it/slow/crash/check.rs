@@ -18,7 +18,7 @@ use super::load::{AcknowledgedWrites, UPSCALER, post};
 use crate::support::client;
 use crate::support::eventually::eventually_within;
 use crate::support::process::{Process, TOKEN};
-use crate::support::receiver::Received;
+use crate::support::receiver::ReceivedRequest;
 
 /// Deadline for a snapshot while clients write.
 const SNAPSHOT_WITHIN: Duration = Duration::from_mins(2);
@@ -62,7 +62,7 @@ pub async fn verify_task_ended(service: &Process, task: &str) {
 pub struct ReportedStatuses(HashMap<String, Vec<String>>);
 
 impl ReportedStatuses {
-    pub fn from_callbacks(received: &[Received]) -> Self {
+    pub fn from_callbacks(received: &[ReceivedRequest]) -> Self {
         let (mut seen_ids, mut statuses) = (HashSet::new(), HashMap::<_, Vec<_>>::new());
         for callback in received {
             if seen_ids.insert(callback.header("webhook-id")) {

@@ -48,6 +48,7 @@ pub async fn write_until_killed(
     if post(&client, &format!("{base}/publishers"), &body).await.is_none() {
         return;
     }
+
     if writer < 2 {
         let body = json!({"image": picture::base64_png(24, 24), "webhook_url": webhook});
         match post(&client, &format!("{base}{UPSCALER}"), &body).await {
@@ -59,6 +60,7 @@ pub async fn write_until_killed(
             None => return,
         }
     }
+
     for index in 0.. {
         let node = (round, format!("n{writer}-{round}-{index}"));
         if write_node(&client, &format!("{base}/publishers/{publisher}/nodes"), &node, acknowledged).await.is_none() {
@@ -77,6 +79,7 @@ async fn write_node(
     let body = json!({"id": node.1, "latest_version": {"version": "1.0.0", "changelog": "0"}});
     let (status, body) = post(client, nodes, &body).await?;
     assert_eq!(status, 201, "{body}");
+
     acknowledged.lock().changelogs.insert(node.clone(), (0, 0));
     for changelog in 1..=3 {
         acknowledged.lock().changelogs.entry(node.clone()).and_modify(|(_, requested)| *requested = changelog);

@@ -128,7 +128,7 @@ pub fn draw(plan: HarmPlan, history: &LogHistory, rng: &mut StdRng) -> Vec<Harm>
     let flips = (0..plan.flips).map(|index| files.flip(index, rng)).collect::<Vec<_>>();
     let cuts = (0..plan.cuts).map(|index| files.cut(index, rng)).collect::<Vec<_>>();
     let zeroed = (0..plan.zeroed).map(|index| files.zero_page(index, rng)).collect::<Vec<_>>();
-    let certain = files.misplaced_for_certain();
+    let certain = files.typical_mistakes();
     let misplaced = certain.into_iter().chain((0..).map(|_| files.misplaced(rng)));
     let misplaced: Vec<_> = misplaced.take(plan.misplaced).collect();
     [flips, cuts, zeroed, misplaced].concat()
@@ -208,7 +208,7 @@ impl HarmTargets {
     }
 
     /// Typical operator mistakes with a directory.
-    fn misplaced_for_certain(&self) -> Vec<Harm> {
+    fn typical_mistakes(&self) -> Vec<Harm> {
         let path = PathBuf::from;
         let (head, last) = (path("journal/HEAD"), self.segments.last().unwrap().clone());
         let changed = self.old_segments.last().unwrap().clone();

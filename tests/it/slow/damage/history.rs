@@ -27,7 +27,7 @@ use mediary::projections::snapshot::save;
 use tempfile::TempDir;
 
 use super::ServedContents;
-use crate::samples::{AT, circumstances, every_kind, id};
+use crate::samples::{AT, command_context, every_kind, id};
 
 /// Appends that share a sync.
 const GROUP: usize = 24;
@@ -236,7 +236,7 @@ impl HistoryWriter {
             self.appends.push(Append {
                 stream: stream.clone(),
                 expected: Version(expected),
-                context: circumstances(),
+                context: command_context(),
                 events,
                 guards: Vec::new(),
             });

@@ -9,7 +9,7 @@ use mediary::projections::node::view::Links;
 
 use super::harm::Harm;
 use super::history::{self, LogHistory};
-use super::{Outcome, ServedContents, judge_answers, judge_refusal, watched};
+use super::{Outcome, ServedContents, judge_contents, judge_refusal, run_with_deadline};
 use crate::support::eventually::eventually_blocking;
 
 /// Outcome of one start.
@@ -47,12 +47,14 @@ pub fn outcome(history: &LogHistory, harm: &Harm, directory: &Path) -> Outcome {
         Err(outcome) => outcome,
         Ok(Started::Refused(reason)) => judge_refusal(harm, directory, reason),
         Ok(Started::Whole(contents, reports)) => {
-            judge_reports(judge_answers(&contents, &reports, history), harm, &reports)
+            judge_reports(judge_contents(&contents, &reports, history), harm, &reports)
         }
         Ok(Started::FoundLater(found)) => match started(directory) {
             Err(outcome) => outcome,
             Ok(Started::Refused(reason)) => judge_refusal(harm, directory, reason),
-            Ok(Started::Whole(contents, reports)) if !reports.is_empty() => judge_answers(&contents, &reports, history),
+            Ok(Started::Whole(contents, reports)) if !reports.is_empty() => {
+                judge_contents(&contents, &reports, history)
+            }
             Ok(Started::Whole(..)) => {
                 Outcome::Broken(format!("the next start says nothing of what was found: {found}"))
             }
@@ -63,7 +65,7 @@ pub fn outcome(history: &LogHistory, harm: &Harm, directory: &Path) -> Outcome {
 
 fn started(directory: &Path) -> Result<Started, Outcome> {
     let directory = directory.to_owned();
-    watched(move || start(&directory))
+    run_with_deadline(move || start(&directory))
 }
 
 /// Requires that a damaged snapshot is reported.

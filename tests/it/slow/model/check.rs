@@ -22,11 +22,11 @@ pub async fn check_everything(clients: &ModelClients, world: &ModelWorld, querie
     resources::check_everything(clients, world).await?;
     for query in queries {
         match &query.search {
-            None => list(clients, world, query).await?,
-            Some(words) => search(clients, world, query, words).await?,
+            None => check_list(clients, world, query).await?,
+            Some(words) => check_search(clients, world, query, words).await?,
         }
     }
-    bulk(clients, world).await
+    check_bulk(clients, world).await
 }
 
 pub fn ensure_same<T: PartialEq + std::fmt::Debug>(label: &str, actual: &T, expected: &T) -> CheckResult {
@@ -39,11 +39,12 @@ impl ModelQuery {
         self.after.map(|after| after.index(clients.timestamps.len()))
     }
 
-    fn text(&self, clients: &ModelClients, page: usize) -> String {
+    /// Query string for one page.
+    fn query_string(&self, clients: &ModelClients, page: usize) -> String {
         let mut pairs = vec![format!("limit={}&page={page}", self.limit)];
-        let key =
+        let sort_key =
             |(column, descending): &(&str, bool)| format!("sort={column}{}", if *descending { "%3Bdesc" } else { "" });
-        pairs.extend(self.sort.iter().map(key));
+        pairs.extend(self.sort.iter().map(sort_key));
         pairs.extend(self.os.map(|os| format!("supported_os={os}")));
         pairs.extend(self.accelerator.map(|accelerator| format!("supported_accelerator={accelerator}")));
         pairs.extend(self.host_version.map(|version| format!("host_version={version}")));
@@ -55,23 +56,25 @@ impl ModelQuery {
         pairs.join("&")
     }
 
+    /// `true` if the node passes every filter of the query.
     fn admits(&self, clients: &ModelClients, world: &ModelWorld, node: &Node) -> bool {
         let has_entry = |list: &str, requested: Option<&str>| {
             requested.is_none_or(|requested| node.entries(list).contains(&requested.to_lowercase()))
         };
-        let host = self.host_version.zip(node.host_range()).is_none_or(|(version, range)| {
+        let supports_host = self.host_version.zip(node.host_range()).is_none_or(|(version, range)| {
             let version = semver::Version::parse(version).expect("a semantic version");
             VersionReq::parse(range).map_or(true, |range| range.matches(&version))
         });
-        let index = self.nodes.is_empty() || self.nodes.iter().any(|index| NODES[*index].eq_ignore_ascii_case(node.id));
+        let is_requested =
+            self.nodes.is_empty() || self.nodes.iter().any(|index| NODES[*index].eq_ignore_ascii_case(node.id));
         let is_recent = self.changed_after(clients).is_none_or(|after| node.updated.max(node.created) > after as u64);
         !node.deleted
             && (self.include_banned || world.shows(node))
             && has_entry("supported_os", self.os)
             && has_entry("supported_accelerators", self.accelerator)
-            && host
+            && supports_host
             && self.runs_on(node)
-            && index
+            && is_requested
             && is_recent
     }
 
@@ -88,11 +91,16 @@ impl ModelQuery {
     }
 }
 
-/// Compares all pages of a list, each with the total.
-async fn pages(clients: &ModelClients, path: &str, query: &ModelQuery, total: usize) -> Result<Vec<Value>, String> {
+/// Reads all pages of a list, and checks that each states the total. Returns the nodes.
+async fn fetch_pages(
+    clients: &ModelClients,
+    path: &str,
+    query: &ModelQuery,
+    total: usize,
+) -> Result<Vec<Value>, String> {
     let mut collected = Vec::new();
     for page in 1..=total.div_ceil(query.limit) + 1 {
-        let text = query.text(clients, page);
+        let text = query.query_string(clients, page);
         let page_url = format!("{path}?{text}");
         let page_body = if query.include_banned {
             clients.get_as_admin(&page_url).await
@@ -125,11 +133,11 @@ fn sorted<'w>(mut nodes: Vec<&'w Node>, query: &ModelQuery) -> Vec<&'w Node> {
     nodes
 }
 
-async fn list(clients: &ModelClients, world: &ModelWorld, query: &ModelQuery) -> CheckResult {
+async fn check_list(clients: &ModelClients, world: &ModelWorld, query: &ModelQuery) -> CheckResult {
     let admitted = world.nodes.values().filter(|node| query.admits(clients, world, node)).collect();
     let expected: Vec<_> = sorted(admitted, query).iter().map(|node| json!(node.id)).collect();
-    let actual = pages(clients, "/nodes", query, expected.len()).await?;
-    ensure_same(&query.text(clients, 0), &actual, &expected)
+    let actual = fetch_pages(clients, "/nodes", query, expected.len()).await?;
+    ensure_same(&query.query_string(clients, 0), &actual, &expected)
 }
 
 /// Orders unknown values before known ones.
@@ -144,27 +152,27 @@ fn by(column: &str, a: &Node, b: &Node) -> Ordering {
         "updated_at" => a.updated.cmp(&b.updated),
         "downloads" => a.downloads.cmp(&b.downloads),
         "rating" => a.rating().unwrap_or(0.0).total_cmp(&b.rating().unwrap_or(0.0)),
-        fact => a.fact(fact).cmp(&b.fact(fact)),
+        fact => a.number_field(fact).cmp(&b.number_field(fact)),
     }
 }
 
 /// Compares the matching nodes in the requested order; without one, only the exact id is known to come first, because
 /// the model has no ranking.
-async fn search(clients: &ModelClients, world: &ModelWorld, query: &ModelQuery, words: &[&str]) -> CheckResult {
+async fn check_search(clients: &ModelClients, world: &ModelWorld, query: &ModelQuery, words: &[&str]) -> CheckResult {
     let found = |node: &&Node| query.admits(clients, world, node) && matches(world, node, words);
     let expected: Vec<_> = world.nodes.values().filter(found).collect();
-    let mut found_nodes = pages(clients, "/nodes/search", query, expected.len()).await?;
+    let mut found_nodes = fetch_pages(clients, "/nodes/search", query, expected.len()).await?;
     let mut expected: Vec<_> = sorted(expected, query).iter().map(|node| json!(node.id)).collect();
     if query.sort.is_empty() {
         let exact_match = world.nodes.values().filter(found).find(|node| words == [node.id.to_lowercase()]);
         if let Some(exact_match) = exact_match {
-            ensure_same(&query.text(clients, 0), &found_nodes[0], &json!(exact_match.id))?;
+            ensure_same(&query.query_string(clients, 0), &found_nodes[0], &json!(exact_match.id))?;
         }
         for ids in [&mut found_nodes, &mut expected] {
             ids.sort_by_key(ToString::to_string);
         }
     }
-    ensure_same(&query.text(clients, 0), &found_nodes, &expected)
+    ensure_same(&query.query_string(clients, 0), &found_nodes, &expected)
 }
 
 /// `true` if every word is a word of the node; the last one may be a prefix.
@@ -186,7 +194,7 @@ fn matches(world: &ModelWorld, node: &Node, words: &[&str]) -> bool {
     complete_words.iter().all(|word| node_words.contains(*word)) && node_words.iter().any(|word| word.starts_with(last))
 }
 
-async fn bulk(clients: &ModelClients, world: &ModelWorld) -> CheckResult {
+async fn check_bulk(clients: &ModelClients, world: &ModelWorld) -> CheckResult {
     let queries: Vec<_> = NODES.iter().flat_map(|node| VERSIONS.iter().map(move |version| (*node, *version))).collect();
     let body: Vec<_> = queries.iter().map(|(node, version)| json!({"node_id": node, "version": version})).collect();
     let (status, reply) =

@@ -134,7 +134,7 @@ impl Node {
         text(&self.fields, "name").unwrap_or(self.id)
     }
 
-    pub fn fact(&self, name: &str) -> Option<i64> {
+    pub fn number_field(&self, name: &str) -> Option<i64> {
         self.fields.get(name).and_then(Value::as_i64)
     }
 

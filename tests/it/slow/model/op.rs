@@ -83,7 +83,7 @@ pub enum ModelOp {
     Install { node: usize, version: Option<usize> },
     Review { node: usize, stars: u8 },
     Translate { node: usize, texts: JsonFields },
-    RuleVersion { node: usize, version: usize, status: &'static str, fields: JsonFields },
+    ModerateVersion { node: usize, version: usize, status: &'static str, fields: JsonFields },
     Administer { node: usize, fields: JsonFields },
 }
 
@@ -126,14 +126,14 @@ fn fields_from(maximum: usize, tables: &[Value]) -> impl Strategy<Value = JsonFi
     })
 }
 
-fn of_users() -> Value {
+fn user_fields() -> Value {
     json!({
         "name": ["ann", "bob"], "email": ["a@example.org", "b@example.org"],
         "isAdmin": [true, false, false], "isApproved": [true, false],
     })
 }
 
-fn of_publishers() -> Value {
+fn publisher_fields() -> Value {
     let link = ["https://example.org/a", "https://example.org/b", ""];
     json!({
         "name": ["light", "lighten house", "blur", ""], "description": ["makes masks", ""], "logo": link,
@@ -141,7 +141,7 @@ fn of_publishers() -> Value {
     })
 }
 
-fn of_both() -> Value {
+fn common_fields() -> Value {
     json!({
         "supported_os": [[], ["Linux"], ["Windows", "macOS"], ["Linux", "Windows"]],
         "supported_accelerators": [[], ["CUDA"], ["ROCm"], ["CUDA", "ROCm"]],
@@ -150,7 +150,7 @@ fn of_both() -> Value {
     })
 }
 
-fn of_nodes() -> Value {
+fn node_fields_table() -> Value {
     let link = ["https://example.org/a", "https://example.org/b", ""];
     json!({
         "name": ["mask", "blur", "light", "lighten", "portrait"], "author": ["ann", "bob", ""],
@@ -159,22 +159,22 @@ fn of_nodes() -> Value {
     })
 }
 
-fn of_node_facts() -> Value {
+fn node_admin_fields() -> Value {
     json!({
         "downloads": [0, 3, 8], "github_stars": [0, 4, 7], "search_ranking": [-3, 0, 2], "rating": [2.0, 4.5],
         "tags_admin": [[], ["looked-at"]],
     })
 }
 
-fn of_versions() -> Value {
+fn version_fields() -> Value {
     json!({"changelog": ["better", "worse", ""], "dependencies": [[], ["numpy>=1"], ["numpy", "torch"]]})
 }
 
-fn of_revisions() -> Value {
+fn revision_fields() -> Value {
     json!({"changelog": ["better", "worse", ""], "deprecated": [true, false]})
 }
 
-fn of_version_facts() -> Value {
+fn version_admin_fields() -> Value {
     json!({"tags_admin": [[], ["looked-at"]], "host_node_extract_status": ["pending", "success"]})
 }
 
@@ -190,15 +190,15 @@ fn on_accounts() -> impl Strategy<Value = ModelOp> {
     let (p, u, any_index) = (|| 0..3_usize, || 0..9_usize, || 0..9_usize);
     let rarely = || proptest::bool::weighted(0.4);
     prop_oneof![
-        3 => fields_from(3, &[of_users()]).prop_map(|fields| ModelOp::CreateUser { fields }),
-        3 => (u(), fields_from(2, &[of_users()])).prop_map(|(user, fields)| ModelOp::UpdateUser { user, fields }),
+        3 => fields_from(3, &[user_fields()]).prop_map(|fields| ModelOp::CreateUser { fields }),
+        3 => (u(), fields_from(2, &[user_fields()])).prop_map(|(user, fields)| ModelOp::UpdateUser { user, fields }),
         1 => u().prop_map(|user| ModelOp::EraseUser { user }),
         1 => Just(ModelOp::EraseSelf),
         2 => u().prop_map(|user| ModelOp::IssueUserToken { user }),
         1 => (u(), any_index()).prop_map(|(user, nth)| ModelOp::RevokeUserToken { user, nth }),
         3 => (u(), rarely()).prop_map(|(user, ban)| ModelOp::BanUser { user, ban }),
-        9 => (p(), fields_from(3, &[of_publishers()])).prop_map(|(publisher, fields)| ModelOp::CreatePublisher { publisher, fields }),
-        5 => (p(), fields_from(3, &[of_publishers()])).prop_map(|(publisher, fields)| ModelOp::RevisePublisher { publisher, fields }),
+        9 => (p(), fields_from(3, &[publisher_fields()])).prop_map(|(publisher, fields)| ModelOp::CreatePublisher { publisher, fields }),
+        5 => (p(), fields_from(3, &[publisher_fields()])).prop_map(|(publisher, fields)| ModelOp::RevisePublisher { publisher, fields }),
         1 => p().prop_map(|publisher| ModelOp::DeletePublisher { publisher }),
         6 => (p(), u(), any::<bool>()).prop_map(|(publisher, user, owner)| ModelOp::SetMember { publisher, user, owner }),
         3 => (p(), u()).prop_map(|(publisher, user)| ModelOp::RemoveMember { publisher, user }),
@@ -211,24 +211,24 @@ fn on_accounts() -> impl Strategy<Value = ModelOp> {
 /// Commands on nodes and versions.
 fn on_nodes() -> impl Strategy<Value = ModelOp> {
     let (p, n, v) = (|| 0..3_usize, || 0..NODES.len(), || 0..VERSIONS.len());
-    let node = || fields_from(5, &[of_nodes(), of_both()]);
-    let version = || fields_from(4, &[of_versions(), of_both()]);
-    let ruling_fields = || fields_from(2, &[of_versions(), of_version_facts()]);
-    let facts = || fields_from(3, &[of_node_facts(), of_nodes()]);
+    let node = || fields_from(5, &[node_fields_table(), common_fields()]);
+    let version = || fields_from(4, &[version_fields(), common_fields()]);
+    let moderation_fields = || fields_from(2, &[version_fields(), version_admin_fields()]);
+    let admin_fields = || fields_from(3, &[node_admin_fields(), node_fields_table()]);
     prop_oneof![
         14 => (p(), n(), node(), option::of((v(), version()))).prop_map(|(publisher, node, fields, version)| ModelOp::CreateNode { publisher, node, fields, version }),
         8 => (p(), n(), node()).prop_map(|(publisher, node, fields)| ModelOp::ReviseNode { publisher, node, fields }),
         1 => (p(), n()).prop_map(|(publisher, node)| ModelOp::DeleteNode { publisher, node }),
-        12 => (p(), n(), v(), version(), fields_from(2, &[of_nodes()])).prop_map(|(publisher, node, version, fields, node_fields)| ModelOp::Publish { publisher, node, version, fields, node_fields }),
+        12 => (p(), n(), v(), version(), fields_from(2, &[node_fields_table()])).prop_map(|(publisher, node, version, fields, node_fields)| ModelOp::Publish { publisher, node, version, fields, node_fields }),
         2 => (p(), n(), v()).prop_map(|(publisher, node, version)| ModelOp::RenewUpload { publisher, node, version }),
         9 => (n(), v(), proptest::bool::weighted(0.8)).prop_map(|(node, version, good)| ModelOp::Upload { node, version, good }),
-        6 => (p(), n(), v(), fields_from(2, &[of_revisions()])).prop_map(|(publisher, node, version, fields)| ModelOp::ReviseVersion { publisher, node, version, fields }),
+        6 => (p(), n(), v(), fields_from(2, &[revision_fields()])).prop_map(|(publisher, node, version, fields)| ModelOp::ReviseVersion { publisher, node, version, fields }),
         1 => (p(), n(), v()).prop_map(|(publisher, node, version)| ModelOp::DeleteVersion { publisher, node, version }),
         4 => (n(), option::of(v())).prop_map(|(node, version)| ModelOp::Install { node, version }),
         5 => (n(), 1..=5_u8).prop_map(|(node, stars)| ModelOp::Review { node, stars }),
         4 => (n(), fields_from(2, &[translations()])).prop_map(|(node, texts)| ModelOp::Translate { node, texts }),
-        9 => (n(), v(), select(&STATUSES[..]), ruling_fields()).prop_map(|(node, version, status, fields)| ModelOp::RuleVersion { node, version, status, fields }),
-        4 => (n(), facts()).prop_map(|(node, fields)| ModelOp::Administer { node, fields }),
+        9 => (n(), v(), select(&STATUSES[..]), moderation_fields()).prop_map(|(node, version, status, fields)| ModelOp::ModerateVersion { node, version, status, fields }),
+        4 => (n(), admin_fields()).prop_map(|(node, fields)| ModelOp::Administer { node, fields }),
         2 => (n(), proptest::bool::weighted(0.4)).prop_map(|(node, ban)| ModelOp::BanNode { node, ban }),
     ]
 }
@@ -257,7 +257,7 @@ impl ModelOp {
                 | Self::BanUser { .. }
                 | Self::BanPublisher { .. }
                 | Self::BanNode { .. }
-                | Self::RuleVersion { .. }
+                | Self::ModerateVersion { .. }
                 | Self::Administer { .. }
         )
     }

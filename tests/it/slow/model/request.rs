@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::op::{JsonFields, ModelOp, NODES, PUBLISHERS, VERSIONS};
 
-/// Reason that administrators give for a decision.
-pub const RULING: &str = "a ruling";
+/// Reason that administrators give for a new status of a version.
+pub const STATUS_REASON: &str = "after a review";
 
 /// Request without its credentials.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ impl ModelOp {
             Self::RevokeUserToken { user: target, nth } => {
                 (Method::DELETE, format!("{}/tokens/{}", user(target), ids.user_token(*target, *nth)), None)
             }
-            Self::BanUser { user: target, ban } => banning(&user(target), *ban),
+            Self::BanUser { user: target, ban } => ban_request(&user(target), *ban),
             Self::CreatePublisher { publisher: p, fields } => {
                 (Method::POST, "/publishers".to_owned(), Some(with_field(fields, "id", PUBLISHERS[*p].into())))
             }
@@ -73,7 +73,7 @@ impl ModelOp {
             Self::RevokeToken { publisher: p, nth } => {
                 (Method::DELETE, format!("{}/tokens/{}", publisher(p), ids.token(*p, *nth)), None)
             }
-            Self::BanPublisher { publisher: p, ban } => banning(&format!("/admin{}", publisher(p)), *ban),
+            Self::BanPublisher { publisher: p, ban } => ban_request(&format!("/admin{}", publisher(p)), *ban),
             _ => return None,
         })
     }
@@ -116,24 +116,24 @@ impl ModelOp {
             Self::Translate { node, texts } => {
                 (Method::POST, format!("/nodes/{}/translations", NODES[*node]), Some(json!({"translations": texts})))
             }
-            Self::RuleVersion { node, version, status, fields } => {
+            Self::ModerateVersion { node, version, status, fields } => {
                 let body = with_field(fields, "status", format!("NodeVersionStatus{status}").into());
-                let body = with_field(body.as_object().expect("a body"), "status_reason", RULING.into());
+                let body = with_field(body.as_object().expect("a body"), "status_reason", STATUS_REASON.into());
                 (Method::PUT, format!("/admin/nodes/{}/versions/{}", NODES[*node], VERSIONS[*version]), Some(body))
             }
             Self::Administer { node, fields } => {
                 (Method::PUT, format!("/admin/nodes/{}", NODES[*node]), Some(fields.clone().into()))
             }
-            Self::BanNode { node, ban } => banning(&format!("/admin/nodes/{}", NODES[*node]), *ban),
+            Self::BanNode { node, ban } => ban_request(&format!("/admin/nodes/{}", NODES[*node]), *ban),
             other => panic!("{other:?} is requested elsewhere"),
         }
     }
 }
 
 /// Reason of a ban.
-pub const BAN: &str = "for a reason";
+pub const BAN_REASON: &str = "for a reason";
 
-fn banning(path: &str, ban: bool) -> (Method, String, Option<Value>) {
+fn ban_request(path: &str, ban: bool) -> (Method, String, Option<Value>) {
     let verb = if ban { "ban" } else { "unban" };
-    (Method::POST, format!("{path}/{verb}"), Some(json!({"reason": BAN})))
+    (Method::POST, format!("{path}/{verb}"), Some(json!({"reason": BAN_REASON})))
 }

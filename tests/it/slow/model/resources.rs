@@ -7,7 +7,7 @@ use super::check::ensure_same;
 use super::clients::{CheckResult, ModelClients, text as text_of};
 use super::entities::{Node, Publisher, Token, Version, number, visible_fields};
 use super::op::{ADMIN, JsonFields, ModelCaller, NODES, PUBLISHERS, VERSIONS};
-use super::request::{BAN, KnownIds};
+use super::request::{BAN_REASON, KnownIds};
 use super::world::{ModelRole, ModelWorld};
 use crate::support::process::TOKEN;
 use crate::support::zip::valid_archive;
@@ -76,7 +76,7 @@ fn node_of(world: &ModelWorld, node: &Node) -> Value {
     let owner = &world.publishers[&node.publisher];
     let publisher = PUBLISHERS[node.publisher];
     let (status, detail) = match (node.banned, owner.banned) {
-        (true, _) => ("NodeStatusBanned", Some(BAN)),
+        (true, _) => ("NodeStatusBanned", Some(BAN_REASON)),
         (false, true) => ("NodeStatusBanned", Some("the publisher is banned")),
         (false, false) => ("NodeStatusActive", None),
     };
@@ -104,6 +104,7 @@ async fn check_node(clients: &ModelClients, world: &ModelWorld, node: &Node) -> 
     }
     ensure_same(node.id, &status, &200)?;
     ensure_same(node.id, &without_generated(&actual), &node_of(world, node))?;
+
     // The wrong case redirects to the right one.
     let (status, headers, _) = clients.fetch(None, &format!("/nodes/{}", node.id.to_uppercase())).await;
     let is_redirected = headers
@@ -111,11 +112,13 @@ async fn check_node(clients: &ModelClients, world: &ModelWorld, node: &Node) -> 
         .and_then(|location| location.to_str().ok())
         .is_some_and(|location| location.ends_with(&path));
     ensure_same(&path, &(status, is_redirected), &(302, true))?;
+
     for caller in [ModelCaller::Anonymous, ADMIN, ModelCaller::User(1), ModelCaller::Token(node.publisher)] {
         let role = ModelRole::OwnToken;
         let path = format!("/publishers/{}/nodes/{}/permissions", PUBLISHERS[node.publisher], node.id);
         can_edit(clients, world, caller, (node.publisher, role), &path, !node.banned).await?;
     }
+
     check_own_reviews(clients, world, node).await?;
     check_statistics(clients, node).await?;
     check_badge(clients, world, node).await?;
@@ -299,7 +302,7 @@ fn publisher_of(clients: &ModelClients, world: &ModelWorld, index: usize, publis
     let status = if publisher.banned { "PublisherStatusBanned" } else { "PublisherStatusActive" };
     fields.insert("status".to_owned(), json!(status));
     if publisher.banned {
-        fields.insert("status_detail".to_owned(), json!(BAN));
+        fields.insert("status_detail".to_owned(), json!(BAN_REASON));
     }
     let member = |(user, owner): (&usize, &bool)| {
         let id = clients.user(*user);
@@ -417,7 +420,7 @@ async fn users(clients: &ModelClients, world: &ModelWorld) -> CheckResult {
             fields.insert("erased".to_owned(), json!(true));
         } else if user.banned {
             fields.insert("status".to_owned(), json!("UserStatusBanned"));
-            fields.insert("statusReason".to_owned(), json!(BAN));
+            fields.insert("statusReason".to_owned(), json!(BAN_REASON));
         }
         let fields = Value::Object(fields);
         expected.push(fields.clone());

@@ -16,12 +16,12 @@ impl ModelWorld {
             }
             ModelOp::ReviseNode { publisher, node, fields } => {
                 self.enter_node(caller, (*publisher, *node, None), ModelRole::OwnToken)?
-                    .not_banned()?
+                    .reject_banned()?
                     .revise(fields, now);
                 Ok(200)
             }
             ModelOp::DeleteNode { publisher, node } => {
-                self.enter_node(caller, (*publisher, *node, None), ModelRole::Owner)?.not_banned()?.deleted = true;
+                self.enter_node(caller, (*publisher, *node, None), ModelRole::Owner)?.reject_banned()?.deleted = true;
                 Ok(204)
             }
             ModelOp::Publish { publisher, node, version, fields, node_fields } => {
@@ -35,7 +35,7 @@ impl ModelWorld {
             ModelOp::DeleteVersion { publisher, node, version } => {
                 let node = self.enter_node(caller, (*publisher, *node, Some(*version)), ModelRole::Owner)?;
                 node.existing(*version)?;
-                node.not_banned()?.updated = now;
+                node.reject_banned()?.updated = now;
                 let version = node.existing(*version)?;
                 (version.status, version.reason) = ("Deleted", None);
                 Ok(204)
@@ -43,8 +43,8 @@ impl ModelWorld {
             ModelOp::Install { node, version } => self.install(caller, *node, *version),
             ModelOp::Review { node, stars } => self.review(caller, *node, *stars),
             ModelOp::Translate { node, texts } => self.translate(caller, *node, texts),
-            ModelOp::RuleVersion { node, version, status, fields } => {
-                self.rule(caller, (*node, *version), status, fields)
+            ModelOp::ModerateVersion { node, version, status, fields } => {
+                self.moderate(caller, (*node, *version), status, fields)
             }
             ModelOp::Administer { node, fields } => self.administer(caller, *node, fields),
             ModelOp::BanNode { node, ban } => {
@@ -99,7 +99,7 @@ impl ModelWorld {
         let node = self.nodes.entry(id.to_lowercase()).or_insert_with(|| Node::new(id, publisher, now));
         reject_unless(404, !node.deleted)?;
         reject_unless(409, node.publisher == publisher)?;
-        node.not_banned()?;
+        node.reject_banned()?;
         reject_unless(409, node.version(version).is_none())?;
         node.revise(node_fields, now);
         node.updated = now;
@@ -117,7 +117,7 @@ impl ModelWorld {
         let holder = self.holder(caller, publisher);
         let node = self.node(node)?;
         node.existing(version)?;
-        let version = node.not_banned()?.existing(version)?;
+        let version = node.reject_banned()?.existing(version)?;
         reject_unless(409, !version.archive && ["Pending", "Active"].contains(&version.status))?;
         version.link = Some(holder);
         Ok(200)
@@ -134,7 +134,7 @@ impl ModelWorld {
         self.may_still_publish(publisher, link)?;
         let node = self.node(node)?;
         node.existing(version)?;
-        let version = node.not_banned()?.existing(version)?;
+        let version = node.reject_banned()?.existing(version)?;
         reject_unless(409, !version.archive && ["Pending", "Active"].contains(&version.status))?;
         reject_unless(400, is_valid)?;
         version.archive = true;
@@ -164,7 +164,7 @@ impl ModelWorld {
         let now = self.now;
         let node = self.enter_node(caller, (publisher, node, Some(version)), ModelRole::OwnToken)?;
         node.existing(version)?;
-        let version = node.not_banned()?.existing(version)?;
+        let version = node.reject_banned()?.existing(version)?;
         if revise(&mut version.fields, fields) {
             node.updated = now;
         }
@@ -209,7 +209,7 @@ impl ModelWorld {
         self.may_write(caller)?;
         reject_unless(403, !self.publishers[&publisher].banned || self.is_admin(caller))?;
         let now = self.now;
-        let node = self.node(node)?.not_banned()?;
+        let node = self.node(node)?.reject_banned()?;
         if node.reviews.insert(reviewer, stars) != Some(stars) {
             node.updated = now;
         }
@@ -221,7 +221,7 @@ impl ModelWorld {
         reject_unless(401, caller != ModelCaller::Anonymous)?;
         let (publisher, now) = (self.node(node)?.publisher, self.now);
         self.enter(caller, publisher, ModelRole::OwnToken)?;
-        let node = self.node(node)?.not_banned()?;
+        let node = self.node(node)?.reject_banned()?;
         let mut after = node.translations.clone();
         after.extend(texts.clone());
         after.retain(|_, texts| texts.as_object().is_some_and(|texts| !texts.is_empty()));
@@ -231,7 +231,8 @@ impl ModelWorld {
         Ok(200)
     }
 
-    fn rule(
+    /// Applies an administrator's status and fields to a version.
+    fn moderate(
         &mut self,
         caller: ModelCaller,
         (node, version): (usize, usize),
@@ -257,7 +258,7 @@ impl ModelWorld {
         let revised = revise(&mut after, fields);
         reject_unless(409, version.status != "Deleted" || !revised)?;
         version.fields = after;
-        let new_status = (status, Some(super::request::RULING));
+        let new_status = (status, Some(super::request::STATUS_REASON));
         if revised || (version.status, version.reason) != new_status {
             (version.status, version.reason) = new_status;
             node.updated = now;
@@ -281,7 +282,7 @@ impl ModelWorld {
 
 impl Node {
     /// Rejects changes of a banned node by its publisher.
-    fn not_banned(&mut self) -> Result<&mut Self, u16> {
+    fn reject_banned(&mut self) -> Result<&mut Self, u16> {
         if self.banned { Err(403) } else { Ok(self) }
     }
 

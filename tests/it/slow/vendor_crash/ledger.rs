@@ -8,7 +8,7 @@ use super::SETTLED_WITHIN;
 use crate::support::client;
 use crate::support::eventually::eventually_within;
 use crate::support::process::{Process, TOKEN};
-use crate::support::receiver::{Received, Receiver};
+use crate::support::receiver::{ReceivedRequest, Receiver};
 
 /// Caller with a token.
 #[derive(Clone)]
@@ -75,7 +75,7 @@ pub async fn assert_all_reported(process: &Process, receiver: &Receiver, tasks: 
 }
 
 /// Task and status of a callback.
-fn change(callback: &Received) -> (String, String) {
+fn change(callback: &ReceivedRequest) -> (String, String) {
     let body = callback.json();
     let either = |names: [&str; 2]| names.iter().find_map(|name| body[*name].as_str().map(str::to_owned));
     let (task, state) = (either(["task_id", "id"]), either(["status", "state"]));

@@ -15,6 +15,7 @@ use crate::support::process::{Process, command, command_on, run};
 /// Start that waits for the key of upload links on a pipe.
 struct WaitingStart {
     data: TempDir,
+    /// Named pipe in place of the key file. The start continues once `key` is written to it.
     pipe: PathBuf,
     key: String,
     base: String,
@@ -49,6 +50,7 @@ impl WaitingStart {
         .await
     }
 
+    /// Runs `mediary health`; returns the exit code and the output.
     fn health(&self) -> (Option<i32>, String) {
         let output = run(self.data.path(), &["health", "--url", &self.base]);
         (output.code, format!("{}{}", output.out, output.err))

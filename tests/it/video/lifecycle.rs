@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{MULTIFRAME, REFERENCE, START_END, VideoFixture, of_prompt, vendor};
 use crate::support::picture::base64_png;
-use crate::support::receiver::{Received, Receiver};
+use crate::support::receiver::{ReceivedRequest, Receiver};
 use crate::support::vendor_sim::{CLIP, SimBehavior};
 
 #[actix_web::test]
@@ -15,6 +15,7 @@ async fn every_endpoint_echoes_its_parameters_and_makes_a_video() {
     let picture = base64_png(8, 8);
     let frames = json!([{"key_image": picture, "prompt": "up"}, {"key_image": picture, "duration": 8}]);
     let echoed = json!([{"key_image": picture, "prompt": "up", "duration": 5}, {"key_image": picture, "duration": 8}]);
+
     let generate = json!({"images": [picture], "prompt": "p", "seed": 7, "payload": "a\u{1F3B5}", "aspect_ratio": "9:16",
         "bgm": true, "watermark": true, "style": "anime", "meta_data": "{}", "priority": 3, "model": "vq1"});
     let generated = json!({"images": [picture], "prompt": "p", "seed": 7, "payload": "a\u{1F3B5}", "aspect_ratio": "9:16",
@@ -30,18 +31,22 @@ async fn every_endpoint_echoes_its_parameters_and_makes_a_video() {
                 "resolution": "720p", "state": "created", "credits": 2 * 15 + 5 * 13}),
         ),
     ];
+
     for (path, body, echo) in cases {
         let mut response = fixture.submit(path, body).await;
         let finished = fixture.wait_for_end(&response).await;
+
         // The fields that the service adds are there; all others equal the request.
         let generated_fields = ["task_id", "created_at"].map(|name| response.as_object_mut().unwrap().remove(name));
         assert!(generated_fields.iter().all(Option::is_some), "{path}");
         assert_eq!(response, echo, "{path}");
+
         assert_eq!(
             (&finished["state"], &finished["err_code"], &finished["progress"]),
             (&json!("success"), &json!(""), &json!(1.0))
         );
         assert_eq!((&finished["credits"], &finished["payload"]), (&echo["credits"], &echo["payload"]), "{path}");
+
         let url = finished["creations"][0]["url"].as_str().expect("a URL");
         let file = fixture.app.get(url.strip_prefix(&fixture.app.url("")).expect("a local URL")).await.expect(200);
         assert_eq!((file.header("content-type"), file.body.as_slice()), (Some("video/mp4"), CLIP), "{path}");
@@ -54,6 +59,7 @@ async fn omitted_parameters_have_the_contract_defaults() {
     let fixture = VideoFixture::start().await;
     let first = fixture.submit(START_END, json!({"prompt": "p"})).await;
     let second = fixture.submit(START_END, json!({"prompt": "p"})).await;
+
     for response in [&first, &second] {
         let defaults_shown = [
             "model",
@@ -72,6 +78,7 @@ async fn omitted_parameters_have_the_contract_defaults() {
         assert_eq!(json!(defaults_shown), expected);
     }
     assert_ne!(first["seed"], second["seed"], "each submission gets a random seed");
+
     fixture.wait_for_end(&second).await;
     let (_, submission) = fixture.sim.last_submission().expect("a submission at the vendor");
     assert!(submission["seed"].is_u64() && submission["audio"] == true, "{submission}");
@@ -93,7 +100,7 @@ async fn a_video_passes_every_state_with_a_callback_each() {
     assert_eq!((&unified["kind"], &unified["cost"]), (&json!("start-end2video"), &json!(150)));
 
     let callbacks = receiver.wait_until(|callbacks| callbacks.len() == 3).await;
-    let bodies: Vec<Value> = callbacks.iter().map(Received::json).collect();
+    let bodies: Vec<Value> = callbacks.iter().map(ReceivedRequest::json).collect();
     let states_and_payloads: Vec<_> = bodies.iter().map(|body| (&body["state"], &body["payload"])).collect();
     let payload = json!("order \"41\"\n\u{1F3B5}");
     let (queueing, processing, success) = (json!("queueing"), json!("processing"), json!("success"));

@@ -32,7 +32,7 @@ fn fits_into_append(events: Vec<NodeEvent>) -> bool {
     let append = Append {
         stream: StreamId::from(&NodeId::parse("tools").unwrap().key()),
         expected: Version(1 << 40),
-        context: samples::circumstances(),
+        context: samples::command_context(),
         events: (0..).zip(events).map(new).collect(),
         guards: Vec::new(),
     };
