@@ -16,7 +16,7 @@ fn space(reserve: u64, free: &Arc<AtomicU64>) -> DiskSpace {
     DiskSpace::with_measure(Path::new("a"), reserve, Arc::new(measure))
 }
 
-/// Sets the last measurement and refusal back in time.
+/// Ages the last measurement and refusal by a second, as if the clock had advanced.
 fn advance_clock(space: &DiskSpace) {
     let mut state = space.0.state.lock();
     state.measured_at = None;
@@ -29,6 +29,8 @@ fn writes_are_refused_while_less_than_the_reserve_is_free() {
     let free = Arc::new(AtomicU64::new(64 * MIB));
     let space = space(64 * MIB, &free);
     assert_eq!(space.check(), Ok(()));
+
+    // When the space falls below the reserve, then the next measurement refuses writes
     free.store(12 * MIB + 7, Ordering::SeqCst);
     assert_eq!(space.check(), Ok(()), "measured once a second only");
     advance_clock(&space);
@@ -36,6 +38,8 @@ fn writes_are_refused_while_less_than_the_reserve_is_free() {
     let expected = "disk full: 12 MiB free, 64 MiB reserved (storage.reserve_mib)";
     assert_eq!(error, expected);
     assert_eq!(space.state().free_bytes, Some(12 * MIB + 7));
+
+    // And when there is space again, then writes are accepted
     free.store(64 * MIB, Ordering::SeqCst);
     advance_clock(&space);
     assert_eq!((space.check(), space.state().state), (Ok(()), StorageStatus::Ok));
@@ -47,10 +51,12 @@ fn large_writes_must_leave_the_reserve() {
     let reason =
         space(64 * MIB, &free).check_available(DataDirPart::Log, "a segment", 64 * MIB).unwrap_err().to_string();
     assert!(reason.contains("100 MiB free, a segment needs 64 MiB, 64 MiB reserved"), "{reason}");
+
     assert_eq!(space(36 * MIB, &free).check_available(DataDirPart::Log, "a segment", 64 * MIB), Ok(()));
-    let without = space(0, &free);
-    assert_eq!(without.check_available(DataDirPart::Log, "a segment", u64::MAX), Ok(()), "switched off");
-    assert_eq!(without.state().free_bytes, Some(100 * MIB), "but reported");
+
+    let without_reserve = space(0, &free);
+    assert_eq!(without_reserve.check_available(DataDirPart::Log, "a segment", u64::MAX), Ok(()), "check disabled");
+    assert_eq!(without_reserve.state().free_bytes, Some(100 * MIB), "but still reported");
 }
 
 #[test]
@@ -148,11 +154,15 @@ fn a_claim_counts_on_the_file_system_of_its_part() {
 fn a_refused_write_counts_for_a_second() {
     let space = DiskSpace::default();
     assert_eq!(space.to_disk_full(&io::Error::other("x")), None);
+
     let too_many = io::Error::from_raw_os_error(Errno::MFILE.raw_os_error());
-    assert!(space.to_disk_full(&too_many).is_some_and(|shortage| shortage.0.starts_with("too many files are open: ")));
+    let too_many_files = space.to_disk_full(&too_many);
+    assert!(too_many_files.is_some_and(|disk_full| disk_full.0.starts_with("too many files are open: ")));
+
     let disk_full = space.to_disk_full(&ErrorKind::StorageFull.into());
     assert_eq!(space.check().err(), disk_full);
     assert_eq!(space.state().state, StorageStatus::Full);
+
     advance_clock(&space);
     assert_eq!(space.check(), Ok(()));
 }
