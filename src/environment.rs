@@ -168,7 +168,7 @@ steps! {
     Replied,
     /// 7: a signed HEAD covers the group, in the page cache only.
     HeadSigned,
-    /// 8: sled contains the places of a run of commits; its copy of the run is not inserted yet.
+    /// 8: sled contains the locations of a run of commits; the commits themselves are not inserted yet.
     SledIndexed,
     /// 9: sled contains the run, unsynced.
     SledInserted,
