@@ -14,7 +14,7 @@ pub struct HistoryColumn {
     pub name: &'static str,
     /// Error code, queue or vendor, if several columns have the name.
     pub label: Option<Cow<'static, str>>,
-    /// Unit of the values. For a column of states `state`: the values are indices of `HistoryColumn::states`.
+    /// Unit of the values; [`HistoryColumn::STATE_UNIT`] if they are indices of states.
     pub unit: &'static str,
     source: ColumnSource,
 }
@@ -41,7 +41,7 @@ enum ColumnSource {
     VendorCircuit,
 }
 
-/// Names of the queues in [`GaugeReadings::queues`].
+/// Names of the queues in [`GaugeReadings::queues`], each with the unit of its column.
 const QUEUES: [(&str, &str); 3] = [("appends", "changes"), ("tasks", "tasks"), ("deliveries", "webhooks")];
 
 impl HistoryColumn {
