@@ -31,7 +31,7 @@ pub(super) struct OpenCopy {
     head: Position,
     /// Number of events that sled does not hold yet.
     behind: u64,
-    /// The first wrong position, and the number of all.
+    /// The first position with a wrong entry, and the number of wrong entries.
     wrong: Option<(Position, u64)>,
     _scratch: ScratchDir,
 }
