@@ -186,7 +186,7 @@ mod tests {
 
     /// Returns the outcome of an attempt at this URL.
     async fn send_to(sender: &CallbackSender, url: &str) -> AttemptOutcome {
-        tokio::time::timeout(HANG_TIMEOUT, sender.send(callback(url))).await.expect("an attempt that hangs")
+        tokio::time::timeout(HANG_TIMEOUT, sender.send(callback(url))).await.expect("the attempt does not hang")
     }
 
     /// Returns the outcome of an attempt at a receiver that replies like this.
