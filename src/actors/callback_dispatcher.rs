@@ -48,10 +48,11 @@ pub struct CallbackDispatcher {
     tracer: Tracer,
     /// Stores the payloads of callers.
     store: MediaStore,
-    /// Opens the webhook secrets of accounts.
+    /// Decrypts the webhook secrets of accounts.
     keyring: Keyring,
     /// Base of the URLs in bodies, without a trailing slash.
     public_url: String,
+
     account_limit: AccountConcurrencyLimit,
     turns: Arc<Mutex<RoundRobinOrder<DeliveryTurn>>>,
     /// Number of deliveries of one receiver that may be rejected before the next receiver gets its turn.
@@ -66,7 +67,7 @@ pub struct CallbackDeps {
     pub tracer: Tracer,
     /// Stores the payloads of callers.
     pub store: MediaStore,
-    /// Opens the webhook secrets of accounts.
+    /// Decrypts the webhook secrets of accounts.
     pub keyring: Keyring,
     /// Base of the URLs in bodies, without a trailing slash.
     pub public_url: String,
@@ -145,7 +146,7 @@ impl CallbackDispatcher {
                     Some(content) => content.clone(),
                     None => self.read_content(due.id, *task).await?,
                 };
-                let body = self.body_of(*task, &content).await;
+                let body = self.render_body(*task, &content).await;
                 Some(PreparedDelivery { url: content.url, body, event: EventId(due.id.0) })
             }
             DueContent::Registry { url, notification } => {
@@ -157,7 +158,7 @@ impl CallbackDispatcher {
     }
 
     /// Returns the body: for an image task its status view, for a video task its creations view (contract 8).
-    async fn body_of(&self, task: TaskId, content: &WebhookContent) -> Vec<u8> {
+    async fn render_body(&self, task: TaskId, content: &WebhookContent) -> Vec<u8> {
         let WebhookContent { subject, change, results, failure, .. } = content;
         let results = results.as_ref();
         let failure = failure.as_ref();
@@ -168,16 +169,17 @@ impl CallbackDispatcher {
             let reached = if status.is_terminal() { change.from } else { change.from.max(status) };
             let credits = subject.credits;
             let task_state = VideoTaskState { task, status, reached, credits, results, failure };
-            serde_json::to_vec(&CreationsView::new(task_state, self.payload(subject.payload).await, &self.public_url))
+            let payload = self.read_payload(subject.payload).await;
+            serde_json::to_vec(&CreationsView::new(task_state, payload, &self.public_url))
         };
 
         json.expect("a struct of strings and numbers can be written as JSON")
     }
 
     /// Returns the caller's payload unchanged, if it is still stored.
-    async fn payload(&self, payload: Option<AttachedDocument>) -> Option<String> {
-        let store = self.store.clone();
+    async fn read_payload(&self, payload: Option<AttachedDocument>) -> Option<String> {
         let document = payload?;
+        let store = self.store.clone();
         tokio::task::spawn_blocking(move || store.read_document(&document).ok()).await.ok().flatten()
     }
 
@@ -196,7 +198,7 @@ impl CallbackDispatcher {
         }
     }
 
-    /// Returns the account's valid signing secrets, newest first. A secret that cannot be opened does not block the
+    /// Returns the account's valid signing secrets, newest first. A secret that cannot be decrypted does not block the
     /// webhook, because the key of the service always signs it.
     async fn secrets_of(&self, owner: Option<UserId>) -> Vec<Zeroizing<Vec<u8>>> {
         let Some(owner) = owner else { return Vec::new() };

@@ -213,7 +213,8 @@ impl Poller {
             return self.pause_or_move(task, entry, reason, delay);
         }
 
-        // Before the intent is recorded: a stop of the service while inputs are uploaded leaves nothing unknown.
+        // Inputs are uploaded before the intent is recorded, so a stop of the service meanwhile leaves no unknown
+        // outcome.
         let key = VendorKey::from_recorded(task.to_string());
         let job = VendorJob::from_submission(entry.record.submission.clone(), key.clone());
         let call = match member.vendor.prepare(job).await {
@@ -243,9 +244,9 @@ impl Poller {
         }
     }
 
-    /// Waits because the maker of the video to extend could not be read.
+    /// Waits because the vendor that made the video to extend could not be determined.
     fn retry_read(&self, task: TaskId, error: &ReadError) -> Reschedule {
-        tracing::warn!(%task, %error, "maker of the video not read, will retry");
+        tracing::warn!(%task, %error, "video maker lookup failed, will retry");
         Reschedule::After(add_jitter(RECORD_RETRY_DELAY, self.environment.random_f64()))
     }
 
@@ -312,8 +313,8 @@ impl Poller {
         self.pause_or_move(task, entry, BlockedReason::VendorError(error.kind), delay)
     }
 
-    /// Blocks a task that was not submitted. If certainly no vendor has it, the queue is searched again at once: it
-    /// chooses another vendor, or blocks the task for this pause.
+    /// Blocks a task that was not submitted. If no vendor can have it, the queue is searched again at once: it chooses
+    /// another vendor, or blocks the task for this pause.
     fn pause_or_move(&self, task: TaskId, entry: &TaskEntry, reason: BlockedReason, delay: Duration) -> Reschedule {
         let pause = self.block(task, entry, reason, delay);
         if entry.record.vendor.is_none() { Reschedule::WhenDue } else { pause }
@@ -339,6 +340,7 @@ impl Poller {
         let command = if kind.is_repeatable() {
             TaskCommand::RecordUndelivered { reason }
         } else {
+            // The next step then searches for the submission, or repeats it with the same key.
             let repeatable = member.vendor.recovery() != SubmissionRecovery::Nothing;
             TaskCommand::RecordUnknownOutcome { reason, repeatable }
         };

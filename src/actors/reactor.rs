@@ -225,7 +225,7 @@ impl Message for WakeReactor {
     type Result = ();
 }
 
-/// Starts a reactor on the current arbiter and restarts it whenever it dies. It begins work that its `duty` contains.
+/// Starts a reactor on the current arbiter and restarts it whenever it dies. It begins only the work in its `duty`.
 pub fn spawn_supervised<R: Reactor>(reactor: R, options: ReactorOptions, duty: Duty, environment: Environment) {
     let start = {
         let reactor = reactor.clone();

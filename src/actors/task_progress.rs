@@ -22,7 +22,7 @@ const TRACKED_TASKS_MAX: usize = 65_536;
 pub enum ReportedProgress {
     /// The task is queued at this position, counted from 1.
     Queued { queue_position: u32 },
-    /// The task is done to this many thousandths.
+    /// This part of the task is done, in thousandths.
     Running { permille: u16 },
 }
 
@@ -30,7 +30,7 @@ pub enum ReportedProgress {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskBlocker {
     pub reason: TaskFailure,
-    /// `true` if the task counts as queued.
+    /// `true` if the vendor is at capacity: the task then still counts as queued.
     pub counts_as_queued: bool,
     /// Time at which the task was blocked first.
     pub since: Timestamp,

@@ -140,6 +140,7 @@ impl CircuitBreaker {
         };
 
         let BreakerOptions { pause, pause_max, .. } = self.options;
+        // The limit of 16 only prevents an overflow of the shift.
         let pause = pause.saturating_mul(1 << openings.min(16)).min(pause_max);
         self.state = BreakerState::Open { until: now.saturating_add(pause), openings: openings + 1 };
         true
