@@ -1,5 +1,5 @@
 //! Pending webhook deliveries, in one queue per task so that a receiver gets the changes of a task in order. Each node
-//! has a queue for each webhook of its publisher, and so has each test of a webhook.
+//! has a queue for each webhook of its publisher. Each test of a webhook has its own queue.
 //!
 //! A recorded status change implies its delivery, so no record of the delivery can be lost between the two.
 //!
@@ -43,7 +43,7 @@ type HeadsByOwner = BTreeMap<Option<UserId>, QueueHeads>;
 /// Receiver and account, the key of the round robin.
 pub type DeliveryTurn = (Box<str>, Option<UserId>);
 
-/// Deliveries that are made one after the other.
+/// Identifies a queue of deliveries that are made one after the other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum DeliveryQueueId {
     /// Status changes of a task.
@@ -329,8 +329,8 @@ impl Deliveries {
         self.by_id.get(&delivery).map(|pending| pending.queue.subject())
     }
 
-    /// Returns the deliveries due at `now` whose queue passes `is_own` and is accepted by `try_take`, which gets queue,
-    /// owner and receiver.
+    /// Returns the deliveries due at `now` whose queue belongs to this cluster node (`is_own`) and is accepted by
+    /// `try_take`, which gets queue, owner and receiver.
     ///
     /// The receiver with the longest wait comes first. Its accounts take turns, and the deliveries of an account are
     /// ordered by due time. The rest of a receiver is skipped once `try_take` has rejected `rejections_max` of its

@@ -179,6 +179,7 @@ impl SortPrefix {
 
     /// `None` sorts before every number.
     fn from_number(number: Option<impl Into<i128>>) -> Self {
+        // Flips the sign bit, so that negative numbers sort before positive ones.
         let order_preserving = |number: i128| number.cast_unsigned() ^ 1 << 127;
         Self { start: number.map_or(0, |number| order_preserving(number.into())), is_complete: true }
     }
