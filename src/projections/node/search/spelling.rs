@@ -1,6 +1,6 @@
 //! Correction of misspelt words in queries that match nothing.
 
-use super::{PostingList, Postings, SearchIndex, SearchQuery, fingerprint, matching_words};
+use super::{PostingList, Postings, SearchIndex, SearchQuery, WordMatch, matching_words};
 
 /// Minimum length of a corrected word, in characters. Shorter ones have too many neighbours to guess.
 const WORD_CHARS_MIN: usize = 4;
@@ -16,11 +16,10 @@ impl SearchIndex {
     /// error; `None` if no word is unknown, or one of them cannot be replaced.
     #[must_use]
     pub fn correct(&self, query: &SearchQuery) -> Option<SearchQuery> {
-        let last = query.words.len().checked_sub(1)?;
         let mut words = query.words.clone();
         let mut corrections = 0;
         for (index, word) in words.iter_mut().enumerate() {
-            if self.is_known(word, index == last) {
+            if self.is_known(word, query.accepted_match(index)) {
                 continue;
             }
             *word = self.correction(word)?;
@@ -32,16 +31,9 @@ impl SearchIndex {
         (corrections > 0).then(|| SearchQuery::parse(&words.join(" ")).ok()).flatten()
     }
 
-    fn is_known(&self, word: &str, by_prefix: bool) -> bool {
-        let occurs = |index: &Postings| matching_words(index, word, by_prefix).next().is_some();
-        let is_pair = || {
-            let pair = fingerprint([word]);
-            self.pairs
-                .iter_from(pair)
-                .next()
-                .is_some_and(|posting| posting >> super::SLOT_BITS == pair >> super::SLOT_BITS)
-        };
-        occurs(&self.nodes) || occurs(&self.owners) || is_pair()
+    fn is_known(&self, word: &str, accepted: WordMatch) -> bool {
+        let occurs = |index: &Postings| matching_words(index, word, accepted).next().is_some();
+        occurs(&self.nodes) || occurs(&self.owners) || self.slots_with_pair(word).next().is_some()
     }
 
     fn correction(&self, word: &str) -> Option<String> {
