@@ -73,6 +73,13 @@ pub struct CallbackDeps {
     pub public_url: String,
 }
 
+/// Maximum numbers of concurrent deliveries.
+#[derive(Debug, Clone, Copy)]
+pub struct CallbackConcurrency {
+    pub per_account: usize,
+    pub per_receiver: usize,
+}
+
 /// A due delivery with its slot in the owner's concurrency limit.
 pub struct DeliveryWork {
     due: DueDelivery,
@@ -88,23 +95,22 @@ struct PreparedDelivery {
 }
 
 impl CallbackDispatcher {
-    /// Returns a dispatcher of the due deliveries in `models`, with at most `per_account` concurrent deliveries per
-    /// account and `per_receiver` per receiver.
+    /// Returns a dispatcher of the due deliveries in `models`.
     #[must_use]
     pub fn new(
         dispatch: Dispatch,
         models: ReadModels,
         environment: Environment,
         deps: CallbackDeps,
-        (per_account, per_receiver): (usize, usize),
+        concurrency: CallbackConcurrency,
     ) -> Self {
         let changes = models.delivery_changes();
-        let account_limit = AccountConcurrencyLimit::new(per_account);
+        let account_limit = AccountConcurrencyLimit::new(concurrency.per_account);
         let turns = Arc::default();
         let CallbackDeps { sender, tracer, store, keyring, public_url } = deps;
 
         // Deliveries in progress are still due, and are rejected too.
-        let rejections_max = per_receiver + EXTRA_REJECTIONS_MAX;
+        let rejections_max = concurrency.per_receiver + EXTRA_REJECTIONS_MAX;
 
         Self {
             dispatch,
@@ -274,6 +280,7 @@ impl Reactor for CallbackDispatcher {
         let Some(prepared) = self.prepare(&due).await else { return Reschedule::After(RETRY_PAUSE) };
         let causation = Some(prepared.event);
         let outcome = self.attempt(&due, prepared).await;
+
         let DueDelivery { id, queue, .. } = due;
         let subject = queue.subject();
         let jitter = self.environment.random_f64();

@@ -523,6 +523,7 @@ mod tests {
         assert_eq!((first.vendor_index, second.vendor_index), (1, 0));
         assert!(matches!(admitted(&[0]), Err(MusicUnavailable::Paused(_))));
         assert!(matches!(admitted(&[0, 2]), Err(MusicUnavailable::Full(_))));
+
         drop(first);
         assert_eq!(admitted(&[0]).ok().map(|call| call.vendor_index), Some(1));
         assert!(pool.admit_built_in().is_none());

@@ -58,8 +58,10 @@ use step::{PollerStep, RemovedVendorStep, next_step, removed_vendor_step, unknow
 
 /// Age of a task up to which fetching an input is retried after a temporary error.
 const INPUT_RETRY_WINDOW: Duration = Duration::from_mins(2);
-/// Bounds of the pause between such retries, which is the age of the task.
-const INPUT_RETRY_DELAYS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// Minimum pause between such retries, which is the age of the task.
+const INPUT_RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
+/// Maximum pause between such retries.
+const INPUT_RETRY_DELAY_MAX: Duration = Duration::from_secs(30);
 /// Age of a task up to which an input is retried whose host name has no address. Allows three attempts.
 const NAME_RETRY_WINDOW: Duration = Duration::from_secs(12);
 /// Pause between such retries.
@@ -169,7 +171,7 @@ impl Poller {
             }
             Err(InputFailure::Transient(failure)) => {
                 let elapsed = self.environment.now().since(entry.record.created_at);
-                let delay = elapsed.clamp(INPUT_RETRY_DELAYS.0, INPUT_RETRY_DELAYS.1);
+                let delay = elapsed.clamp(INPUT_RETRY_DELAY_MIN, INPUT_RETRY_DELAY_MAX);
                 self.retry_inputs(task, entry, failure, (INPUT_RETRY_WINDOW, delay)).await
             }
             Err(InputFailure::Unresolved(failure)) => {

@@ -258,6 +258,7 @@ mod tests {
         assert_eq!((breaker.circuit(at(31)), breaker.admit(at(31))), (CircuitState::Open, Admission::Probe));
         assert!(breaker.record_failure(at(31)));
         assert_eq!(breaker.admit(at(31)), Admission::Wait(PAUSE * 2), "as long as after the first probe");
+
         // Without a probe in progress, `release_probe` changes nothing
         breaker.release_probe(at(40));
         assert_eq!(breaker.admit(at(40)), Admission::Wait(Duration::from_secs(51)));

@@ -105,6 +105,7 @@ mod tests {
         let payload = None;
         let meta_data = None;
         let work = TaskWork::Video(VideoWork { job, images, seed, payload, meta_data, credits: 0 });
+
         let submission = Submission { task: TaskId(uuid::Uuid::nil()), owner: None, work, webhook: None, payers: None };
         let at = Timestamp::from_micros(0);
         let stage = TaskStage::Waiting { attempts: 0 };
