@@ -88,6 +88,7 @@ fn header(anchor: &Anchor) -> [u8; HEADER_BYTES] {
     bytes[8..12].copy_from_slice(&FORMAT.to_le_bytes());
     bytes[12..20].copy_from_slice(&fingerprint().to_le_bytes());
     bytes[20..20 + Anchor::BYTES].copy_from_slice(&anchor.to_bytes());
+
     let crc = crc32c::crc32c(&bytes[..HEADER_BYTES - 4]);
     bytes[HEADER_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
     bytes

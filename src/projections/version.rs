@@ -266,6 +266,7 @@ mod tests {
             |n: i64| (Timestamp::from_micros(n / 3), Reverse(VersionId(Uuid::from_u128(n.unsigned_abs().into()))));
         let mut all_ranks: Vec<VersionRank> = (0..4000).map(rank).collect();
         all_ranks.sort_unstable();
+
         // The newest and the oldest have one status, the others alternate between two more.
         let ranks_of = |status: usize| {
             let status_at = |index: usize| if (500..3500).contains(&index) { 1 + index % 2 } else { 0 };
@@ -274,6 +275,7 @@ mod tests {
             SortedList::from_sorted(&ranks.collect::<Vec<_>>())
         };
         let orders = [ranks_of(0), ranks_of(1), ranks_of(2), SortedList::default()];
+
         let limit = 7;
         for page in (1..=573).step_by(11).chain([572, 573, u64::MAX]) {
             let request = PageRequest { page, limit };

@@ -133,6 +133,7 @@ fn a_receiver_without_free_slots_does_not_delay_others() {
         completed_task(&mut deliveries, task(nth), "dead.example");
     }
     let [expected, _] = completed_task(&mut deliveries, task(1000), "alive.example");
+
     let mut attempts = 0;
     let selected = deliveries.due(
         at(9),
@@ -144,6 +145,7 @@ fn a_receiver_without_free_slots_does_not_delay_others() {
             receiver == "alive.example:80"
         },
     );
+
     assert_eq!(selected.iter().map(|due| due.id).collect::<Vec<_>>(), [expected]);
     assert_eq!(attempts, 17, "16 rejections of one receiver, and the delivery to the other");
     assert!(matches!(selected[0].content, DueContent::Task(_, Some(_))));
@@ -156,6 +158,7 @@ fn accounts_take_turns_at_a_receiver() {
     for nth in 0..5 {
         completed_task(&mut deliveries, task(nth), "a.example");
     }
+
     let mut rebalanced = deliveries.clone();
     rebalanced.queues.values_mut().for_each(|queue| queue.owner = None);
     let (receiver, heads) = rebalanced.heads_by_receiver.pop_first().unwrap();
@@ -281,6 +284,7 @@ fn a_corrected_url_is_tried_at_once_and_a_test_does_not_wait() {
     let delivery = DeliveryId::from_event(event, webhook.id);
     apply_publisher(&mut deliveries, 3, &PublisherEvent::WebhookTested { webhook: webhook.id });
     let [test] = due(&deliveries, 9)[1..] else { panic!("a test") };
+
     for delivery in [delivery, test] {
         let subject = DeliverySubject::Webhook(webhook.id);
         let outcome = AttemptOutcome::Answered { status: 500, retry_after: None };

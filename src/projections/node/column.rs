@@ -313,16 +313,18 @@ impl ColumnOrders {
 fn slots_by_id(rows: &[NodeSortRow], slots: &SlotSet) -> Vec<Slot> {
     let mut keyed: Vec<(SortPrefix, Slot)> =
         slots.iter().map(|slot| (rows[slot as usize].sort_prefix(SortColumn::Id), slot)).collect();
-    keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| rows[a.1 as usize].id.cmp(&rows[b.1 as usize].id)));
+    keyed.sort_unstable_by(|(prefix, slot), (other_prefix, other_slot)| {
+        prefix.cmp(other_prefix).then_with(|| rows[*slot as usize].id.cmp(&rows[*other_slot as usize].id))
+    });
     keyed.into_iter().map(|(_, slot)| slot).collect()
 }
 
 /// Sorts slots, given in the order of ids, by a column in both directions. The sort is stable.
 fn sort_both_directions(rows: &[NodeSortRow], by_id: &[Slot], column: SortColumn) -> (Vec<Slot>, Vec<Slot>) {
-    let compare = |a: &(SortPrefix, Slot), b: &(SortPrefix, Slot)| {
-        a.0.start.cmp(&b.0.start).then_with(|| match (a.0.is_complete, b.0.is_complete) {
+    let compare = |(a, a_slot): &(SortPrefix, Slot), (b, b_slot): &(SortPrefix, Slot)| {
+        a.start.cmp(&b.start).then_with(|| match (a.is_complete, b.is_complete) {
             (true, true) => Ordering::Equal,
-            _ => rows[a.1 as usize].compare(&rows[b.1 as usize], column),
+            _ => rows[*a_slot as usize].compare(&rows[*b_slot as usize], column),
         })
     };
     let mut keyed: Vec<(SortPrefix, Slot)> =

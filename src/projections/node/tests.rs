@@ -359,6 +359,7 @@ fn json_is_cached_until_a_change_that_it_shows() {
     let key = id(1).key();
     let json =
         |nodes: &Nodes| -> serde_json::Value { serde_json::from_slice(&nodes.fragment(&key).unwrap().json).unwrap() };
+
     let first = nodes.fragment(&key).unwrap();
     let fragment_again = nodes.fragment(&key).unwrap();
     assert_eq!(first.json.as_ptr(), fragment_again.json.as_ptr());
@@ -375,6 +376,7 @@ fn json_is_cached_until_a_change_that_it_shows() {
     assert_eq!(json(&nodes)["status_detail"], view::PUBLISHER_BANNED);
     let status = nodes.get(&key).map(|node| nodes.status_of(node));
     assert_eq!(status, Some((NodeStatus::Banned, Some(view::PUBLISHER_BANNED))));
+
     nodes.update_publisher("acme", None);
     assert_eq!((&json(&nodes)["publisher"]["name"], nodes.is_visible(&key)), (&"acme".into(), false));
     assert_ne!(nodes.fragment(&key).unwrap().hash, first.hash);
@@ -387,6 +389,7 @@ fn deleted_nodes_are_found_nowhere() {
     apply(&RegistryChange::Created { node: 1, publisher: 0, fields: 0 }, at, &mut nodes);
     apply(&RegistryChange::Released { node: 1, minor: 0, fields: 0 }, at, &mut nodes);
     assert_eq!(nodes.by_version(version(1, 0)).map(|(node, _)| node.id.clone()), Some(id(1)));
+
     apply(&RegistryChange::Deleted { node: 1 }, at, &mut nodes);
     let key = id(1).key();
     assert!(nodes.get(&key).is_none() && nodes.entry(&key).is_none() && nodes.fragment(&key).is_none());

@@ -271,6 +271,7 @@ proptest! {
         let events = history(&ops);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a fraction of a small number")]
         let (before, after) = events.split_at((events.len() as f64 * cut) as usize);
+
         let (directory, mut whole) = save_snapshot(before);
         let mut restored = load_snapshot(directory.path()).unwrap();
         prop_assert_eq!(&restored, &whole);
@@ -321,10 +322,14 @@ fn the_snapshot_of_another_release_is_not_used() {
     let (directory, _) = save_snapshot(&[]);
     let path = snapshot_path(directory.path());
     let mut bytes = fs::read(&path).unwrap();
+
+    // Given a header with another fingerprint, which follows magic and format, and the right checksum
     bytes[12] ^= 1;
     let crc = crc32c::crc32c(&bytes[..HEADER_BYTES - 4]);
     bytes[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
     fs::write(&path, bytes).unwrap();
+
+    // Then it is refused
     assert!(load_snapshot(directory.path()).unwrap_err().contains("written by another release"));
 }
 
