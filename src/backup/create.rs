@@ -69,6 +69,7 @@ pub fn create(
     ensure_separate(root, to)?;
     let _lock = lock(to)?;
     let previous = Manifest::read(to)?;
+
     let log = root.join("log");
     // Read before the journal is copied: the copy may be ahead of this checkpoint, but must not be behind it.
     let engine_checkpoint = read_engine_checkpoint(&log)?;
@@ -119,10 +120,19 @@ pub fn create(
 
     let referenced: HashSet<Digest> = manifest.files.iter().filter_map(BackupFile::digest).collect();
     let removed = pool.remove_unlisted(&referenced).map_err(BackupError::file(to))?;
+
     let files = manifest.files.len() as u64;
     let bytes = manifest.files.iter().map(|entry| entry.bytes).sum();
-    let (copied_files, copied_bytes) = pool.written;
-    Ok(BackupReport { position: head.position, files, bytes, copied_files, copied_bytes, removed, findings, notes })
+    Ok(BackupReport {
+        position: head.position,
+        files,
+        bytes,
+        copied_files: pool.written_files,
+        copied_bytes: pool.written_bytes,
+        removed,
+        findings,
+        notes,
+    })
 }
 
 /// Reads the checkpoint up to which a cluster node has applied its engine; `None` if the directory is not a node's.
