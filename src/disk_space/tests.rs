@@ -73,11 +73,14 @@ fn claimed_space_is_reserved_and_the_unwritten_rest_is_released() {
         || space.claim(DataDirPart::Archives, "the archive", 10 * MIB).err().map(|error| error.to_string());
     let message = claim_error().unwrap();
     assert!(message.contains("200 MiB free, the archive needs 10 MiB, others need 130 MiB, 64 MiB"), "{message}");
+
     first.consume(100 * MIB).unwrap();
     free.store(100 * MIB, Ordering::SeqCst);
     assert!(claim_error().is_some_and(|message| message.contains("100 MiB free")), "{:?}", claim_error());
+
     // nor can the first exceed its size
     assert!(first.consume(7 * MIB).is_err() && first.consume(6 * MIB).is_ok());
+
     // The log can use claimed space
     assert_eq!(space.check_available(DataDirPart::Log, "a segment", 20 * MIB), Ok(()));
     drop((first, second));
@@ -96,9 +99,11 @@ fn a_claim_can_be_used_until_the_reserve_is_reached() {
 
     // Then the archive continues, because another one may release its claim
     claim.consume(30 * MIB).unwrap();
+
     // An extension is refused with its size
     let message = claim.consume(80 * MIB).unwrap_err().to_string();
     assert!(message.contains("90 MiB free, the archive needs 80 MiB, 64 MiB reserved"), "{message}");
+
     free.store(63 * MIB, Ordering::SeqCst);
     advance_clock(&space);
     let message = claim.consume(MIB).unwrap_err().to_string();

@@ -60,6 +60,7 @@ impl CallbackSender {
     fn headers(&self, callback: &CallbackAttempt) -> Result<HeaderMap, InvalidHeaderValue> {
         let message = WebhookMessage { id: &callback.webhook_id, at: callback.at, body: &callback.body };
         let secrets: Vec<&[u8]> = callback.secrets.iter().map(|secret| &secret[..]).collect();
+
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert("webhook-id", HeaderValue::from_str(&callback.webhook_id)?);

@@ -946,6 +946,7 @@ fn the_largest_node_and_version_are_created_whole() {
     let continued = events.iter().filter(|event| matches!(event, NodeEvent::DependenciesContinued { .. })).count();
     assert_eq!(continued, 33, "15 of the longest dependencies fit into an event");
     assert_eq!(events.len() - continued, 15, "7 of the node, 6 of the version, 2 of the admin fields");
+
     let node = profile(&events);
     assert_eq!((&*node.fields, &node.versions[0].fields), (&fields, &largest_version()));
     assert_eq!((&node.tags_admin, &node.status_detail), (&admin_fields.tags_admin, &admin_fields.status_detail));

@@ -322,6 +322,7 @@ fn a_webhook_is_revised_tested_and_removed() {
     let revise = || PublisherCommand::ReviseWebhook { webhook, change: disabled.clone() };
     let revised = PublisherEvent::WebhookRevised { webhook, change: disabled.clone() };
     let test = || PublisherCommand::TestWebhook { webhook };
+
     let history = with_webhooks(1);
     given::<Publisher>(&history).when(revise()).then([revised.clone()]);
     given::<Publisher>(&history).when(test()).then([PublisherEvent::WebhookTested { webhook }]);

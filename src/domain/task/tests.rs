@@ -114,6 +114,7 @@ fn commands() -> Vec<(TaskCommand, Vec<&'static str>, &'static str)> {
         Cancel, Complete, Fail, RecordAcceptance, RecordFinished, RecordInputs, RecordLostJob, RecordRefusal,
         RecordUndelivered, RecordUnknownOutcome, RecordWorkStarted, StartSubmission, Submit,
     };
+
     let start_submission = |repeatable| StartSubmission { key: text("key"), repeatable, vendor: None };
     let record_unknown = |repeatable| RecordUnknownOutcome { reason: text("timed out"), repeatable };
     let record_inputs = RecordInputs { inputs: vec![picture(1)] };
