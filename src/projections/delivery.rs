@@ -97,7 +97,7 @@ pub struct DueDelivery {
 /// Content of a due delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DueContent {
-    /// The status of a task.
+    /// A status change of a task; without its content if that has to be read from the log.
     Task(TaskId, Option<WebhookContent>),
     /// An event of the registry.
     Registry { url: CallbackUrl, notification: RegistryNotification },
@@ -406,6 +406,7 @@ fn due_heads<'h>(
     let mut owners: Vec<(Timestamp, Option<UserId>, &QueueHeads)> = with_due.collect();
     owners.sort_unstable_by_key(|(due, owner, _)| (*due, *owner));
 
+    // No queue id sorts before that of the nil task, so this is the first key after `now`.
     let first_later = (now.saturating_add(Duration::from_micros(1)), DeliveryQueueId::Task(TaskId(Uuid::nil())));
     owners.into_iter().map(|(_, owner, heads)| ((receiver.into(), owner), heads.range(..first_later.clone()))).collect()
 }

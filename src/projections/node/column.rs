@@ -246,33 +246,22 @@ impl ColumnOrders {
 
     /// Adds a node to the lists.
     pub fn insert(&mut self, slot: Slot, rows: &[NodeSortRow]) {
-        for key in Sort::all() {
-            self.orders[key.order_index()]
-                .insert(slot, |other| compare_rows(&[key], &rows[other as usize], &rows[slot as usize]));
-        }
+        Sort::all().for_each(|key| self.insert_by(key, slot, rows));
     }
 
     /// Removes a node from the lists; its row must be the one with which it was added.
     pub fn remove(&mut self, slot: Slot, rows: &[NodeSortRow]) {
-        for key in Sort::all() {
-            self.orders[key.order_index()]
-                .remove(slot, |other| compare_rows(&[key], &rows[other as usize], &rows[slot as usize]));
-        }
+        Sort::all().for_each(|key| self.remove_by(key, slot, rows));
     }
 
     /// Replaces the row of a listed node. The node moves only in the orders of columns that differ.
     pub fn replace(&mut self, slot: Slot, rows: &mut [NodeSortRow], row: NodeSortRow) {
         let index = slot as usize;
         let changed_keys: Vec<Sort> = Sort::all().filter(|key| key.compare(&rows[index], &row).is_ne()).collect();
-        for key in &changed_keys {
-            self.orders[key.order_index()]
-                .remove(slot, |other| compare_rows(&[*key], &rows[other as usize], &rows[index]));
-        }
+
+        changed_keys.iter().for_each(|key| self.remove_by(*key, slot, rows));
         rows[index] = row;
-        for key in &changed_keys {
-            self.orders[key.order_index()]
-                .insert(slot, |other| compare_rows(&[*key], &rows[other as usize], &rows[index]));
-        }
+        changed_keys.iter().for_each(|key| self.insert_by(*key, slot, rows));
     }
 
     /// Replaces the numbers of a listed node.
@@ -284,15 +273,22 @@ impl ColumnOrders {
                 .differing_columns(numbers)
                 .flat_map(|column| [false, true].map(|descending| Sort { column, descending }))
         };
-        for key in changed_keys() {
-            self.orders[key.order_index()]
-                .remove(slot, |other| compare_rows(&[key], &rows[other as usize], &rows[index]));
-        }
+
+        changed_keys().for_each(|key| self.remove_by(key, slot, rows));
         rows[index].numbers = numbers;
-        for key in changed_keys() {
-            self.orders[key.order_index()]
-                .insert(slot, |other| compare_rows(&[key], &rows[other as usize], &rows[index]));
-        }
+        changed_keys().for_each(|key| self.insert_by(key, slot, rows));
+    }
+
+    /// Adds a node to the list by one key.
+    fn insert_by(&mut self, key: Sort, slot: Slot, rows: &[NodeSortRow]) {
+        let row = &rows[slot as usize];
+        self.orders[key.order_index()].insert(slot, |other| compare_rows(&[key], &rows[other as usize], row));
+    }
+
+    /// Removes a node from the list by one key.
+    fn remove_by(&mut self, key: Sort, slot: Slot, rows: &[NodeSortRow]) {
+        let row = &rows[slot as usize];
+        self.orders[key.order_index()].remove(slot, |other| compare_rows(&[key], &rows[other as usize], row));
     }
 
     /// Adds many nodes to the lists.

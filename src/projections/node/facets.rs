@@ -131,7 +131,7 @@ pub fn normalize(value: &str) -> String {
 pub struct Facets {
     systems: FacetIndex,
     accelerators: FacetIndex,
-    /// Nodes that exclude each platform.
+    /// Nodes that exclude each platform, in the order of [`Platform::ALL`].
     excluding: [SlotSet; 3],
     /// Parsed host ranges with their nodes; all other nodes admit every host.
     hosts: HashMap<Box<str>, (HostRange, DeclaringNodes)>,

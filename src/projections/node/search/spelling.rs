@@ -41,9 +41,12 @@ impl SearchIndex {
             let count = |index: &Postings| index.get(neighbour).map_or(0, PostingList::len);
             count(&self.nodes) + count(&self.owners)
         };
-        let known = neighbours(word).into_iter().map(|neighbour| (frequency(&neighbour), neighbour));
-        let best =
-            known.filter(|(frequency, _)| *frequency > 0).max_by(|(one, a), (other, b)| one.cmp(other).then(b.cmp(a)));
+        let candidates = neighbours(word).into_iter().map(|neighbour| (frequency(&neighbour), neighbour));
+        let known = candidates.filter(|(frequency, _)| *frequency > 0);
+        // Of equally frequent words, the first one in alphabetical order wins.
+        let best = known.max_by(|(frequency, word), (other_frequency, other_word)| {
+            frequency.cmp(other_frequency).then_with(|| other_word.cmp(word))
+        });
         best.map(|(_, neighbour)| neighbour)
     }
 }
