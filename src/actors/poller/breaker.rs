@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(breaker.admit(at(30)), Admission::Probe);
         assert_eq!(
             (breaker.circuit(at(31)), breaker.admit(at(31))),
-            (CircuitState::HalfOpen, Admission::Wait(PAUSE * 29 / 30))
+            (CircuitState::HalfOpen, Admission::Wait(Duration::from_secs(29)))
         );
         assert!(breaker.record_success());
         assert_eq!((breaker.circuit(at(31)), breaker.admit(at(31))), (CircuitState::Closed, Admission::Allow));
@@ -239,6 +239,7 @@ mod tests {
         let mut breaker = opened();
         assert!(!breaker.record_failure(at(20)));
         assert_eq!(breaker.admit(at(30)), Admission::Probe);
+
         let mut breaker = opened();
         assert!(breaker.record_success());
         assert_eq!(breaker.admit(at(1)), Admission::Allow);
