@@ -22,11 +22,14 @@ use crate::events::stream::{Position, StreamId, Version};
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
 
-/// Operation and the numbers of its objects.
+/// Kind of an event, as in [`recorded_event`], and two numbers from which its objects and values are derived.
 type Op = (u8, u8, u8);
 
+/// Number of kinds of [`Op`]s.
+const OP_KINDS: u8 = 23;
+
 fn ops() -> impl Strategy<Value = Vec<Op>> {
-    prop::collection::vec((0..23_u8, 0..4_u8, 0..4_u8), 0..80)
+    prop::collection::vec((0..OP_KINDS, 0..4_u8, 0..4_u8), 0..80)
 }
 
 fn user(n: u8) -> UserId {
@@ -208,7 +211,8 @@ fn recorded_event(index: usize, (kind, a, b): Op, version_id: VersionId) -> Reco
     }
 }
 
-/// Creates a valid history: versions belong to existing nodes.
+/// Creates a valid history: versions belong to existing nodes. Where no version can exist, a download replaces its
+/// event.
 fn history(ops: &[Op]) -> Vec<RecordedEvent> {
     let mut versions = [const { Vec::new() }; 4];
     let mut exists = [false; 4];
@@ -224,6 +228,7 @@ fn history(ops: &[Op]) -> Vec<RecordedEvent> {
             5..=9 => 10,
             _ => *kind,
         };
+
         if matches!(kind, 5 | 6) {
             versions[node].push(version(index_u8));
         }
@@ -285,7 +290,7 @@ proptest! {
 
 /// Creates a history with all kinds of events.
 fn sample_history() -> Vec<RecordedEvent> {
-    let ops: Vec<Op> = (0..160_u8).map(|n| (n % 23, n / 7 % 4, n / 3 % 4)).collect();
+    let ops: Vec<Op> = (0..160_u8).map(|n| (n % OP_KINDS, n / 7 % 4, n / 3 % 4)).collect();
     history(&ops)
 }
 
@@ -338,8 +343,10 @@ fn an_unfinished_snapshot_leaves_the_previous_one() {
     let (directory, models) = save_snapshot(&sample_history());
     fs::write(snapshot_path(directory.path()).with_extension("draft"), b"MDYSNAP1 begun").unwrap();
     assert_eq!(load_snapshot(directory.path()).unwrap(), models);
+
     save(&Models::new(links()), &anchor(Position(0)), directory.path(), &FailPoints::default()).unwrap();
     assert_eq!(load_snapshot(directory.path()).unwrap(), Models::new(links()));
+
     remove_all(directory.path()).unwrap();
     assert!(OpenedSnapshot::open(directory.path()).unwrap().is_none());
 }
