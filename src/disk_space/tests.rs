@@ -78,7 +78,7 @@ fn claimed_space_is_reserved_and_the_unwritten_rest_is_released() {
     free.store(100 * MIB, Ordering::SeqCst);
     assert!(claim_error().is_some_and(|message| message.contains("100 MiB free")), "{:?}", claim_error());
 
-    // nor can the first exceed its size
+    // Nor can the first exceed its size
     assert!(first.consume(7 * MIB).is_err() && first.consume(6 * MIB).is_ok());
 
     // The log can use claimed space
@@ -129,7 +129,7 @@ fn space_is_measured_on_the_file_system_that_is_written() {
     assert_eq!(space.check_available(DataDirPart::Log, "a segment", 64 * MIB), Ok(()));
     assert!(space.check_available(DataDirPart::Log, "a segment", 67 * MIB).is_err());
 
-    // but they count on the disk of the archives
+    // But they count on the disk of the archives
     let message = space.check_available(DataDirPart::Directory, "a snapshot", 500 * MIB).unwrap_err().to_string();
     assert!(message.contains("500 MiB free"), "{message}");
     assert_eq!(space.state().free_bytes, Some(130 * MIB), "of the fullest disk");
@@ -148,7 +148,7 @@ fn a_claim_counts_on_the_file_system_of_its_part() {
     let message = space.claim(DataDirPart::Media, "the file", 100 * MIB).err().unwrap().to_string();
     assert!(message.contains("130 MiB free, the file needs 100 MiB"), "{message}");
 
-    // and the bytes of a smaller one count there
+    // And the bytes of a smaller one count there
     space.claim(DataDirPart::Media, "the file", 60 * MIB).unwrap().consume(60 * MIB).unwrap();
     let message = space.claim(DataDirPart::Media, "the file", 10 * MIB).err().unwrap().to_string();
     assert!(message.contains("70 MiB free"), "{message}");
@@ -156,7 +156,7 @@ fn a_claim_counts_on_the_file_system_of_its_part() {
 }
 
 #[test]
-fn a_refused_write_counts_for_a_second() {
+fn after_a_refused_write_the_disk_counts_as_full_for_a_second() {
     let space = DiskSpace::default();
     assert_eq!(space.to_disk_full(&io::Error::other("x")), None);
 
