@@ -72,7 +72,8 @@ impl AppendOutcome {
 impl ClusterMetrics {
     /// Counts an applied group of any node, by its size in bytes.
     pub fn count_group(&self, bytes: usize, is_void: bool) {
-        self.groups.get_or_create(&[("outcome", GROUP_OUTCOMES[usize::from(is_void)])]).inc();
+        let [decided, void] = GROUP_OUTCOMES;
+        self.groups.get_or_create(&[("outcome", if is_void { void } else { decided })]).inc();
         self.group_bytes.inc_by(bytes as u64);
     }
 
