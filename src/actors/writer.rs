@@ -191,6 +191,7 @@ impl EventWriterTask {
         let mut rules = CrossStreamRules::new(self.projector.models());
         let mut appends = Vec::with_capacity(group.len());
         let mut replies = Vec::with_capacity(group.len());
+
         for AppendRequest { append, reply } in group {
             match rules.check(&append) {
                 Ok(guards) => {
