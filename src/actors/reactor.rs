@@ -37,7 +37,7 @@ pub enum Reschedule {
 pub struct Duty(Arc<dyn Fn() -> WorkShare + Send + Sync>);
 
 impl Duty {
-    /// The duty of a node without others.
+    /// Returns the duty of a node without others.
     #[must_use]
     pub fn always() -> Self {
         Self::new(|| WorkShare::Everything)

@@ -95,8 +95,10 @@ mod tests {
         let mut turns = RoundRobinOrder::default();
         turns.record_served('a');
         assert_eq!(order(&turns, "aaab"), "baaa");
+
         turns.record_served('b');
         assert_eq!(order(&turns, "bbba"), "abbb");
+
         // A key without waiting items is not forgotten: it is not first again.
         turns.record_served('a');
         assert_eq!(order(&turns, "ab"), "ba");

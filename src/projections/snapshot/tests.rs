@@ -328,10 +328,10 @@ fn the_snapshot_of_another_release_is_not_used() {
     let path = snapshot_path(directory.path());
     let mut bytes = fs::read(&path).unwrap();
 
-    // Given a header with another fingerprint, which follows magic and format, and the right checksum
-    bytes[12] ^= 1;
-    let crc = crc32c::crc32c(&bytes[..HEADER_BYTES - 4]);
-    bytes[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
+    // Given a header with another fingerprint and the right checksum
+    bytes[FINGERPRINT_OFFSET] ^= 1;
+    let crc = crc32c::crc32c(&bytes[..CRC_OFFSET]);
+    bytes[CRC_OFFSET..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
     fs::write(&path, bytes).unwrap();
 
     // Then it is refused
