@@ -8,14 +8,15 @@ use std::thread;
 use std::time::Duration;
 
 pub use mediary_journal::files::{create_durably, sync_parent, write_atomically, write_private};
-use owner::{as_owner, own_id, user};
+use owner::{command_as_owner, describe_user, own_id};
 pub use owner::{shell_quote, to_help};
 
 mod owner;
 
-/// Number of attempts to lock the directory, and the pause between them. A command that only checks for a running
-/// service holds the lock for a moment.
+/// Number of attempts to lock the directory. A command that only checks for a running service holds the lock for a
+/// moment.
 const LOCK_ATTEMPTS: u32 = 5;
+/// Pause between these attempts.
 const LOCK_RETRY_DELAY: Duration = Duration::from_millis(40);
 
 /// The locked data directory. A second service cannot open it.
@@ -52,7 +53,7 @@ pub enum DataDirError {
     /// The directory belongs to another user, who could not use files created in it now.
     #[error(
         "the data directory {} belongs to {}, who could not use files created by {}: run this as its owner, {}",
-        path.display(), user(*owner), user(own_id()), as_owner(path, *owner, *group)
+        path.display(), describe_user(*owner), describe_user(own_id()), command_as_owner(path, *owner, *group)
     )]
     OwnedByOther { path: PathBuf, owner: u32, group: u32 },
     /// The directory cannot be created or locked.
@@ -90,8 +91,8 @@ impl DataDir {
         Self::from_lock_result(root, lock, result)
     }
 
-    /// Takes a shared lock, which keeps services out and admits other holders. Writes nothing. A directory in which no
-    /// service ever ran has no lock file, and none is taken.
+    /// Takes a shared lock, which keeps services out and admits other shared locks. Writes nothing. A directory in
+    /// which no service ever ran has no lock file, so no lock is taken.
     ///
     /// # Errors
     /// Returns [`DataDirError`] if the lock cannot be opened or taken, or a service holds it.
@@ -106,8 +107,8 @@ impl DataDir {
         }
     }
 
-    /// Returns `true` if a service holds the directory. A service that starts during the check is not turned away,
-    /// because it retries.
+    /// Returns `true` if a service holds the directory. The check does not prevent a service from starting, because a
+    /// start retries the lock.
     ///
     /// # Errors
     /// Returns [`DataDirError`] if the lock cannot be opened or taken.
@@ -133,8 +134,8 @@ impl DataDir {
         &self.root
     }
 
-    /// Returns the command that closes the parts of the directory that other users may enter or read; `None` if there
-    /// are none. An older release, or the creator of the directory, may have left them open. If the directory is a
+    /// Returns the `chmod` command that removes the access of other users to parts of the directory; `None` if they
+    /// have none. An older release, or the creator of the directory, may have left parts open. If the directory is a
     /// volume of another owner, group permissions are ignored, because the service has its access through the group.
     #[must_use]
     pub fn chmod_advice(&self) -> Option<String> {
@@ -162,7 +163,7 @@ impl DataDir {
 fn open_lock(root: &Path) -> io::Result<File> {
     let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(root.join("lock"))?;
     if lock.metadata()?.permissions().mode() & 0o077 != 0 {
-        // Older releases left it open. A file system without modes must not prevent the start.
+        // Older releases created it readable by all. A file system without modes must not prevent the start.
         let _ = lock.set_permissions(Permissions::from_mode(0o600));
     }
     Ok(lock)

@@ -161,7 +161,7 @@ impl DiskSpace {
     /// Checks that a part has `bytes` free above the reserve, for `purpose`.
     ///
     /// # Errors
-    /// [`DiskFull`] if it has not.
+    /// [`DiskFull`] if it has less.
     pub fn check_available(&self, part: DataDirPart, purpose: &str, bytes: u64) -> Result<(), DiskFull> {
         self.measure_if_due();
         self.0.check_fits(&self.0.state.lock(), part, purpose, bytes, 0)
@@ -318,10 +318,10 @@ pub struct SpaceClaim {
 }
 
 impl SpaceClaim {
-    /// Must be called before `bytes` are written. Extends the claim if necessary.
+    /// Uses up `bytes` of the claim, which is extended if necessary. Must be called before they are written.
     ///
     /// # Errors
-    /// [`DiskFull`] if there is not enough space, or the reserve is in use.
+    /// [`DiskFull`] if there is not enough space for an extension, or less than the reserve is free.
     pub fn consume(&mut self, bytes: u64) -> Result<(), DiskFull> {
         self.disk_space.check()?;
         if bytes > self.bytes {

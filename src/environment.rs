@@ -168,7 +168,7 @@ steps! {
     Replied,
     /// 7: a signed HEAD covers the group, in the page cache only.
     HeadSigned,
-    /// 8: sled contains the places of a run of commits; its copy of the run is not inserted yet.
+    /// 8: sled contains the locations of a run of commits; the commits themselves are not inserted yet.
     SledIndexed,
     /// 9: sled contains the run, unsynced.
     SledInserted,
@@ -225,7 +225,7 @@ enum TimeSource {
 }
 
 impl Environment {
-    /// The machine's clock, and random numbers seeded by the operating system.
+    /// Returns an environment with the machine's clock, and random numbers seeded by the operating system.
     #[must_use]
     pub fn system() -> Self {
         Self {
@@ -237,7 +237,8 @@ impl Environment {
         }
     }
 
-    /// A clock that only [`Environment::advance`] moves, and random numbers that follow from a seed.
+    /// Returns an environment with a clock that only [`Environment::advance`] moves, and random numbers that follow
+    /// from a seed.
     #[must_use]
     pub fn manual(start: Timestamp, seed: u64) -> Self {
         let clock = TimeSource::Manual(Arc::new(AtomicI64::new(start.micros())));
@@ -245,8 +246,8 @@ impl Environment {
         Self { clock, rng, fail_points: FailPoints::default(), host_resolver: None, ids_from_rng_only: false }
     }
 
-    /// The same clock and fail points, with random numbers that follow from a seed. Every id and secret follows from
-    /// the seed alone, so a request that is carried out again creates the same ones.
+    /// Returns an environment with the same clock and fail points, and random numbers that follow from a seed. Every id
+    /// and secret follows from the seed alone, so a request that is carried out again creates the same ones.
     #[must_use]
     pub fn with_seed(&self, seed: [u8; 32]) -> Self {
         Self { rng: Arc::new(Mutex::new(StdRng::from_seed(seed))), ids_from_rng_only: true, ..self.clone() }
@@ -264,7 +265,7 @@ impl Environment {
         Self { host_resolver: Some(resolver), ..self }
     }
 
-    /// Host name resolution, if a test replaces it.
+    /// Returns the host name resolution, if a test replaces it.
     #[must_use]
     pub fn host_resolver(&self) -> Option<HostResolver> {
         self.host_resolver.clone()
@@ -275,7 +276,7 @@ impl Environment {
         self.fail_points.hit(fail_point, subject);
     }
 
-    /// The fail points alone, for code that needs neither time nor random numbers.
+    /// Returns the fail points alone, for code that needs neither time nor random numbers.
     #[must_use]
     pub fn fail_points(&self) -> FailPoints {
         self.fail_points.clone()
@@ -288,7 +289,7 @@ impl Environment {
         }
     }
 
-    /// The current time.
+    /// Returns the current time.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "the only code that reads the machine's clock")]
     pub fn now(&self) -> Timestamp {
@@ -301,7 +302,7 @@ impl Environment {
         }
     }
 
-    /// A new UUID: version 7, which is ordered by time; version 4 if ids must not depend on the time.
+    /// Returns a new UUID: version 7, which is ordered by time; version 4 if ids must not depend on the time.
     #[must_use]
     pub fn uuid(&self) -> Uuid {
         if self.ids_from_rng_only {
@@ -314,13 +315,14 @@ impl Environment {
         uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
     }
 
-    /// A random UUID (version 4), which does not reveal its time, for ids that strangers see and must not guess.
+    /// Returns a random UUID (version 4), which does not reveal its time, for ids that strangers see and must not
+    /// guess.
     #[must_use]
     pub fn random_uuid(&self) -> Uuid {
         uuid::Builder::from_random_bytes(self.random_bytes()).into_uuid()
     }
 
-    /// Random bytes suitable for secrets.
+    /// Returns random bytes suitable for secrets.
     #[must_use]
     pub fn random_bytes<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
@@ -328,7 +330,7 @@ impl Environment {
         bytes
     }
 
-    /// A random number in `[0, 1)`.
+    /// Returns a random number in `[0, 1)`.
     #[must_use]
     pub fn random_f64(&self) -> f64 {
         self.rng.lock().r#gen()

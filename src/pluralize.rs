@@ -1,4 +1,4 @@
-//! Shared wording of user-visible messages.
+//! Plural forms of nouns in messages.
 
 /// Formats a number with a noun: `1 event`, `2 events`.
 #[must_use]

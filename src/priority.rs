@@ -42,7 +42,7 @@ pub fn lower_priority(work: BackgroundWork) {
     // The service may already have been started with a higher nice value.
     let raise_nice = |current: i32| setpriority_process(thread, work.nice().max(current));
     if let Err(error) = getpriority_process(thread).and_then(raise_nice) {
-        tracing::debug!(%error, ?work, "done at normal priority");
+        tracing::debug!(%error, ?work, "thread priority not lowered");
     }
 }
 

@@ -15,7 +15,7 @@ use crate::environment::Environment;
 
 /// Microseconds of a day; days begin at midnight UTC.
 pub const DAY_MICROS: i64 = 86_400_000_000;
-/// Owners that are counted one by one on a day. Later ones share one count, so that memory stays bounded.
+/// Maximum number of owners counted individually per day. Further ones share one count, so that memory stays bounded.
 const OWNERS_MAX: usize = 100_000;
 
 /// Owner of a share of the service's pools and daily quotas: one per person, however many tokens that person holds.

@@ -48,10 +48,11 @@ pub struct CallbackDispatcher {
     tracer: Tracer,
     /// Stores the payloads of callers.
     store: MediaStore,
-    /// Opens the webhook secrets of accounts.
+    /// Decrypts the webhook secrets of accounts.
     keyring: Keyring,
     /// Base of the URLs in bodies, without a trailing slash.
     public_url: String,
+
     account_limit: AccountConcurrencyLimit,
     turns: Arc<Mutex<RoundRobinOrder<DeliveryTurn>>>,
     /// Number of deliveries of one receiver that may be rejected before the next receiver gets its turn.
@@ -66,10 +67,17 @@ pub struct CallbackDeps {
     pub tracer: Tracer,
     /// Stores the payloads of callers.
     pub store: MediaStore,
-    /// Opens the webhook secrets of accounts.
+    /// Decrypts the webhook secrets of accounts.
     pub keyring: Keyring,
     /// Base of the URLs in bodies, without a trailing slash.
     pub public_url: String,
+}
+
+/// Maximum numbers of concurrent deliveries.
+#[derive(Debug, Clone, Copy)]
+pub struct CallbackConcurrency {
+    pub per_account: usize,
+    pub per_receiver: usize,
 }
 
 /// A due delivery with its slot in the owner's concurrency limit.
@@ -87,23 +95,22 @@ struct PreparedDelivery {
 }
 
 impl CallbackDispatcher {
-    /// Returns a dispatcher of the due deliveries in `models`, with at most `per_account` concurrent deliveries per
-    /// account and `per_receiver` per receiver.
+    /// Returns a dispatcher of the due deliveries in `models`.
     #[must_use]
     pub fn new(
         dispatch: Dispatch,
         models: ReadModels,
         environment: Environment,
         deps: CallbackDeps,
-        (per_account, per_receiver): (usize, usize),
+        concurrency: CallbackConcurrency,
     ) -> Self {
         let changes = models.delivery_changes();
-        let account_limit = AccountConcurrencyLimit::new(per_account);
+        let account_limit = AccountConcurrencyLimit::new(concurrency.per_account);
         let turns = Arc::default();
         let CallbackDeps { sender, tracer, store, keyring, public_url } = deps;
 
         // Deliveries in progress are still due, and are rejected too.
-        let rejections_max = per_receiver + EXTRA_REJECTIONS_MAX;
+        let rejections_max = concurrency.per_receiver + EXTRA_REJECTIONS_MAX;
 
         Self {
             dispatch,
@@ -145,7 +152,7 @@ impl CallbackDispatcher {
                     Some(content) => content.clone(),
                     None => self.read_content(due.id, *task).await?,
                 };
-                let body = self.body_of(*task, &content).await;
+                let body = self.render_body(*task, &content).await;
                 Some(PreparedDelivery { url: content.url, body, event: EventId(due.id.0) })
             }
             DueContent::Registry { url, notification } => {
@@ -157,7 +164,7 @@ impl CallbackDispatcher {
     }
 
     /// Returns the body: for an image task its status view, for a video task its creations view (contract 8).
-    async fn body_of(&self, task: TaskId, content: &WebhookContent) -> Vec<u8> {
+    async fn render_body(&self, task: TaskId, content: &WebhookContent) -> Vec<u8> {
         let WebhookContent { subject, change, results, failure, .. } = content;
         let results = results.as_ref();
         let failure = failure.as_ref();
@@ -168,16 +175,17 @@ impl CallbackDispatcher {
             let reached = if status.is_terminal() { change.from } else { change.from.max(status) };
             let credits = subject.credits;
             let task_state = VideoTaskState { task, status, reached, credits, results, failure };
-            serde_json::to_vec(&CreationsView::new(task_state, self.payload(subject.payload).await, &self.public_url))
+            let payload = self.read_payload(subject.payload).await;
+            serde_json::to_vec(&CreationsView::new(task_state, payload, &self.public_url))
         };
 
         json.expect("a struct of strings and numbers can be written as JSON")
     }
 
     /// Returns the caller's payload unchanged, if it is still stored.
-    async fn payload(&self, payload: Option<AttachedDocument>) -> Option<String> {
-        let store = self.store.clone();
+    async fn read_payload(&self, payload: Option<AttachedDocument>) -> Option<String> {
         let document = payload?;
+        let store = self.store.clone();
         tokio::task::spawn_blocking(move || store.read_document(&document).ok()).await.ok().flatten()
     }
 
@@ -196,7 +204,7 @@ impl CallbackDispatcher {
         }
     }
 
-    /// Returns the account's valid signing secrets, newest first. A secret that cannot be opened does not block the
+    /// Returns the account's valid signing secrets, newest first. A secret that cannot be decrypted does not block the
     /// webhook, because the key of the service always signs it.
     async fn secrets_of(&self, owner: Option<UserId>) -> Vec<Zeroizing<Vec<u8>>> {
         let Some(owner) = owner else { return Vec::new() };
@@ -272,6 +280,7 @@ impl Reactor for CallbackDispatcher {
         let Some(prepared) = self.prepare(&due).await else { return Reschedule::After(RETRY_PAUSE) };
         let causation = Some(prepared.event);
         let outcome = self.attempt(&due, prepared).await;
+
         let DueDelivery { id, queue, .. } = due;
         let subject = queue.subject();
         let jitter = self.environment.random_f64();

@@ -60,10 +60,12 @@ mod tests {
         let ada = Some(UserId(Uuid::from_u128(1)));
         let bob = Some(UserId(Uuid::from_u128(2)));
         let limit = AccountConcurrencyLimit::new(2);
+
         let first = limit.try_acquire(ada).unwrap();
         let second = limit.try_acquire(ada);
         assert!(second.is_some() && limit.try_acquire(ada).is_none());
         assert!(limit.try_acquire(bob).is_some());
+
         drop(first);
         assert!(limit.try_acquire(ada).is_some());
         drop(second);

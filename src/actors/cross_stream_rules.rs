@@ -1,6 +1,8 @@
-//! Rules that span streams. An aggregate sees only its own stream. The writer serializes all appends, so it also sees
-//! those between a check and its append, and refuses one that would leave a node without its publisher or exceed a
-//! budget. Where several nodes share the log, another one may append in between, so the checked append gets guards.
+//! Rules that span streams: a node has a publisher, and submissions stay within their budgets.
+//!
+//! An aggregate sees only its own stream, so the writer checks these rules. It serializes all appends of this service,
+//! so nothing changes between the check of an append and the append itself. Where several cluster nodes share the log,
+//! another one may append in between, so the checked append gets guards.
 
 use std::collections::{HashMap, HashSet};
 
@@ -78,17 +80,17 @@ impl<'m> CrossStreamRules<'m> {
         let mut limited = Vec::new();
         for subject in submission.budget_subjects() {
             if let Some(account) = models.budgets.get(&subject) {
-                let period = (subject, account.limit.period.start(at));
-                let pending = self.submitted_credits.get(&period).copied().unwrap_or(0);
-                account.check(&period.0, credits, pending, at).map_err(AppendError::BudgetExceeded)?;
-                limited.push(period);
+                let budget_period = (subject, account.limit.period.start(at));
+                let pending = self.submitted_credits.get(&budget_period).copied().unwrap_or(0);
+                account.check(&budget_period.0, credits, pending, at).map_err(AppendError::BudgetExceeded)?;
+                limited.push(budget_period);
             }
         }
         drop(models);
 
         let tags = limited.iter().filter_map(|(subject, _)| spending_of(subject)).collect();
-        for period in limited {
-            *self.submitted_credits.entry(period).or_default() += credits;
+        for budget_period in limited {
+            *self.submitted_credits.entry(budget_period).or_default() += credits;
         }
         Ok(tags)
     }

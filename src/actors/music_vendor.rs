@@ -101,20 +101,20 @@ impl MusicPool {
     /// If no vendor can be called now.
     pub fn admit(&self, work: &MusicWork) -> Result<MusicCall, MusicUnavailable> {
         let all: Vec<usize> = (0..self.vendors.len()).collect();
-        let serving = self.serving(work, &[]);
+        let serving = self.serving_indices(work, &[]);
         self.admit_one_of(if serving.is_empty() { all } else { serving })
     }
 
-    /// Admits a call for work that the vendors with the numbers `tried` did not take.
+    /// Admits a call for work that the vendors with the indices `tried` did not take.
     ///
     /// # Errors
     /// If no other vendor that serves it can be called now.
     pub fn admit_next(&self, work: &MusicWork, tried: &[usize]) -> Result<MusicCall, MusicUnavailable> {
-        self.admit_one_of(self.serving(work, tried))
+        self.admit_one_of(self.serving_indices(work, tried))
     }
 
-    /// Returns the numbers of the vendors that serve this work, except those `tried`.
-    fn serving(&self, work: &MusicWork, tried: &[usize]) -> Vec<usize> {
+    /// Returns the indices of the vendors that serve this work, except those in `tried`.
+    fn serving_indices(&self, work: &MusicWork, tried: &[usize]) -> Vec<usize> {
         let is_serving = |index: &usize| !tried.contains(index) && self.vendors[*index].vendor.serves(work);
         (0..self.vendors.len()).filter(is_serving).collect()
     }
@@ -145,16 +145,18 @@ impl MusicPool {
         Some(vendor.admit().map(|permit| MusicCall { vendor_index, vendor: vendor.clone(), permit }))
     }
 
-    /// Returns the position of the next candidate.
+    /// Returns the position in `candidates` of the next one: by weight among those with the first priority.
     fn pick(&self, candidates: &[usize]) -> Option<usize> {
         let vendor = |position: usize| &self.vendors[candidates[position]];
         let first_priority = (0..candidates.len()).map(|position| vendor(position).priority).min()?;
-        let mut same: Vec<usize> =
+
+        let mut eligible: Vec<usize> =
             (0..candidates.len()).filter(|position| vendor(*position).priority == first_priority).collect();
-        same.sort_by_key(|position| candidates[*position]);
-        let weights: Vec<u32> = same.iter().map(|position| vendor(*position).weight).collect();
-        let random = if same.len() > 1 { self.environment.random_f64() } else { 0.0 };
-        same.get(pick_by_weight(&weights, random)).copied()
+        eligible.sort_by_key(|position| candidates[*position]);
+
+        let weights: Vec<u32> = eligible.iter().map(|position| vendor(*position).weight).collect();
+        let random = if eligible.len() > 1 { self.environment.random_f64() } else { 0.0 };
+        eligible.get(pick_by_weight(&weights, random)).copied()
     }
 }
 
@@ -521,6 +523,7 @@ mod tests {
         assert_eq!((first.vendor_index, second.vendor_index), (1, 0));
         assert!(matches!(admitted(&[0]), Err(MusicUnavailable::Paused(_))));
         assert!(matches!(admitted(&[0, 2]), Err(MusicUnavailable::Full(_))));
+
         drop(first);
         assert_eq!(admitted(&[0]).ok().map(|call| call.vendor_index), Some(1));
         assert!(pool.admit_built_in().is_none());

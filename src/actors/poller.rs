@@ -58,8 +58,10 @@ use step::{PollerStep, RemovedVendorStep, next_step, removed_vendor_step, unknow
 
 /// Age of a task up to which fetching an input is retried after a temporary error.
 const INPUT_RETRY_WINDOW: Duration = Duration::from_mins(2);
-/// Bounds of the pause between such retries, which is the age of the task.
-const INPUT_RETRY_DELAYS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// Minimum pause between such retries, which is the age of the task.
+const INPUT_RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
+/// Maximum pause between such retries.
+const INPUT_RETRY_DELAY_MAX: Duration = Duration::from_secs(30);
 /// Age of a task up to which an input is retried whose host name has no address. Allows three attempts.
 const NAME_RETRY_WINDOW: Duration = Duration::from_secs(12);
 /// Pause between such retries.
@@ -169,7 +171,7 @@ impl Poller {
             }
             Err(InputFailure::Transient(failure)) => {
                 let elapsed = self.environment.now().since(entry.record.created_at);
-                let delay = elapsed.clamp(INPUT_RETRY_DELAYS.0, INPUT_RETRY_DELAYS.1);
+                let delay = elapsed.clamp(INPUT_RETRY_DELAY_MIN, INPUT_RETRY_DELAY_MAX);
                 self.retry_inputs(task, entry, failure, (INPUT_RETRY_WINDOW, delay)).await
             }
             Err(InputFailure::Unresolved(failure)) => {
@@ -213,7 +215,8 @@ impl Poller {
             return self.pause_or_move(task, entry, reason, delay);
         }
 
-        // Before the intent is recorded: a stop of the service while inputs are uploaded leaves nothing unknown.
+        // Inputs are uploaded before the intent is recorded, so a stop of the service meanwhile leaves no unknown
+        // outcome.
         let key = VendorKey::from_recorded(task.to_string());
         let job = VendorJob::from_submission(entry.record.submission.clone(), key.clone());
         let call = match member.vendor.prepare(job).await {
@@ -243,9 +246,9 @@ impl Poller {
         }
     }
 
-    /// Waits because the maker of the video to extend could not be read.
+    /// Waits because the vendor that made the video to extend could not be determined.
     fn retry_read(&self, task: TaskId, error: &ReadError) -> Reschedule {
-        tracing::warn!(%task, %error, "maker of the video not read, will retry");
+        tracing::warn!(%task, %error, "video maker lookup failed, will retry");
         Reschedule::After(add_jitter(RECORD_RETRY_DELAY, self.environment.random_f64()))
     }
 
@@ -312,8 +315,8 @@ impl Poller {
         self.pause_or_move(task, entry, BlockedReason::VendorError(error.kind), delay)
     }
 
-    /// Blocks a task that was not submitted. If certainly no vendor has it, the queue is searched again at once: it
-    /// chooses another vendor, or blocks the task for this pause.
+    /// Blocks a task that was not submitted. If no vendor can have it, the queue is searched again at once: it chooses
+    /// another vendor, or blocks the task for this pause.
     fn pause_or_move(&self, task: TaskId, entry: &TaskEntry, reason: BlockedReason, delay: Duration) -> Reschedule {
         let pause = self.block(task, entry, reason, delay);
         if entry.record.vendor.is_none() { Reschedule::WhenDue } else { pause }
@@ -339,6 +342,7 @@ impl Poller {
         let command = if kind.is_repeatable() {
             TaskCommand::RecordUndelivered { reason }
         } else {
+            // The next step then searches for the submission, or repeats it with the same key.
             let repeatable = member.vendor.recovery() != SubmissionRecovery::Nothing;
             TaskCommand::RecordUnknownOutcome { reason, repeatable }
         };

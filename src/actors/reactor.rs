@@ -17,8 +17,9 @@ use crate::environment::{Environment, FailPoint};
 
 /// Interval at which a reactor looks for work without being woken.
 const TICK: Duration = Duration::from_millis(250);
-/// Limits the search for work to about a tenth of the time, however much work there is.
-const SEARCH_TIME_DIVISOR: u32 = 10;
+/// The next search for work begins after this many times the duration of the last one, so that searches take about a
+/// tenth of the time, however much work there is.
+const SEARCH_PAUSE_FACTOR: u32 = 10;
 /// Pause of work whose attempt panicked.
 const PANIC_BACKOFF: Duration = Duration::from_secs(1);
 
@@ -36,7 +37,7 @@ pub enum Reschedule {
 pub struct Duty(Arc<dyn Fn() -> WorkShare + Send + Sync>);
 
 impl Duty {
-    /// The duty of a node without others.
+    /// Returns the duty of a node without others.
     #[must_use]
     pub fn always() -> Self {
         Self::new(|| WorkShare::Everything)
@@ -225,7 +226,7 @@ impl Message for WakeReactor {
     type Result = ();
 }
 
-/// Starts a reactor on the current arbiter and restarts it whenever it dies. It begins work that its `duty` contains.
+/// Starts a reactor on the current arbiter and restarts it whenever it dies. It begins only the work in its `duty`.
 pub fn spawn_supervised<R: Reactor>(reactor: R, options: ReactorOptions, duty: Duty, environment: Environment) {
     let start = {
         let reactor = reactor.clone();
@@ -262,17 +263,17 @@ impl<R: Reactor> ReactorActor<R> {
         if self.slots.is_full() || self.is_poll_scheduled {
             return;
         }
+
         self.slots.share = self.duty.share();
         if self.slots.share == WorkShare::Nothing {
             return;
         }
 
         let wait = self.next_poll_at.saturating_duration_since(Instant::now());
-
         if wait.is_zero() {
             let started = Instant::now();
             self.start_due(context);
-            self.next_poll_at = Instant::now() + started.elapsed() * SEARCH_TIME_DIVISOR;
+            self.next_poll_at = Instant::now() + started.elapsed() * SEARCH_PAUSE_FACTOR;
         } else {
             self.is_poll_scheduled = true;
             context.run_later(wait, |actor, context| {

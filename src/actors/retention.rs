@@ -16,8 +16,10 @@ use crate::media::store::MediaStore;
 use crate::projections::ReadModels;
 use crate::projections::task::index::mark_of;
 
-/// Bounds of the time between two sweeps, which is a tenth of the retention.
-const SWEEP_INTERVAL_BOUNDS: (Duration, Duration) = (Duration::from_mins(1), Duration::from_hours(1));
+/// Minimum time between two sweeps, which is a tenth of the retention.
+const SWEEP_INTERVAL_MIN: Duration = Duration::from_mins(1);
+/// Maximum time between two sweeps.
+const SWEEP_INTERVAL_MAX: Duration = Duration::from_hours(1);
 
 /// Reactor that removes expired files.
 #[derive(Clone)]
@@ -34,7 +36,7 @@ impl RetentionSweeper {
     /// Returns a sweeper of a store. Files stay for `retention` after the end of the last task that uses them.
     #[must_use]
     pub fn new(store: MediaStore, models: ReadModels, environment: Environment, retention: Duration) -> Self {
-        let due_at = Arc::new(Mutex::new(environment.now().saturating_add(SWEEP_INTERVAL_BOUNDS.0)));
+        let due_at = Arc::new(Mutex::new(environment.now().saturating_add(SWEEP_INTERVAL_MIN)));
         Self { store, models, environment, retention, due_at }
     }
 
@@ -65,7 +67,7 @@ impl Reactor for RetentionSweeper {
 
     async fn act(&self, (): ()) -> Reschedule {
         // Counted from the beginning of the sweep, so that a file that expires during it does not wait longer.
-        let pause = (self.retention / 10).clamp(SWEEP_INTERVAL_BOUNDS.0, SWEEP_INTERVAL_BOUNDS.1);
+        let pause = (self.retention / 10).clamp(SWEEP_INTERVAL_MIN, SWEEP_INTERVAL_MAX);
         *self.due_at.lock() = self.environment.now().saturating_add(pause);
 
         let sweeper = self.clone();

@@ -22,7 +22,7 @@ const TRACKED_TASKS_MAX: usize = 65_536;
 pub enum ReportedProgress {
     /// The task is queued at this position, counted from 1.
     Queued { queue_position: u32 },
-    /// The task is done to this many thousandths.
+    /// This part of the task is done, in thousandths.
     Running { permille: u16 },
 }
 
@@ -30,7 +30,7 @@ pub enum ReportedProgress {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskBlocker {
     pub reason: TaskFailure,
-    /// `true` if the task counts as queued.
+    /// `true` if the vendor is at capacity: the task then still counts as queued.
     pub counts_as_queued: bool,
     /// Time at which the task was blocked first.
     pub since: Timestamp,
@@ -221,6 +221,7 @@ mod tests {
         let progress = TaskProgress::default();
         let record_queued = |position| progress.record(task(1), &JobProgress::Queued { queue_position: position });
         let record_running = |permille| progress.record(task(1), &JobProgress::Running { permille });
+
         record_queued(None);
         assert_eq!((progress.queue_position(task(1)), progress.permille(task(1))), (None, None));
         record_queued(Some(2));
@@ -242,9 +243,11 @@ mod tests {
         let at = Timestamp::from_micros(1);
         let reason = TaskFailure::new("vendor_busy", "at capacity");
         let blocker = TaskBlocker { reason, counts_as_queued: true, since: at, next_attempt_at: at };
+
         progress.record(task(1), &JobProgress::Running { permille: Some(400) });
         progress.block(task(1), blocker.clone());
         assert_eq!((progress.blocker(task(1)), progress.permille(task(1))), (Some(blocker), Some(400)));
+
         progress.unblock(task(1));
         progress.unblock(task(2));
         assert_eq!((progress.blocker(task(1)), progress.permille(task(1))), (None, Some(400)));

@@ -23,8 +23,6 @@ const PENDING_MAX: usize = 65_536;
 const ATTEMPTS_MAX: u32 = 8;
 /// Pauses between the calls.
 const RETRY: Backoff = Backoff { min: Duration::from_secs(1), max: Duration::from_mins(1) };
-/// Maximum number of concurrent calls: to all vendors, and to one vendor.
-const CONCURRENCY: ReactorOptions = ReactorOptions { concurrency: 32, lane: 8 };
 
 /// A job that a vendor is to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,8 +86,8 @@ pub struct VendorCanceller {
 }
 
 impl VendorCanceller {
-    /// Limits of concurrent calls.
-    pub const OPTIONS: ReactorOptions = CONCURRENCY;
+    /// Maximum number of concurrent calls: to all vendors, and to one vendor.
+    pub const OPTIONS: ReactorOptions = ReactorOptions { concurrency: 32, lane: 8 };
 
     /// Returns a reactor that empties the queue.
     #[must_use]

@@ -125,7 +125,7 @@ pub struct EventWriterTask {
     queue: mpsc::Receiver<AppendRequest>,
     /// Size of the last group: as many appends may arrive again.
     last_group: usize,
-    /// Longest wait for them.
+    /// Longest wait for that many appends.
     group_delay: Duration,
     /// Time of the first commit since the log's last maintenance.
     maintenance_pending_since: Option<Instant>,
@@ -191,6 +191,7 @@ impl EventWriterTask {
         let mut rules = CrossStreamRules::new(self.projector.models());
         let mut appends = Vec::with_capacity(group.len());
         let mut replies = Vec::with_capacity(group.len());
+
         for AppendRequest { append, reply } in group {
             match rules.check(&append) {
                 Ok(guards) => {
@@ -209,8 +210,9 @@ impl EventWriterTask {
         let started = Instant::now();
         let outcomes: Vec<AppendOutcome> = match self.append_group(appends).await {
             Ok(results) => {
-                self.group_delay =
-                    ((self.group_delay * 3 + started.elapsed() / GROUP_DELAY_DIVISOR) / 4).min(GROUP_DELAY_MAX);
+                // A moving average, so that a single slow sync has little effect.
+                let measured = started.elapsed() / GROUP_DELAY_DIVISOR;
+                self.group_delay = ((self.group_delay * 3 + measured) / 4).min(GROUP_DELAY_MAX);
                 if !self.log.is_shared() {
                     self.projector.project(results.iter().filter_map(|result| result.as_ref().ok()));
                 }

@@ -42,7 +42,7 @@ pub(super) fn http_options(settings: &Settings, public_url: &str) -> HttpOptions
         },
         require_approval: settings.auth.require_approval,
         issuer_sign_in: settings.auth.oidc.as_ref().and_then(issuer_sign_in),
-        video_needs_token: settings.auth.video_required
+        video_needs_token: settings.auth.video_token_required
             || settings.video_vendors.iter().any(|vendor| vendor.url.is_some()),
         video_max_images: settings.video.max_images,
         prompt_reports: prompt_reports(settings),

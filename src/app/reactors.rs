@@ -9,7 +9,7 @@ use super::StartError;
 use super::cluster::Duties;
 use super::cluster::beats::HintExchange;
 use super::vendors::{GatewayVendors, VendorSet};
-use crate::actors::callback_dispatcher::{CallbackDeps, CallbackDispatcher};
+use crate::actors::callback_dispatcher::{CallbackConcurrency, CallbackDeps, CallbackDispatcher};
 use crate::actors::input_fetcher::InputFetcher;
 use crate::actors::music_vendor::MusicPool;
 use crate::actors::poller::{Poller, VendorState};
@@ -195,8 +195,8 @@ impl Reactors {
 
             let per_account = (concurrency / 4 * 3).max(per_receiver + 1);
             let callback_deps = CallbackDeps { sender, tracer, store, keyring, public_url };
-            let bounds = (per_account, per_receiver);
-            let dispatcher = CallbackDispatcher::new(dispatch, models, environment.clone(), callback_deps, bounds);
+            let limits = CallbackConcurrency { per_account, per_receiver };
+            let dispatcher = CallbackDispatcher::new(dispatch, models, environment.clone(), callback_deps, limits);
             let callback_options = ReactorOptions { concurrency, lane: per_receiver };
             spawn_supervised(dispatcher, callback_options, duties.shared, environment.clone());
 

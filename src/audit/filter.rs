@@ -136,9 +136,11 @@ mod tests {
         assert_eq!(ActorFilter::parse("anonymous"), Ok(ActorFilter::Is(Actor::Anonymous)));
         assert_eq!(ActorFilter::parse(&format!("user/{id}")), Ok(ActorFilter::Is(Actor::User(UserId(id)))));
         assert_eq!(ActorFilter::parse(&format!("token/{id}")), Ok(ActorFilter::Is(Actor::Token(TokenId(id)))));
+
         let parsed = ActorFilter::parse(&id.to_string()).unwrap();
         assert!(parsed.matches(Actor::User(UserId(id))) && parsed.matches(Actor::Token(TokenId(id))));
         assert!(!parsed.matches(Actor::System) && !parsed.matches(Actor::User(UserId(Uuid::nil()))));
+
         for bad in ["", "ann", "user/ann", "node/a", "System"] {
             assert!(ActorFilter::parse(bad).is_err(), "{bad}");
         }

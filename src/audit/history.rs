@@ -138,6 +138,7 @@ impl Audit {
         let mut next = None;
         // The state after the previous event, if no referenced subject has changed since.
         let mut previous: Option<Option<Value>> = None;
+
         for event in histories.events_of(subject) {
             if event.stream != *subject.stream() || event.position <= after {
                 replayed.apply(event);

@@ -52,7 +52,7 @@ pub enum AuditError {
     #[error("{0} has no events")]
     UnknownSubject(AuditSubject),
     /// The query covers too many events.
-    #[error("{events} events lie in between; at most {max} are allowed, so choose a shorter range")]
+    #[error("the range contains {events} events; at most {max} are allowed, so choose a shorter one")]
     TooMany { events: u64, max: u64 },
 }
 
@@ -110,7 +110,7 @@ impl Audit {
         &*self.source
     }
 
-    /// Returns the position of a point in time; for a time, that of the last event not later than it.
+    /// Returns the position of a point in time; for a time, that of the last event that is not later.
     ///
     /// # Errors
     /// If the position is beyond the end of the log, or the events cannot be read.

@@ -95,6 +95,7 @@ mod tests {
         redact(&mut created);
         let expected = json!({"id": "x", "email": {"erased": true}, "name": {"sealed": "AA=="}, "is_admin": true});
         assert_eq!(created, expected);
+
         let mut revised = json!({"change": {"name": {"plain": "Ada"}}});
         redact(&mut revised);
         assert_eq!(revised, json!({"change": {"name": {"erased": true}}}));

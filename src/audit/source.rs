@@ -59,8 +59,8 @@ pub trait EventSource: Send + Sync + 'static {
         until: Position,
     ) -> Result<Vec<RecordedEvent>, EventSourceError>;
 
-    /// Returns the position that the log had reached at a time: that of the last event not later. Event times increase,
-    /// except that commands may wait for each other and the clock may be set back.
+    /// Returns the position that the log had reached at a time: that of the last event that is not later. Event times
+    /// usually increase, but not if commands waited for each other or the clock was set back.
     ///
     /// # Errors
     /// If the events cannot be read.

@@ -28,7 +28,7 @@ use crate::verification::export::{ExportError, SignedLogHead, read_signed_head};
 /// Parts of a data directory that are not copied: they are recreated, belong to the running process, are incomplete, or
 /// belong to this directory alone.
 const EXCLUDED: [&str; 6] = ["lock", "address", "answers", "snapshots", "metrics-history", LEAVE_FILE];
-/// Path of the checkpoint of a cluster's engine.
+/// Path of the checkpoint up to which a cluster node has applied its engine.
 const ENGINE_CHECKPOINT: &str = "log/engine.json";
 /// Key of the upload links.
 const URL_KEY: &str = "url-key";
@@ -69,8 +69,9 @@ pub fn create(
     ensure_separate(root, to)?;
     let _lock = lock(to)?;
     let previous = Manifest::read(to)?;
+
     let log = root.join("log");
-    // Before the journal, which may be ahead of it and must not be behind.
+    // Read before the journal is copied: the copy may be ahead of this checkpoint, but must not be behind it.
     let engine_checkpoint = read_engine_checkpoint(&log)?;
     let signed_head = read_signed_head(&log)?;
     let total = total_bytes(root)?;
@@ -119,13 +120,22 @@ pub fn create(
 
     let referenced: HashSet<Digest> = manifest.files.iter().filter_map(BackupFile::digest).collect();
     let removed = pool.remove_unlisted(&referenced).map_err(BackupError::file(to))?;
+
     let files = manifest.files.len() as u64;
     let bytes = manifest.files.iter().map(|entry| entry.bytes).sum();
-    let (copied_files, copied_bytes) = pool.written;
-    Ok(BackupReport { position: head.position, files, bytes, copied_files, copied_bytes, removed, findings, notes })
+    Ok(BackupReport {
+        position: head.position,
+        files,
+        bytes,
+        copied_files: pool.written_files,
+        copied_bytes: pool.written_bytes,
+        removed,
+        findings,
+        notes,
+    })
 }
 
-/// Reads how far a node of a cluster has applied its engine; `None` if the directory is no node.
+/// Reads the checkpoint up to which a cluster node has applied its engine; `None` if the directory is not a node's.
 fn read_engine_checkpoint(log: &Path) -> Result<Option<Vec<u8>>, BackupError> {
     let path = log.join(ENGINE_FILE);
     match fs::read(&path) {
@@ -236,7 +246,7 @@ impl BackupWriter<'_> {
             return Err(ExportError::Damaged(damage).into());
         }
         if !is_head_found {
-            // A signature would certify a history that was never acknowledged.
+            // Signing the manifest would certify a history that was never acknowledged.
             return Err(ExportError::diverged(signed_head.head.position).into());
         }
 
@@ -250,7 +260,7 @@ impl BackupWriter<'_> {
             return Err(BackupError::Refused(message));
         }
 
-        // A restore pads the segment in use to its length.
+        // The segment in use is copied without its trailing zeros, so a restore pads it to its full length.
         if let Some((path, length)) = last
             && let Some(entry) = self.manifest_files.iter_mut().find(|entry| entry.path == path)
         {
@@ -427,7 +437,7 @@ struct SegmentCopier<'c, 't> {
     head: JournalHead,
     is_head_found: bool,
     damage: Option<Finding>,
-    /// Path of the last segment, and its length with the zeros.
+    /// Path of the last segment, and its length including the trailing zeros.
     last: Option<(String, u64)>,
 }
 

@@ -18,8 +18,8 @@ const CHUNK_BYTES: usize = 1 << 18;
 
 pub struct BackupFilePool {
     root: PathBuf,
-    /// Number of files and bytes written.
-    pub written: (u64, u64),
+    pub written_files: u64,
+    pub written_bytes: u64,
     /// Files that existed with damaged content and were rewritten.
     pub repaired: HashSet<Digest>,
     /// Files that did not exist before.
@@ -28,7 +28,13 @@ pub struct BackupFilePool {
 
 impl BackupFilePool {
     pub fn open(backup: &Path) -> Self {
-        Self { root: backup.join("files"), written: (0, 0), repaired: HashSet::new(), added: Vec::new() }
+        Self {
+            root: backup.join("files"),
+            written_files: 0,
+            written_bytes: 0,
+            repaired: HashSet::new(),
+            added: Vec::new(),
+        }
     }
 
     pub fn path(&self, digest: &Digest) -> PathBuf {
@@ -89,7 +95,8 @@ impl BackupFilePool {
 
             fs::rename(&draft, &path)?;
             sync_parent(&path)?;
-            self.written = (self.written.0 + 1, self.written.1 + bytes);
+            self.written_files += 1;
+            self.written_bytes += bytes;
         } else {
             fs::remove_file(&draft)?;
         }

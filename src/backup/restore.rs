@@ -18,7 +18,7 @@ use crate::verification::ProgressCallback;
 /// # Errors
 /// If the backup cannot be restored. `to` is then unchanged.
 pub fn restore(backup: &Path, to: &Path, progress: ProgressCallback<'_>) -> Result<BackupCheckReport, BackupError> {
-    // Checks the argument first: without a backup, no other check matters.
+    // Checked first: without a backup, no other check matters.
     read_manifest(backup)?;
 
     let to = &resolve_target(to)?;
@@ -28,12 +28,12 @@ pub fn restore(backup: &Path, to: &Path, progress: ProgressCallback<'_>) -> Resu
     let created_parents = missing_parents(to);
     let staging = staging_path(to)?;
 
-    // Before the verification, which takes long, so that missing permissions are reported at once.
+    // Created before the verification, which takes long, so that missing permissions are reported immediately.
     let data_dir = DataDir::open(&staging).map_err(|error| staging_error(error, to))?;
     let restored = restore_to(backup, &staging, to, progress);
 
     if !matches!(&restored, Ok(checked) if checked.findings.is_empty()) {
-        // No other files are left, and a directory is removed only if it is empty.
+        // Best effort: `remove_dir` leaves a directory that is not empty.
         let _ = fs::remove_dir_all(&staging);
         for directory in &created_parents {
             let _ = fs::remove_dir(directory);
@@ -69,7 +69,7 @@ fn restore_to(
     Ok(checked)
 }
 
-/// Resolves the data directory. A service manager may have put a symbolic link in its place, which stays.
+/// Follows a symbolic link in place of the data directory. Service managers create such links, and they are kept.
 fn resolve_target(to: &Path) -> Result<PathBuf, BackupError> {
     let to = std::path::absolute(to).map_err(BackupError::file(to))?;
     match (fs::canonicalize(&to), fs::read_link(&to)) {
@@ -92,7 +92,7 @@ fn staging_error(error: DataDirError, to: &Path) -> BackupError {
         };
         return BackupError::Refused(message);
     };
-    // If the directory exists, one can usually be created below it.
+    // If the target exists, this user can usually create a directory below it.
     let alternative =
         if to.is_dir() { format!("into a directory below {}", to.display()) } else { "elsewhere".to_owned() };
 

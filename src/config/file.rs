@@ -64,13 +64,8 @@ fn flatten(text: &str, section: &str, table: &DeTable<'_>, values: &mut Vec<File
             DeValue::Array(items) if LISTS.contains(&key.as_str()) && items.iter().all(is_table) => {
                 for (number, item) in (1..).zip(items) {
                     if let DeValue::Table(table) = item.get_ref() {
-                        flatten_section(
-                            text,
-                            format!("{key}[{number}]"),
-                            table,
-                            line_at(text, item.span().start),
-                            values,
-                        );
+                        let item_line = line_at(text, item.span().start);
+                        flatten_section(text, format!("{key}[{number}]"), table, item_line, values);
                     }
                 }
             }

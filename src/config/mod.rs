@@ -342,9 +342,11 @@ mod tests {
         let video = STUDIO.replace("image]]", "video]]").replace("jobs = ['image-upscaler']", "jobs = ['extend']");
         let video = video.replace("studio-1", "studio_1").replace("{ engine = ['illusio'] }", "{ bgm = [true] }");
         let image = STUDIO.replace("except = { engine = ['illusio'] }\n", "");
+
         let second = "[[vendors.image]]\nname = 'b'\nurl = 'http://b'\n";
         let engine = |name| format!("[[vendors.image]]\nname = '{name}'\nprofile = 'builtin'\n");
         let (first_engine, second_engine) = (engine("c"), engine("d"));
+
         let pool = builder().file(&format!("{image}{second}{first_engine}")).configuration().settings;
         assert_eq!(pool.image_vendors.len(), 3);
 

@@ -70,7 +70,7 @@ pub struct Settings {
 pub struct AuthSettings {
     pub require_approval: bool,
     /// `true` if video tasks require a token.
-    pub video_required: bool,
+    pub video_token_required: bool,
     /// Issuer whose tokens are also accepted.
     pub oidc: Option<OidcSettings>,
 }
@@ -236,7 +236,7 @@ impl Settings {
     pub(super) fn check(mut layers: SettingLayers) -> Result<(Self, Vec<SettingEntry>), ConfigProblems> {
         layers.drop_replaced_tables();
         let mut reader = SettingsReader(layers);
-        let settings = reader.settings();
+        let settings = reader.read_settings();
         check_vendor_lists(&mut reader, &settings);
         let SettingsReader(SettingLayers { entries, problems }) = reader;
         if problems.is_empty() { Ok((settings, entries)) } else { Err(ConfigProblems(problems)) }
@@ -246,7 +246,7 @@ impl Settings {
 impl Default for Settings {
     /// Returns the built-in defaults.
     fn default() -> Self {
-        SettingsReader(SettingLayers::defaults()).settings()
+        SettingsReader(SettingLayers::defaults()).read_settings()
     }
 }
 
@@ -254,7 +254,7 @@ impl Default for Settings {
 pub(super) struct SettingsReader(SettingLayers);
 
 impl SettingsReader {
-    fn settings(&mut self) -> Settings {
+    fn read_settings(&mut self) -> Settings {
         Settings {
             listen: self.read("listen", &address()),
             data_dir: self.read("data_dir", &directory()),
@@ -264,13 +264,13 @@ impl SettingsReader {
             workers: self.read("workers", &integer(0, i64::from(WORKERS_MAX))),
             auth: AuthSettings {
                 require_approval: self.read("auth.require_approval", &boolean()),
-                video_required: self.read("auth.video", &choice([("optional", false), ("required", true)])),
+                video_token_required: self.read("auth.video", &choice([("optional", false), ("required", true)])),
                 oidc: OidcSettings::read(self),
             },
             registry: RegistrySettings { moderation: self.read("registry.moderation", &boolean()) },
             egress: EgressSettings::read(self),
             cors: CorsSettings { allowed_origins: self.read("cors.allowed_origins", &origins()) },
-            log: self.log(),
+            log: self.read_log(),
             telemetry: TelemetrySettings::read(self),
             journal: JournalSettings {
                 segment_bytes: self.read("journal.segment_bytes", &size("256KiB", "4GiB")),
@@ -321,7 +321,7 @@ impl SettingsReader {
         }
     }
 
-    fn log(&mut self) -> LogSettings {
+    fn read_log(&mut self) -> LogSettings {
         let addresses = [
             ("full", ClientAddressDetail::Full),
             ("network", ClientAddressDetail::Network),
@@ -362,7 +362,8 @@ impl SettingsReader {
         self.0.entries.iter().any(|entry| entry.key == key && entry.source != SettingSource::Default)
     }
 
-    /// Returns the value of a setting that is read elsewhere too; its default if it is not allowed.
+    /// Returns the value of a setting whose problems are recorded elsewhere, by [`Self::read`]; `T::default()` if it is
+    /// not allowed.
     pub(super) fn peek<T: Default>(&self, key: &str, kind: &SettingKind<T>) -> T {
         let entry = self.0.entries.iter().find(|entry| entry.key == key);
         entry.and_then(|entry| kind.read(&entry.value)).unwrap_or_default()

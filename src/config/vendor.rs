@@ -85,7 +85,7 @@ pub struct VendorSelection {
     /// Unique among all vendors.
     pub name: String,
     pub profile: VendorProfile,
-    /// The vendors with the lowest one come first.
+    /// Vendors with the lowest priority come first.
     pub priority: i32,
     /// Share among vendors with the same priority.
     pub weight: u32,
@@ -144,25 +144,26 @@ impl VendorSelection {
         let mut name = reader.read(&key("name"), &vendor_name());
         let profile = Self::read_profile(reader, &key("profile"), gateway);
         let url = reader.read(&key("url"), &base_url());
-        let described = match profile {
+
+        let description = match profile {
             VendorProfile::BuiltIn | VendorProfile::Mediary => None,
             VendorProfile::Shipped(_) | VendorProfile::Own(_) => profile.load(),
         };
-        if let Some(described) = &described {
+        if let Some(description) = &description {
             // These settings describe vendors with the interface of this service. A profile defines its own.
-            let has_auth = described.auth() != ProfileAuth::None;
+            let has_auth = description.auth() != ProfileAuth::None;
             let decided =
                 ["recovery", "key_header", "search_path"].into_iter().chain(has_auth.then_some("auth_header"));
             for setting in decided {
-                let allowed = format!("absent, because the profile \"{}\" decides it", described.name());
+                let allowed = format!("absent, because the profile \"{}\" decides it", description.name());
                 reader.reject_if_given(&key(setting), &allowed);
             }
-            if url.is_none() && described.url().is_none() {
-                let allowed = format!("set, because the profile \"{}\" has no default", described.name());
+            if url.is_none() && description.url().is_none() {
+                let allowed = format!("set, because the profile \"{}\" has no default", description.name());
                 reader.reject(&key("url"), &allowed);
             }
         }
-        let url = url.or_else(|| described?.url().map(str::to_owned));
+        let url = url.or_else(|| description?.url().map(str::to_owned));
 
         let profile = match (profile, &url) {
             (VendorProfile::Mediary, None) if is_single => VendorProfile::BuiltIn,
@@ -204,7 +205,7 @@ impl VendorSelection {
 
         let is_other_medium = match &profile {
             VendorProfile::BuiltIn | VendorProfile::Mediary => false,
-            described => described.load().is_some_and(|described| !described.serves_gateway(gateway)),
+            other => other.load().is_some_and(|description| !description.serves_gateway(gateway)),
         };
         if is_other_medium {
             reader.reject(key, &format!("a profile with jobs of this medium, {}", gateway.name()));
@@ -228,11 +229,12 @@ impl VendorSettings {
     fn read_checked(reader: &mut SettingsReader, gateway: Gateway, item: &str) -> Self {
         let mut settings = Self::read(reader, gateway, item);
         if let Some(profile) = settings.selection.profile.load() {
-            let unless_given = |setting: &str, of_profile: Option<Duration>, value: Duration| {
+            // The profile's value replaces the built-in default, but not the operator's value.
+            let choose = |setting: &str, of_profile: Option<Duration>, value: Duration| {
                 of_profile.filter(|_| !reader.is_given(&format!("{item}.{setting}"))).unwrap_or(value)
             };
-            settings.submit_timeout = unless_given("submit_timeout", profile.submit_timeout(), settings.submit_timeout);
-            settings.poll_min = unless_given("poll_min", profile.poll_min(), settings.poll_min);
+            settings.submit_timeout = choose("submit_timeout", profile.submit_timeout(), settings.submit_timeout);
+            settings.poll_min = choose("poll_min", profile.poll_min(), settings.poll_min);
         }
 
         // The submission timeout includes the connection. If it expired first, an unreachable vendor would count as one

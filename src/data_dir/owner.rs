@@ -31,22 +31,24 @@ fn help_for_existing(path: &Path, metadata: &Metadata) -> String {
         let mode = metadata.permissions().mode() & 0o777;
         return format!(
             "; {path_text} belongs to {}, but mode {mode:o} denies access: `chmod u+rwX {path_text}`",
-            user(uid)
+            describe_user(uid)
         );
     }
 
     let recursive_flag = if metadata.is_dir() { "-R " } else { "" };
-    let run = run_as(owner);
+    let run_advice = advise_run_as(owner);
     let chown_advice = format!("change the owner as root (`chown {recursive_flag}{uid} {path_text}`)");
 
     // An empty directory is usually an unused volume; any other belongs to a service that keeps running as its owner.
     let is_empty_directory = metadata.is_dir() && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-    let [first, second] = if is_empty_directory { [chown_advice, run] } else { [run, chown_advice] };
+    let [first, second] = if is_empty_directory { [chown_advice, run_advice] } else { [run_advice, chown_advice] };
 
-    format!("; {path_text} belongs to {}, and this process runs as {}: {first}, or {second}", user(owner), user(uid))
+    let owner = describe_user(owner);
+    let user = describe_user(uid);
+    format!("; {path_text} belongs to {owner}, and this process runs as {user}: {first}, or {second}")
 }
 
-fn run_as(owner: u32) -> String {
+fn advise_run_as(owner: u32) -> String {
     let name = name_of(owner).unwrap_or_else(|| format!("'#{owner}'"));
     format!("run this as its owner (`sudo -u {name} mediary …`)")
 }
@@ -56,17 +58,19 @@ fn help_for_missing(path: &Path, is_hidden: bool) -> String {
     let existing = path.ancestors().find_map(|path| Some((path, fs::metadata(path).ok()?)));
     let Some((existing, metadata)) = existing else { return String::new() };
     let existing_text = existing.display();
-    let owner = user(metadata.uid());
+    let owner = describe_user(metadata.uid());
     let uid = own_id();
+    let user = describe_user(uid);
     if is_hidden {
-        let run = run_as(metadata.uid());
-        return format!("; {existing_text} belongs to {owner} and is not accessible to {}: {run}", user(uid));
+        let run = advise_run_as(metadata.uid());
+        return format!("; {existing_text} belongs to {owner} and is not accessible to {user}: {run}");
     }
 
     let command = format!("install -d -m 0700 -o {uid} {}", path.display());
-    format!("; {existing_text} belongs to {owner}, and this process runs as {}: as root, run `{command}`", user(uid))
+    format!("; {existing_text} belongs to {owner}, and this process runs as {user}: as root, run `{command}`")
 }
 
+/// Returns the user id of this process.
 pub(super) fn own_id() -> u32 {
     rustix::process::geteuid().as_raw()
 }
@@ -82,13 +86,14 @@ fn name_of(id: u32) -> Option<String> {
     })
 }
 
-pub(super) fn user(id: u32) -> String {
+/// Returns the id of a user with the name, if it is known: `user 0 (root)`.
+pub(super) fn describe_user(id: u32) -> String {
     name_of(id).map_or_else(|| format!("user {id}"), |name| format!("user {id} ({name})"))
 }
 
-/// Returns the command prefix with which root runs a command as the owner of a directory.
-pub(super) fn as_owner(path: &Path, id: u32, group: u32) -> String {
-    // Only root can enter this directory, and units for which the service manager maps it.
+/// Returns the command with which root runs `mediary` as the owner of a directory.
+pub(super) fn command_as_owner(path: &Path, id: u32, group: u32) -> String {
+    // systemd keeps the state of units with DynamicUser here. Only root and the unit itself can enter.
     let private = fs::canonicalize(path).ok().filter(|path| path.starts_with("/var/lib/private"));
     if let Some(unit) = private.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()) {
         return format!(

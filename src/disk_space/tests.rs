@@ -16,7 +16,7 @@ fn space(reserve: u64, free: &Arc<AtomicU64>) -> DiskSpace {
     DiskSpace::with_measure(Path::new("a"), reserve, Arc::new(measure))
 }
 
-/// Sets the last measurement and refusal back in time.
+/// Ages the last measurement and refusal by a second, as if the clock had advanced.
 fn advance_clock(space: &DiskSpace) {
     let mut state = space.0.state.lock();
     state.measured_at = None;
@@ -29,6 +29,8 @@ fn writes_are_refused_while_less_than_the_reserve_is_free() {
     let free = Arc::new(AtomicU64::new(64 * MIB));
     let space = space(64 * MIB, &free);
     assert_eq!(space.check(), Ok(()));
+
+    // When the space falls below the reserve, then the next measurement refuses writes
     free.store(12 * MIB + 7, Ordering::SeqCst);
     assert_eq!(space.check(), Ok(()), "measured once a second only");
     advance_clock(&space);
@@ -36,6 +38,8 @@ fn writes_are_refused_while_less_than_the_reserve_is_free() {
     let expected = "disk full: 12 MiB free, 64 MiB reserved (storage.reserve_mib)";
     assert_eq!(error, expected);
     assert_eq!(space.state().free_bytes, Some(12 * MIB + 7));
+
+    // And when there is space again, then writes are accepted
     free.store(64 * MIB, Ordering::SeqCst);
     advance_clock(&space);
     assert_eq!((space.check(), space.state().state), (Ok(()), StorageStatus::Ok));
@@ -47,10 +51,12 @@ fn large_writes_must_leave_the_reserve() {
     let reason =
         space(64 * MIB, &free).check_available(DataDirPart::Log, "a segment", 64 * MIB).unwrap_err().to_string();
     assert!(reason.contains("100 MiB free, a segment needs 64 MiB, 64 MiB reserved"), "{reason}");
+
     assert_eq!(space(36 * MIB, &free).check_available(DataDirPart::Log, "a segment", 64 * MIB), Ok(()));
-    let without = space(0, &free);
-    assert_eq!(without.check_available(DataDirPart::Log, "a segment", u64::MAX), Ok(()), "switched off");
-    assert_eq!(without.state().free_bytes, Some(100 * MIB), "but reported");
+
+    let without_reserve = space(0, &free);
+    assert_eq!(without_reserve.check_available(DataDirPart::Log, "a segment", u64::MAX), Ok(()), "check disabled");
+    assert_eq!(without_reserve.state().free_bytes, Some(100 * MIB), "but still reported");
 }
 
 #[test]
@@ -67,11 +73,14 @@ fn claimed_space_is_reserved_and_the_unwritten_rest_is_released() {
         || space.claim(DataDirPart::Archives, "the archive", 10 * MIB).err().map(|error| error.to_string());
     let message = claim_error().unwrap();
     assert!(message.contains("200 MiB free, the archive needs 10 MiB, others need 130 MiB, 64 MiB"), "{message}");
+
     first.consume(100 * MIB).unwrap();
     free.store(100 * MIB, Ordering::SeqCst);
     assert!(claim_error().is_some_and(|message| message.contains("100 MiB free")), "{:?}", claim_error());
-    // nor can the first exceed its size
+
+    // Nor can the first exceed its size
     assert!(first.consume(7 * MIB).is_err() && first.consume(6 * MIB).is_ok());
+
     // The log can use claimed space
     assert_eq!(space.check_available(DataDirPart::Log, "a segment", 20 * MIB), Ok(()));
     drop((first, second));
@@ -90,9 +99,11 @@ fn a_claim_can_be_used_until_the_reserve_is_reached() {
 
     // Then the archive continues, because another one may release its claim
     claim.consume(30 * MIB).unwrap();
+
     // An extension is refused with its size
     let message = claim.consume(80 * MIB).unwrap_err().to_string();
     assert!(message.contains("90 MiB free, the archive needs 80 MiB, 64 MiB reserved"), "{message}");
+
     free.store(63 * MIB, Ordering::SeqCst);
     advance_clock(&space);
     let message = claim.consume(MIB).unwrap_err().to_string();
@@ -118,7 +129,7 @@ fn space_is_measured_on_the_file_system_that_is_written() {
     assert_eq!(space.check_available(DataDirPart::Log, "a segment", 64 * MIB), Ok(()));
     assert!(space.check_available(DataDirPart::Log, "a segment", 67 * MIB).is_err());
 
-    // but they count on the disk of the archives
+    // But they count on the disk of the archives
     let message = space.check_available(DataDirPart::Directory, "a snapshot", 500 * MIB).unwrap_err().to_string();
     assert!(message.contains("500 MiB free"), "{message}");
     assert_eq!(space.state().free_bytes, Some(130 * MIB), "of the fullest disk");
@@ -137,7 +148,7 @@ fn a_claim_counts_on_the_file_system_of_its_part() {
     let message = space.claim(DataDirPart::Media, "the file", 100 * MIB).err().unwrap().to_string();
     assert!(message.contains("130 MiB free, the file needs 100 MiB"), "{message}");
 
-    // and the bytes of a smaller one count there
+    // And the bytes of a smaller one count there
     space.claim(DataDirPart::Media, "the file", 60 * MIB).unwrap().consume(60 * MIB).unwrap();
     let message = space.claim(DataDirPart::Media, "the file", 10 * MIB).err().unwrap().to_string();
     assert!(message.contains("70 MiB free"), "{message}");
@@ -145,14 +156,18 @@ fn a_claim_counts_on_the_file_system_of_its_part() {
 }
 
 #[test]
-fn a_refused_write_counts_for_a_second() {
+fn after_a_refused_write_the_disk_counts_as_full_for_a_second() {
     let space = DiskSpace::default();
     assert_eq!(space.to_disk_full(&io::Error::other("x")), None);
+
     let too_many = io::Error::from_raw_os_error(Errno::MFILE.raw_os_error());
-    assert!(space.to_disk_full(&too_many).is_some_and(|shortage| shortage.0.starts_with("too many files are open: ")));
+    let too_many_files = space.to_disk_full(&too_many);
+    assert!(too_many_files.is_some_and(|disk_full| disk_full.0.starts_with("too many files are open: ")));
+
     let disk_full = space.to_disk_full(&ErrorKind::StorageFull.into());
     assert_eq!(space.check().err(), disk_full);
     assert_eq!(space.state().state, StorageStatus::Full);
+
     advance_clock(&space);
     assert_eq!(space.check(), Ok(()));
 }

@@ -132,8 +132,10 @@ impl MusicFormat {
             [b'f', b'L', b'a', b'C', ..] => Some(Self::Flac),
             [b'R', b'I', b'F', b'F', ..] => Some(Self::Wav),
             [0x1A, 0x45, 0xDF, 0xA3, ..] => Some(Self::Webm),
+            // The sync word of an ADTS frame: 12 bits, then layer 0.
             [0xFF, second, ..] if second & 0xF6 == 0xF0 => Some(Self::Aac),
             [b'I', b'D', b'3', ..] => Some(Self::Mp3),
+            // The sync word of an MPEG audio frame: 11 bits.
             [0xFF, second, ..] if second & 0xE0 == 0xE0 => Some(Self::Mp3),
             _ => None,
         }

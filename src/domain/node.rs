@@ -88,7 +88,8 @@ field_set! {
     }
 }
 
-/// A node whose id is claimed. Large parts are shared between copies, because readers hold one during the next change.
+/// A node whose id is claimed. Large parts are shared between copies, because readers may hold a copy while the node
+/// changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeProfile {
     pub id: NodeId,
@@ -142,7 +143,7 @@ impl NodeProfile {
         self.mean_rating().map(Rating::get)
     }
 
-    /// Returns the exact value of [`NodeProfile::rating`].
+    /// Returns [`NodeProfile::rating`] as a fixed-point number, which can be ordered.
     #[must_use]
     pub fn mean_rating(&self) -> Option<Rating> {
         self.reviews.mean().or(self.admin_rating)
@@ -482,8 +483,8 @@ impl NodeProfile {
         }
     }
 
-    /// Changes a node as an administrator. The change of the status precedes that of the other admin fields, so that it
-    /// does not overwrite a detail set with it; a deletion comes last, because no event may follow it.
+    /// Changes a node as an administrator. A change of the status precedes that of the other admin fields, because it
+    /// resets the status detail; a deletion comes last, because no event may follow it.
     fn administer(
         &self,
         change: NodeFields,
@@ -602,12 +603,12 @@ fn registration_events(mut version: VersionDraft, register: fn(VersionDraft) -> 
 
     let mut events = vec![register(version)];
     events.extend(continued);
-    events.extend(parts.flat_map(|change| revised_events(id, change)));
+    events.extend(parts.flat_map(|change| version_part_events(id, change)));
     events
 }
 
 /// Returns the events that record one part of changed fields.
-fn revised_events(id: VersionId, mut change: VersionFields) -> Vec<NodeEvent> {
+fn version_part_events(id: VersionId, mut change: VersionFields) -> Vec<NodeEvent> {
     let continued = split_dependencies(id, &mut change);
     std::iter::once(NodeEvent::VersionRevised { id, change }).chain(continued).collect()
 }
@@ -661,7 +662,7 @@ fn version_revision_events(
     let changes = change.changing(&version.fields).into_iter();
     let admin_changes = admin_fields.changing(&version.admin_fields()).into_iter();
 
-    let revised = changes.flat_map(|change| revised_events(id, change));
+    let revised = changes.flat_map(|change| version_part_events(id, change));
     let administered = admin_changes.map(|admin_fields| NodeEvent::VersionAdministered { id, admin_fields });
     revised.chain(administered).collect()
 }

@@ -341,8 +341,8 @@ impl PublisherProfile {
                 self.members.push((*user, *role));
             }
             PublisherEvent::MemberAdded { user, role } | PublisherEvent::MemberRoleChanged { user, role } => {
-                for member in self.members.iter_mut().filter(|(member, _)| member == user) {
-                    member.1 = *role;
+                for (_, member_role) in self.members.iter_mut().filter(|(member, _)| member == user) {
+                    *member_role = *role;
                 }
             }
             PublisherEvent::MemberRemoved { user } => self.members.retain(|(member, _)| member != user),

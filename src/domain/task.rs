@@ -111,8 +111,8 @@ pub struct TaskRecord {
     pub stage: TaskStage,
     /// Status shown to the owner; a resubmission does not set it back.
     pub status: TaskStatus,
-    /// Vendor that has the job, may have it, or had it when the task ended. `None` if certainly no vendor has it; any
-    /// vendor may then be called.
+    /// Vendor that has the job, may have it, or had it when the task ended. `None` if no vendor can have it; any vendor
+    /// may then be called.
     pub vendor: Option<TaskVendor>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -509,9 +509,11 @@ impl TaskRecord {
     fn assign_vendor(&mut self, event: &TaskEvent) {
         match event {
             TaskEvent::SubmissionStarted { vendor, .. } => {
-                // Without an end of the previous submission, its outcome is unknown.
-                let earlier = self.vendor.as_ref().map(|earlier| earlier.recorded.as_ref());
-                let is_in_doubt = earlier.is_some_and(|earlier| !earlier.is_some_and(RecordedVendor::is_built_in));
+                // The previous submission has no recorded end, so its outcome is unknown, except at a built-in engine,
+                // which keeps no jobs.
+                let is_built_in =
+                    |vendor: &TaskVendor| vendor.recorded.as_ref().is_some_and(RecordedVendor::is_built_in);
+                let is_in_doubt = self.vendor.as_ref().is_some_and(|previous| !is_built_in(previous));
                 self.vendor = Some(TaskVendor { recorded: vendor.clone(), reference: None, is_in_doubt });
             }
             TaskEvent::VendorAccepted { reference } => {

@@ -110,16 +110,21 @@ mod tests {
     fn a_replaced_secret_signs_for_another_day() {
         let mut secrets = WebhookSecrets::default();
         assert!(secrets.is_empty() && signing(&secrets, 0).is_empty());
+
         secrets.rotate(secret("a"), at(0));
         assert_eq!(signing(&secrets, 1000), [secret("a")]);
+
         secrets.rotate(secret("b"), at(1));
         assert_eq!(signing(&secrets, 24), [secret("b"), secret("a")]);
         assert_eq!(signing(&secrets, 25), [secret("b")]);
+
         secrets.rotate(secret("c"), at(2));
         assert_eq!(signing(&secrets, 24), [secret("c"), secret("b"), secret("a")]);
         assert_eq!(signing(&secrets, 25), [secret("c"), secret("b")]);
+
         secrets.rotate(secret("d"), at(30));
         assert_eq!(secrets.stored().count(), 2, "expired secrets are removed");
+
         secrets.revoke();
         assert!(secrets.is_empty());
     }

@@ -28,6 +28,7 @@ impl<K: FairnessKey> RoundRobinOrder<K> {
         self.served.insert(key, self.next);
         self.next += 1;
         if self.served.len() > REMEMBERED_MAX {
+            // Forgets half of the keys, so that this scan is rare.
             let oldest_kept = self.next.saturating_sub(REMEMBERED_MAX as u64 / 2);
             self.served.retain(|_, turn| *turn >= oldest_kept);
         }
@@ -94,8 +95,10 @@ mod tests {
         let mut turns = RoundRobinOrder::default();
         turns.record_served('a');
         assert_eq!(order(&turns, "aaab"), "baaa");
+
         turns.record_served('b');
         assert_eq!(order(&turns, "bbba"), "abbb");
+
         // A key without waiting items is not forgotten: it is not first again.
         turns.record_served('a');
         assert_eq!(order(&turns, "ab"), "ba");

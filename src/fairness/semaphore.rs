@@ -292,9 +292,11 @@ mod tests {
 
         drop(first);
         assert!((&mut light).now_or_never().is_none() && (&mut heavy).now_or_never().is_none());
+
         drop(second);
         let permit = heavy.now_or_never().expect("everything is free");
         assert!((&mut light).now_or_never().is_none());
+
         drop(permit);
         assert!(light.now_or_never().is_some());
         assert_eq!(semaphore.available(), 4);

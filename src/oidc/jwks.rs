@@ -11,6 +11,8 @@ use super::jwt::JwtAlgorithm;
 const KEYS_MAX: usize = 64;
 /// Bytes of a coordinate on P-256.
 const COORDINATE_BYTES: usize = 32;
+/// First byte of an uncompressed point (SEC 1, 2.3.3).
+const UNCOMPRESSED: u8 = 4;
 
 /// Keys of an issuer at one time.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -110,7 +112,8 @@ impl JwksKey {
                 let x = decode(x)?;
                 let y = decode(y)?;
                 let is_full_length = x.len() == COORDINATE_BYTES && y.len() == COORDINATE_BYTES;
-                (KeyMaterial::P256(is_full_length.then(|| [&[4], x.as_slice(), &y].concat())?), "ES256")
+                let point = is_full_length.then(|| [&[UNCOMPRESSED], x.as_slice(), &y].concat())?;
+                (KeyMaterial::P256(point), "ES256")
             }
             _ => return None,
         };

@@ -127,8 +127,11 @@ impl<'t> SignedJwt<'t> {
         if nbf.is_some_and(|nbf| now < nbf - CLOCK_SKEW_SECONDS) {
             return Err("not valid yet");
         }
-        if sub.is_empty() || sub.chars().count() > SUBJECT_MAX {
+        if sub.is_empty() {
             return Err("no subject");
+        }
+        if sub.chars().count() > SUBJECT_MAX {
+            return Err("the subject is too long");
         }
         Ok(())
     }

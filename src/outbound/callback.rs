@@ -60,6 +60,7 @@ impl CallbackSender {
     fn headers(&self, callback: &CallbackAttempt) -> Result<HeaderMap, InvalidHeaderValue> {
         let message = WebhookMessage { id: &callback.webhook_id, at: callback.at, body: &callback.body };
         let secrets: Vec<&[u8]> = callback.secrets.iter().map(|secret| &secret[..]).collect();
+
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert("webhook-id", HeaderValue::from_str(&callback.webhook_id)?);
@@ -186,7 +187,7 @@ mod tests {
 
     /// Returns the outcome of an attempt at this URL.
     async fn send_to(sender: &CallbackSender, url: &str) -> AttemptOutcome {
-        tokio::time::timeout(HANG_TIMEOUT, sender.send(callback(url))).await.expect("an attempt that hangs")
+        tokio::time::timeout(HANG_TIMEOUT, sender.send(callback(url))).await.expect("the attempt does not hang")
     }
 
     /// Returns the outcome of an attempt at a receiver that replies like this.

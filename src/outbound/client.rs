@@ -285,8 +285,8 @@ impl OutboundClient {
         total: Duration,
     ) -> Result<Response, CallFailure> {
         let url = self.check_url(url)?;
-        // The HTTP client keeps a plain body until the response, in case it has to send it again. This one it drops as
-        // soon as it is sent.
+        // The HTTP client keeps a plain body until the response, in case it has to be sent again. It drops a wrapped
+        // body as soon as it is sent.
         let body = Body::wrap::<Body>(body.into());
         let request = self.http.request(method, url.clone()).headers(headers).body(body).timeout(total);
         let response = request.send().await.map_err(|error| self.classify_error(&error))?;

@@ -143,6 +143,7 @@ mod tests {
         let public = VerifyingKey::from_bytes(&public.try_into().unwrap()).unwrap();
         let signature = STANDARD.decode(header.strip_prefix("v1a,").unwrap()).unwrap();
         let signature = Signature::from_slice(&signature).unwrap();
+
         let content = |body: &str| format!("msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{body}").into_bytes();
         assert!(public.verify_strict(&content(r#"{"test": 2432232314}"#), &signature).is_ok());
         assert!(public.verify_strict(&content(r#"{"test": 2432232315}"#), &signature).is_err());

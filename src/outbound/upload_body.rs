@@ -43,7 +43,7 @@ impl Body for UploadBody {
     type Data = Bytes;
     type Error = io::Error;
 
-    /// Blocks for the read: only commands upload files, and have nothing else to do.
+    /// The read blocks: only commands upload files, and they have nothing else to do.
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let is_ended = self.is_end_stream();
         Poll::Ready((!is_ended).then(|| self.next_chunk().map(Frame::data)))

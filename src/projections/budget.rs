@@ -119,7 +119,7 @@ impl BudgetAccount {
             None => return,
         };
 
-        // A task that has ended has no further events.
+        // A task has no events after its end, so the credits of an earlier state were held.
         if before.is_some() {
             used.subtract(EntryState::Held, credits);
         }

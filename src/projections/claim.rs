@@ -125,10 +125,12 @@ mod tests {
     fn an_expired_key_can_be_claimed_again() {
         let mut claims = Claims::default();
         let later = START.saturating_add(RETENTION);
+
         record_claim(&mut claims, claim(1, 1, 0), START);
         record_claim(&mut claims, claim(1, 2, 0), later);
         assert!(claims.contains(&claim(1, 2, 0), later));
         assert_eq!(claims.get(&Digest([1; 32]), later).map(|claims| claims.at), Some(later));
+
         // The two claims stay separate when the clock is set back.
         record_claim(&mut claims, claim(2, 1, 0), START);
         assert!(claims.contains(&claim(1, 2, 0), later));

@@ -1,5 +1,5 @@
 //! Pending webhook deliveries, in one queue per task so that a receiver gets the changes of a task in order. Each node
-//! has a queue for each webhook of its publisher, and so has each test of a webhook.
+//! has a queue for each webhook of its publisher. Each test of a webhook has its own queue.
 //!
 //! A recorded status change implies its delivery, so no record of the delivery can be lost between the two.
 //!
@@ -43,7 +43,7 @@ type HeadsByOwner = BTreeMap<Option<UserId>, QueueHeads>;
 /// Receiver and account, the key of the round robin.
 pub type DeliveryTurn = (Box<str>, Option<UserId>);
 
-/// Deliveries that are made one after the other.
+/// Identifies a queue of deliveries that are made one after the other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum DeliveryQueueId {
     /// Status changes of a task.
@@ -97,7 +97,7 @@ pub struct DueDelivery {
 /// Content of a due delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DueContent {
-    /// The status of a task.
+    /// A status change of a task; without its content if that has to be read from the log.
     Task(TaskId, Option<WebhookContent>),
     /// An event of the registry.
     Registry { url: CallbackUrl, notification: RegistryNotification },
@@ -329,8 +329,8 @@ impl Deliveries {
         self.by_id.get(&delivery).map(|pending| pending.queue.subject())
     }
 
-    /// Returns the deliveries due at `now` whose queue passes `is_own` and is accepted by `try_take`, which gets queue,
-    /// owner and receiver.
+    /// Returns the deliveries due at `now` whose queue belongs to this cluster node (`is_own`) and is accepted by
+    /// `try_take`, which gets queue, owner and receiver.
     ///
     /// The receiver with the longest wait comes first. Its accounts take turns, and the deliveries of an account are
     /// ordered by due time. The rest of a receiver is skipped once `try_take` has rejected `rejections_max` of its
@@ -406,6 +406,7 @@ fn due_heads<'h>(
     let mut owners: Vec<(Timestamp, Option<UserId>, &QueueHeads)> = with_due.collect();
     owners.sort_unstable_by_key(|(due, owner, _)| (*due, *owner));
 
+    // No queue id sorts before that of the nil task, so this is the first key after `now`.
     let first_later = (now.saturating_add(Duration::from_micros(1)), DeliveryQueueId::Task(TaskId(Uuid::nil())));
     owners.into_iter().map(|(_, owner, heads)| ((receiver.into(), owner), heads.range(..first_later.clone()))).collect()
 }

@@ -144,7 +144,7 @@ impl Nodes {
         let is_new = self.owners.get(id).is_none();
         let owner_number = self.owners.get_or_insert(id);
         if is_new {
-            // The spelling of a search is also corrected to the names of publishers.
+            // Misspelt searches are also corrected to the names of publishers.
             self.generation += 1;
         }
         if let Some(indexes) = self.indexes.get_mut().filter(|_| is_new) {

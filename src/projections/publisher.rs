@@ -147,8 +147,10 @@ mod tests {
         let mut events = vec![("b", created("b")), ("a", created("a")), ("a", joined.clone()), ("b", joined)];
         assert_eq!(ids(replay(&events).for_member(OWNER)), ["a", "b"]);
         assert_eq!(ids(replay(&events).for_member(MEMBER)), ["a", "b"]);
+
         events.push(("b", PublisherEvent::MemberRemoved { user: MEMBER }));
         assert_eq!(ids(replay(&events).for_member(MEMBER)), ["a"]);
+
         events.push(("a", PublisherEvent::PublisherDeleted));
         let publishers = replay(&events);
         assert_eq!((ids(publishers.for_member(MEMBER)), ids(publishers.for_member(OWNER))), (vec![], vec!["b"]));

@@ -28,9 +28,16 @@ use crate::events::journal::Anchor;
 
 const MAGIC: &[u8; 8] = b"MDYSNAP1";
 const FORMAT: u32 = 1;
-const HEADER_BYTES: usize = 8 + 4 + 8 + Anchor::BYTES + 4;
+/// Offsets of the parts of the header that follow the magic.
+const FORMAT_OFFSET: usize = MAGIC.len();
+const FINGERPRINT_OFFSET: usize = FORMAT_OFFSET + 4;
+const ANCHOR_OFFSET: usize = FINGERPRINT_OFFSET + 8;
+const CRC_OFFSET: usize = ANCHOR_OFFSET + Anchor::BYTES;
+const HEADER_BYTES: usize = CRC_OFFSET + 4;
+/// Offset of a chunk's checksum, which follows its kind and length.
+const CHUNK_CRC_OFFSET: usize = 1 + 4;
 /// Bytes of a chunk before its values.
-const CHUNK_HEADER_BYTES: usize = 9;
+const CHUNK_HEADER_BYTES: usize = CHUNK_CRC_OFFSET + 4;
 const HASH_BYTES: usize = 32;
 /// Size at which a chunk is written.
 const CHUNK_BYTES: usize = 512 * 1024;
@@ -84,12 +91,13 @@ fn fingerprint() -> u64 {
 
 fn header(anchor: &Anchor) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
-    bytes[..8].copy_from_slice(MAGIC);
-    bytes[8..12].copy_from_slice(&FORMAT.to_le_bytes());
-    bytes[12..20].copy_from_slice(&fingerprint().to_le_bytes());
-    bytes[20..20 + Anchor::BYTES].copy_from_slice(&anchor.to_bytes());
-    let crc = crc32c::crc32c(&bytes[..HEADER_BYTES - 4]);
-    bytes[HEADER_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
+    bytes[..FORMAT_OFFSET].copy_from_slice(MAGIC);
+    bytes[FORMAT_OFFSET..FINGERPRINT_OFFSET].copy_from_slice(&FORMAT.to_le_bytes());
+    bytes[FINGERPRINT_OFFSET..ANCHOR_OFFSET].copy_from_slice(&fingerprint().to_le_bytes());
+    bytes[ANCHOR_OFFSET..CRC_OFFSET].copy_from_slice(&anchor.to_bytes());
+
+    let crc = crc32c::crc32c(&bytes[..CRC_OFFSET]);
+    bytes[CRC_OFFSET..].copy_from_slice(&crc.to_le_bytes());
     bytes
 }
 
@@ -99,11 +107,13 @@ fn parse_header(bytes: &[u8; HEADER_BYTES], file: &Path) -> Result<Anchor, Snaps
     if !bytes.starts_with(MAGIC) {
         return Err(SnapshotError::damaged(file, "it is not a snapshot"));
     }
-    if u32_at(HEADER_BYTES - 4) != crc32c::crc32c(&bytes[..HEADER_BYTES - 4]) {
+    if u32_at(CRC_OFFSET) != crc32c::crc32c(&bytes[..CRC_OFFSET]) {
         return Err(SnapshotError::damaged(file, "the checksum of its header is wrong"));
     }
-    if u32_at(8) != FORMAT || bytes[12..20] != fingerprint().to_le_bytes() {
+    if u32_at(FORMAT_OFFSET) != FORMAT || bytes[FINGERPRINT_OFFSET..ANCHOR_OFFSET] != fingerprint().to_le_bytes() {
         return Err(SnapshotError::OtherRelease(file.to_owned()));
     }
-    bytes[20..].first_chunk().map(Anchor::from_bytes).ok_or_else(|| SnapshotError::damaged(file, "it is too short"))
+
+    let anchor = bytes[ANCHOR_OFFSET..].first_chunk().map(Anchor::from_bytes);
+    anchor.ok_or_else(|| SnapshotError::damaged(file, "it is too short"))
 }

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -120,9 +121,11 @@ impl Versions {
         if let Some(keys) = &query.nodes {
             return page_of_nodes(nodes, keys, query);
         }
+
         let is_requested = |status: &VersionStatus| query.statuses.is_empty() || query.statuses.contains(status);
         let orders = self.by_status.iter().filter(|(status, _)| is_requested(status)).map(|(_, order)| order);
         let page = merge_page(&orders.collect::<Vec<_>>(), query.page);
+
         let resolve_handle = |Reverse(id)| {
             let (node, _) = nodes.by_version(id)?;
             Some(VersionHandle { node: nodes.entry(&node.id.key())?, id })
@@ -155,28 +158,30 @@ fn merge_page(orders: &[&SortedList<VersionRank>], request: PageRequest) -> Page
 ///
 /// Each step of the binary search halves the open range of one order and locates its middle entry in all orders.
 fn counts_before_page(orders: &[&SortedList<VersionRank>], offset: usize) -> Vec<usize> {
-    let mut bounds: Vec<(usize, usize)> = orders.iter().map(|order| (0, order.len().min(offset))).collect();
-    while let Some(index) = (0..bounds.len())
-        .max_by_key(|index| bounds[*index].1 - bounds[*index].0)
-        .filter(|index| bounds[*index].0 < bounds[*index].1)
+    let mut open_ranges: Vec<Range<usize>> = orders.iter().map(|order| 0..order.len().min(offset)).collect();
+    while let Some(index) = (0..open_ranges.len())
+        .max_by_key(|index| open_ranges[*index].len())
+        .filter(|index| !open_ranges[*index].is_empty())
     {
-        let (low, high) = bounds[index];
-        let Some(pivot) = orders[index].iter_rev_from_end(low.midpoint(high)).next() else { break };
+        let middle = open_ranges[index].start.midpoint(open_ranges[index].end);
+        let Some(pivot) = orders[index].iter_rev_from_end(middle).next() else { break };
         let newer_counts: Vec<usize> = orders.iter().map(|order| order.count_after(pivot)).collect();
-        let is_before = newer_counts.iter().sum::<usize>() < offset;
+        let is_before_page = newer_counts.iter().sum::<usize>() < offset;
 
-        for ((low, high), newer_count) in bounds.iter_mut().zip(newer_counts) {
-            if is_before {
-                *low = newer_count.clamp(*low, *high);
+        for (range, newer_count) in open_ranges.iter_mut().zip(newer_counts) {
+            let bound = newer_count.clamp(range.start, range.end);
+            if is_before_page {
+                range.start = bound;
             } else {
-                *high = newer_count.clamp(*low, *high);
+                range.end = bound;
             }
         }
-        if is_before {
-            bounds[index].0 += 1;
+        if is_before_page {
+            // The pivot itself is before the page, too.
+            open_ranges[index].start += 1;
         }
     }
-    bounds.into_iter().map(|(skipped, _)| skipped).collect()
+    open_ranges.into_iter().map(|range| range.start).collect()
 }
 
 fn page_of_nodes(nodes: &Nodes, keys: &[NodeKey], query: &VersionQuery) -> Page<VersionHandle> {
@@ -266,6 +271,7 @@ mod tests {
             |n: i64| (Timestamp::from_micros(n / 3), Reverse(VersionId(Uuid::from_u128(n.unsigned_abs().into()))));
         let mut all_ranks: Vec<VersionRank> = (0..4000).map(rank).collect();
         all_ranks.sort_unstable();
+
         // The newest and the oldest have one status, the others alternate between two more.
         let ranks_of = |status: usize| {
             let status_at = |index: usize| if (500..3500).contains(&index) { 1 + index % 2 } else { 0 };
@@ -274,6 +280,7 @@ mod tests {
             SortedList::from_sorted(&ranks.collect::<Vec<_>>())
         };
         let orders = [ranks_of(0), ranks_of(1), ranks_of(2), SortedList::default()];
+
         let limit = 7;
         for page in (1..=573).step_by(11).chain([572, 573, u64::MAX]) {
             let request = PageRequest { page, limit };

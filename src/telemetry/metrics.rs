@@ -193,7 +193,8 @@ impl Metrics {
 
     /// Counts a fetch of the token issuer's keys.
     pub fn count_issuer_fetch(&self, succeeded: bool) {
-        let outcome = if succeeded { ISSUER_OUTCOMES[0] } else { ISSUER_OUTCOMES[1] };
+        let [ok, failed] = ISSUER_OUTCOMES;
+        let outcome = if succeeded { ok } else { failed };
         self.0.issuer_fetches.get_or_create(&[("outcome", outcome)]).inc();
     }
 

@@ -9,6 +9,9 @@ use super::trace::{AttributeValue, FinishedSpan};
 /// Path of the traces endpoint, relative to the collector's URL.
 pub const TRACES_PATH: &str = "/v1/traces";
 
+/// Status code of a failed span, `STATUS_CODE_ERROR`.
+const STATUS_ERROR: u8 = 2;
+
 /// Encodes a batch of spans of the named service.
 #[must_use]
 pub fn encode_batch(service: &str, spans: &[FinishedSpan]) -> Vec<u8> {
@@ -31,6 +34,11 @@ fn version_attribute(name: &str) -> Json {
 
 fn encode_span(span: &FinishedSpan) -> Json {
     let attributes: Vec<_> = span.attributes.iter().map(|(name, value)| encode_attribute(name, value)).collect();
+    let status = match &span.failure {
+        None => json!({}),
+        Some(reason) => json!({"code": STATUS_ERROR, "message": reason}),
+    };
+
     // OTLP writes 64-bit numbers as text and ids as hexadecimal.
     let mut encoded = json!({
         "traceId": hex(&span.context.trace),
@@ -40,7 +48,7 @@ fn encode_span(span: &FinishedSpan) -> Json {
         "startTimeUnixNano": span.started_at.to_string(),
         "endTimeUnixNano": span.ended_at.to_string(),
         "attributes": attributes,
-        "status": span.failure.as_ref().map_or_else(|| json!({}), |reason| json!({"code": 2, "message": reason})),
+        "status": status,
     });
 
     if let Some(parent) = span.parent {

@@ -227,7 +227,7 @@ pub fn remember_task(task: Uuid) {
     }
 }
 
-/// Carries the current span into work that runs on its own.
+/// Carries the current span into a future that another task runs.
 pub fn in_current_span<F: Future>(future: F) -> impl Future<Output = F::Output> + use<F> {
     CURRENT.scope(CURRENT.try_with(Clone::clone).ok().flatten(), future)
 }

@@ -138,7 +138,7 @@ pub fn verify(
         let first = unsigned.start();
         let last = unsigned.end();
         found.notes.push(format!(
-            "positions {first} to {last} are unsigned: the service ended before it signed them; the next start does"
+            "positions {first} to {last} are unsigned: the service ended too early; the next start signs them"
         ));
     }
 

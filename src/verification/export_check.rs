@@ -61,7 +61,7 @@ pub enum ExportVerificationError {
     #[error("it is not an export: its first line is not {FORMAT:?}")]
     NotAnExport,
     #[error(
-        "its events have schema {theirs}, but this release uses schema {}: verify it with a release of that schema",
+        "its events have schema {theirs}, but this release uses schema {}: verify it with a release that uses {theirs}",
         schema::VERSION
     )]
     OtherSchema { theirs: u64 },
@@ -162,7 +162,7 @@ impl<'k> ExportVerifier<'k> {
 
     fn verify_first_line(&mut self, line: &[u8], first: &Value) {
         match SignedCheckpoint::from_json(&first["head"]) {
-            Err(error) => self.add_finding(format!("the checkpoint of the end: {error}")),
+            Err(error) => self.add_finding(format!("the final checkpoint in the first line: {error}")),
             Ok(head) => {
                 if !is_same_line(line, &self.format.line(&export::first_line(&head))) {
                     self.add_finding("the first line does not match its checkpoint".to_owned());

@@ -76,6 +76,7 @@ fn key_defect(keyring: &Keyring, profile: &UserProfile) -> Option<&'static str> 
         .filter(|(_, value)| matches!(value, PersonalValue::Sealed(_)))
         .peekable();
 
+    // Without sealed fields, no key is needed.
     sealed.peek()?;
     if !keyring.has_key(profile.id) {
         return Some("the key of a user is missing");

@@ -31,9 +31,14 @@ pub(super) struct OpenCopy {
     head: Position,
     /// Number of events that sled does not hold yet.
     behind: u64,
-    /// The first wrong position, and the number of all.
-    wrong: Option<(Position, u64)>,
+    wrong: Option<WrongEntries>,
     _scratch: ScratchDir,
+}
+
+/// Entries that do not lead to their records.
+struct WrongEntries {
+    first: Position,
+    count: u64,
 }
 
 impl SledCopy {
@@ -95,8 +100,8 @@ impl OpenCopy {
         let is_other_history = first.position == end.commit && record.end.chain != end.chain;
         let found = self.sled.location(StreamHash::from(&first.stream), first.position);
         if is_other_history || found != Ok(Some(record.location)) {
-            let (_, count) = self.wrong.get_or_insert((first.position, 0));
-            *count += 1;
+            let wrong = self.wrong.get_or_insert(WrongEntries { first: first.position, count: 0 });
+            wrong.count += 1;
         }
     }
 
@@ -107,9 +112,9 @@ impl OpenCopy {
             found.findings.push(Finding { file: sled.to_owned(), offset: None, position: Some(position), problem });
         };
 
-        if let Some((position, count)) = wrong {
+        if let Some(WrongEntries { first, count }) = wrong {
             let records = pluralize(count, "record");
-            report(position, format!("the index does not lead to the record of the journal ({records} in total)"));
+            report(first, format!("the index does not lead to the record of the journal ({records} in total)"));
         }
         if let Some(end) = end.filter(|end| end.position > head) {
             let problem = format!("the record is not in the journal; sled ends at position {}", end.position);

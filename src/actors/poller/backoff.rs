@@ -14,6 +14,7 @@ impl Backoff {
     /// Returns the pause after this many consecutive failures (from 1): exponential backoff.
     #[must_use]
     pub fn after_failures(self, failures: u32, random: f64) -> Duration {
+        // The limit only prevents an overflow of the shift.
         let doublings = failures.saturating_sub(1).min(20);
         with_half_jitter(self.min.saturating_mul(1 << doublings).clamp(self.min, self.max), random)
     }

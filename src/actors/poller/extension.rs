@@ -1,4 +1,5 @@
-//! Extensions of videos: a remote vendor gets the video by the id that it gave it, so no other vendor can extend it.
+//! Extensions of videos: a remote vendor knows a video only by the id that it assigned itself, so no other vendor can
+//! extend it.
 
 use super::Poller;
 use super::pool::{PoolMember, TaskHolder};

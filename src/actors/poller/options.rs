@@ -105,6 +105,7 @@ mod tests {
         let payload = None;
         let meta_data = None;
         let work = TaskWork::Video(VideoWork { job, images, seed, payload, meta_data, credits: 0 });
+
         let submission = Submission { task: TaskId(uuid::Uuid::nil()), owner: None, work, webhook: None, payers: None };
         let at = Timestamp::from_micros(0);
         let stage = TaskStage::Waiting { attempts: 0 };
@@ -118,6 +119,7 @@ mod tests {
         assert_eq!([false, true].map(|off_peak| options.deadline_of(&record(off_peak))), [HOUR, 48 * HOUR]);
         let long_deadline = PollerOptions { deadline: 72 * HOUR, ..options };
         assert_eq!(long_deadline.deadline_of(&record(true)), 72 * HOUR);
+
         let has_waited = |off_peak, hours: u32| {
             options.has_waited_off_peak(&record(off_peak), Timestamp::from_micros(0).saturating_add(hours * HOUR))
         };

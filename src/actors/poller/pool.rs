@@ -153,7 +153,7 @@ impl PoolMember {
     }
 
     /// Returns the time for which the vendor may not be called for a task, with the reason; `None` if it may be called.
-    fn obstacle(&self, task: TaskId) -> Option<VendorObstacle> {
+    fn find_obstacle(&self, task: TaskId) -> Option<VendorObstacle> {
         let refusal = self.refusals.lock().get(&task).copied();
         let remaining = refusal.map(|refusal| refusal.until.since(self.environment.now()));
         let excluded = refusal.zip(remaining).filter(|(_, remaining)| !remaining.is_zero());
@@ -307,7 +307,7 @@ impl VendorPool {
         let mut first_obstacle: Option<VendorObstacle> = None;
         let mut callable = Vec::new();
         for index in candidates {
-            match self.0[index].obstacle(task) {
+            match self.0[index].find_obstacle(task) {
                 None => callable.push(index),
                 Some(obstacle) if first_obstacle.as_ref().is_none_or(|first| obstacle.delay < first.delay) => {
                     first_obstacle = Some(obstacle);
@@ -491,7 +491,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_vendor_that_refused_a_task_is_excluded_for_this_task() {
-        // Given two vendors, of which the first is busy for a minute, and the second for an hour
+        // Given two vendors, of which the first is busy for a minute, and the second for 50 minutes
         let pool = pool(vec![pool_vendor("a", 0, 1, None), pool_vendor("b", 1, 1, None)]);
         pool.members()[0].record_refusal(TASK, &busy(60));
         assert_eq!(choose(&pool, &[None, None]), VendorChoice::Member(1));

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use super::options::PollerOptions;
 use super::pool::{FreeVendorSlots, TaskHolder, VendorChoice, VendorObstacle, VendorPool};
-use super::step::{INPUT_LANE, NO_VENDOR_LANE, SUBMIT_LANE, lane};
+use super::step::{INPUT_LANE, NO_VENDOR_LANE, SUBMIT_LANE, lane_kind};
 use crate::actors::reactor::WorkerSlots;
 use crate::domain::ids::{TaskId, UserId};
 use crate::domain::task::{TaskRecord, TaskStage};
@@ -80,7 +80,7 @@ impl TaskQueue<'_> {
             };
             let candidates = group.into_iter().filter(|id| !is_skipped(id)).filter_map(|id| {
                 let entry = tasks.get(id).filter(|entry| !options.may_be_submitting_elsewhere(&entry.record, now))?;
-                Some(((lane(&entry.record), entry.record.submission.owner), (id, entry)))
+                Some(((lane_kind(&entry.record), entry.record.submission.owner), (id, entry)))
             });
 
             for ((kind, account), (id, entry)) in turns.interleave(candidates) {

@@ -16,7 +16,7 @@ pub(super) const POLL_LANE: &str = "polls";
 pub(super) const NO_VENDOR_LANE: &str = "no vendor";
 
 /// Returns the kind of the next step of a task. Submissions and polls have a lane for each vendor.
-pub(super) fn lane(record: &TaskRecord) -> &'static str {
+pub(super) fn lane_kind(record: &TaskRecord) -> &'static str {
     match &record.stage {
         _ if record.submission.work.has_missing_inputs() => INPUT_LANE,
         TaskStage::InProgress { .. } => POLL_LANE,
@@ -102,7 +102,7 @@ pub(super) fn unknown_at_deadline(record: &TaskRecord) -> Option<&'static str> {
 }
 
 /// Returns the next step of a task whose vendor is no longer configured. The task may go to another vendor only if the
-/// old one certainly has no job: a built-in engine keeps none.
+/// old one cannot have the job: a built-in engine keeps none.
 pub(super) fn removed_vendor_step(
     record: &TaskRecord,
     vendor: &RecordedVendor,

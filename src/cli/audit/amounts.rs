@@ -271,7 +271,8 @@ impl std::fmt::Display for CreditState {
 
 fn is_end_by_client(event: &Value) -> bool {
     let code = text_of(&event["data"]["failure"], "code");
-    text_of(event, "type") == "TaskCancelled" || ["cancelled", TaskFailure::CLIENT_DISCONNECTED].contains(&code)
+    text_of(event, "type") == "TaskCancelled"
+        || [TaskFailure::CANCELLED, TaskFailure::CLIENT_DISCONNECTED].contains(&code)
 }
 
 fn text_of<'v>(value: &'v Value, name: &str) -> &'v str {

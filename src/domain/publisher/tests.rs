@@ -36,6 +36,10 @@ fn created(owner: UserId, fields: PublisherFields) -> PublisherEvent {
     PublisherEvent::PublisherCreated { id: acme(), owner, fields }
 }
 
+fn create(fields: PublisherFields) -> PublisherCommand {
+    PublisherCommand::Create { id: acme(), owner: OWNER, fields, admin_fields: PublisherAdminFields::default() }
+}
+
 fn revise(change: PublisherFields) -> PublisherCommand {
     PublisherCommand::Revise { change, admin_fields: PublisherAdminFields::default() }
 }
@@ -49,13 +53,7 @@ fn profile(history: &[PublisherEvent]) -> PublisherProfile {
 
 #[test]
 fn a_free_id_is_claimed() {
-    let command = PublisherCommand::Create {
-        id: acme(),
-        owner: OWNER,
-        fields: full(),
-        admin_fields: PublisherAdminFields::default(),
-    };
-    given::<Publisher>([]).when(command).then([created(OWNER, full())]);
+    given::<Publisher>([]).when(create(full())).then([created(OWNER, full())]);
 }
 
 #[test]
@@ -68,13 +66,8 @@ fn the_creator_is_the_only_owner() {
 
 #[test]
 fn an_id_is_used_only_once() {
-    let command = PublisherCommand::Create {
-        id: acme(),
-        owner: OWNER,
-        fields: full(),
-        admin_fields: PublisherAdminFields::default(),
-    };
-    given::<Publisher>([created(OWNER, full())]).when(command).then_rejected(PublisherRejection::AlreadyExists);
+    let history = [created(OWNER, full())];
+    given::<Publisher>(history).when(create(full())).then_rejected(PublisherRejection::AlreadyExists);
 }
 
 #[test]
@@ -171,6 +164,7 @@ fn the_last_owner_cannot_leave_or_lose_the_role() {
         given::<Publisher>(&history).when(command).then_rejected(PublisherRejection::LastOwner);
     }
     given::<Publisher>(&history).when(set(1, Owner)).then_nothing();
+
     let two_owners = [&history[..], &[added(3, Owner)]].concat();
     for command in [set(1, Member), remove(1), set(3, Member), remove(3)] {
         assert_eq!(given::<Publisher>(&two_owners).when(command).events().len(), 1);
@@ -211,13 +205,7 @@ fn a_deleted_publisher_is_not_found_and_its_id_stays_taken() {
     let history = [created(OWNER, full()), PublisherEvent::PublisherDeleted];
     assert_eq!(given::<Publisher>(&history).state, Publisher::Deleted);
 
-    let create = PublisherCommand::Create {
-        id: acme(),
-        owner: OWNER,
-        fields: full(),
-        admin_fields: PublisherAdminFields::default(),
-    };
-    given::<Publisher>(&history).when(create).then_rejected(PublisherRejection::AlreadyExists);
+    given::<Publisher>(&history).when(create(full())).then_rejected(PublisherRejection::AlreadyExists);
 
     let commands = [
         revise(full()),
@@ -281,13 +269,8 @@ fn the_largest_publisher_is_recorded_whole() {
         support: Some(longest_text()),
         website: Some(longest_text()),
     };
-    let command = PublisherCommand::Create {
-        id: acme(),
-        owner: OWNER,
-        fields: fields.clone(),
-        admin_fields: PublisherAdminFields::default(),
-    };
-    let events = given::<Publisher>([]).when(command).events();
+
+    let events = given::<Publisher>([]).when(create(fields.clone())).events();
     assert_eq!(profile(&events).fields, fields);
 
     let revised = given::<Publisher>([created(OWNER, PublisherFields::default())]).when(revise(fields)).events();
@@ -322,6 +305,7 @@ fn a_webhook_is_revised_tested_and_removed() {
     let revise = || PublisherCommand::ReviseWebhook { webhook, change: disabled.clone() };
     let revised = PublisherEvent::WebhookRevised { webhook, change: disabled.clone() };
     let test = || PublisherCommand::TestWebhook { webhook };
+
     let history = with_webhooks(1);
     given::<Publisher>(&history).when(revise()).then([revised.clone()]);
     given::<Publisher>(&history).when(test()).then([PublisherEvent::WebhookTested { webhook }]);

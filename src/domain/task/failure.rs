@@ -12,6 +12,8 @@ pub struct TaskFailure {
 }
 
 impl TaskFailure {
+    /// Code of a task that was cancelled.
+    pub const CANCELLED: &'static str = "cancelled";
     /// Code of a stream whose client disconnected before its end.
     pub const CLIENT_DISCONNECTED: &'static str = "client_gone";
     /// Code of a stream that was cut off by the end of the service.
@@ -19,7 +21,7 @@ impl TaskFailure {
 
     /// All codes of this version; logs of other versions may contain others.
     pub const CODES: [&'static str; 28] = [
-        "cancelled",
+        Self::CANCELLED,
         Self::CLIENT_DISCONNECTED,
         "deadline_exceeded",
         "engine_failed",
@@ -59,7 +61,7 @@ impl TaskFailure {
     /// Returns the failure of a cancelled task.
     #[must_use]
     pub fn cancelled() -> Self {
-        Self::new("cancelled", "cancelled on request")
+        Self::new(Self::CANCELLED, "cancelled on request")
     }
 
     /// Returns the failure of a vendor call without a response that must not be repeated.
@@ -71,7 +73,7 @@ impl TaskFailure {
     /// Returns `true` for the failure of a cancelled task.
     #[must_use]
     pub fn is_cancellation(&self) -> bool {
-        self.code.as_str() == "cancelled"
+        self.code.as_str() == Self::CANCELLED
     }
 
     /// Returns `true` if the client ended the task, by a disconnect or a cancellation.

@@ -124,8 +124,6 @@ impl FilterableParameter {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
     use crate::domain::image::{
         ImageFormat, ImageJob, LightSettings, Picture, PictureSource, RelightJob, StyleTransferJob, UpscaleJob,
@@ -134,8 +132,7 @@ mod tests {
     use crate::domain::video::{GenerateJob, Seed, VideoJob, VideoWork};
 
     fn image(job: ImageJob) -> TaskWork {
-        let digest = Digest(*Uuid::nil().as_bytes().repeat(2).first_chunk().expect("32 bytes"));
-        let picture = Picture { digest, format: ImageFormat::Png, bytes: 1, width: 1, height: 1 };
+        let picture = Picture { digest: Digest([0; 32]), format: ImageFormat::Png, bytes: 1, width: 1, height: 1 };
         TaskWork::Image(ImageWork {
             job,
             image: PictureSource::Stored(picture),

@@ -114,6 +114,7 @@ fn commands() -> Vec<(TaskCommand, Vec<&'static str>, &'static str)> {
         Cancel, Complete, Fail, RecordAcceptance, RecordFinished, RecordInputs, RecordLostJob, RecordRefusal,
         RecordUndelivered, RecordUnknownOutcome, RecordWorkStarted, StartSubmission, Submit,
     };
+
     let start_submission = |repeatable| StartSubmission { key: text("key"), repeatable, vendor: None };
     let record_unknown = |repeatable| RecordUnknownOutcome { reason: text("timed out"), repeatable };
     let record_inputs = RecordInputs { inputs: vec![picture(1)] };
@@ -544,6 +545,7 @@ fn a_stream_can_fail_or_be_cancelled_before_and_after_it_begins() {
         let rejected = TaskRejection::WrongStage { status: record(history).status };
         given::<Task>(history).when(accept()).then_rejected(rejected);
     }
+
     let rejected = TaskRejection::WrongStage { status: record(&streaming).status };
     given::<Task>(&streaming).when(start()).then_rejected(rejected);
     let complete = TaskCommand::Complete { results: TaskResults::Music(stream()) };
@@ -643,8 +645,10 @@ fn a_stream_moves_on_only_after_a_vendor_that_did_not_take_it() {
     let created = vec![TaskEvent::TaskSubmitted(music())];
     let at_first = [created.clone(), vec![started_at("first", 1)]].concat();
     let undelivered_history = [at_first.clone(), vec![undelivered()]].concat();
+
     given::<Task>(&undelivered_history).when(start_at("second", false)).then([started_at("second", 2)]);
     given::<Task>(&undelivered_history).when(TaskCommand::RecordWorkStarted).then([TaskEvent::WorkBegan]);
+
     for history in [at_first.clone(), [at_first, vec![accepted()]].concat()] {
         for repeatable in [true, false] {
             given::<Task>(&history).when(start_at("second", repeatable)).rejection();

@@ -42,8 +42,8 @@ impl Footage {
     /// Returns the id by which clients know the video.
     #[must_use]
     pub fn id_for_clients(&self) -> String {
-        let id_at_maker = || self.vendor_id.as_ref().map_or_else(String::new, |id| id.as_str().to_owned());
-        self.creation.map_or_else(id_at_maker, |creation| creation.to_string())
+        let id_at_vendor = || self.vendor_id.as_ref().map_or_else(String::new, |id| id.as_str().to_owned());
+        self.creation.map_or_else(id_at_vendor, |creation| creation.to_string())
     }
 }
 

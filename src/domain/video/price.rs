@@ -104,12 +104,14 @@ impl Tariff {
         let check_extend = |model: &str, resolution: &str| {
             ExtendModel::parse(model).and(ExtendResolution::parse(resolution).map(drop))
         };
+
         check_list("generate", &self.generate, check_generate)?;
         check_list("extend", &self.extend, check_extend)?;
         check_entry("is_rec", self.is_rec)?;
         self.image.iter().try_for_each(|(kind, credits)| check_entry(&format!("image.\"{kind}\""), *credits))?;
         check_entry("music.task", self.music.task)?;
         check_entry("music.second", self.music.second)?;
+
         if self.off_peak_percent > 100 {
             return Err(InvalidValue::new("off_peak_percent must be from 0 to 100"));
         }

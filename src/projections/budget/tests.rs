@@ -86,6 +86,7 @@ fn credits_are_held_then_spent_or_given_back() {
         budgets.apply_task(None, &task(number, 30, TaskStatus::Created, NOON));
     }
     assert_used(&budgets, NOON, 60, 0);
+
     for (number, status) in [(0, TaskStatus::Completed), (1, TaskStatus::Failed)] {
         budgets.apply_task(Some(TaskStatus::Created), &task(number, 30, TaskStatus::InProgress, NOON));
         budgets.apply_task(Some(TaskStatus::InProgress), &task(number, 30, status, NOON));
@@ -119,6 +120,7 @@ fn another_limit_of_the_same_period_keeps_what_was_used() {
     set(&mut budgets, BudgetPeriod::Day);
     assert_used(&budgets, NOON, 0, 30);
     assert!(budgets.iter().all(|(_, account)| account.limit.credits == 7));
+
     set(&mut budgets, BudgetPeriod::Month);
     assert_used(&budgets, NOON, 0, 0);
 }

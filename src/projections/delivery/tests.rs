@@ -15,6 +15,8 @@ use crate::domain::webhook::{EventSelection, RegistryEventKind, Webhook, Webhook
 use crate::events::envelope::{Append, CommandContext, NewEvent};
 use crate::events::stream::{Position, StreamId, Version};
 
+const REJECTIONS_MAX: usize = 16;
+
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_micros(0).saturating_add(Duration::from_secs(seconds))
 }
@@ -47,10 +49,20 @@ fn apply_event(deliveries: &mut Deliveries, task_id: TaskId, version: u64, event
 
 /// Applies the events of a task that has ended with two changes to deliver.
 fn completed_task(deliveries: &mut Deliveries, task_id: TaskId, host: &str) -> [DeliveryId; 2] {
+    completed_task_of(Some(owner()), deliveries, task_id, host)
+}
+
+fn completed_task_of(
+    owner: Option<UserId>,
+    deliveries: &mut Deliveries,
+    task_id: TaskId,
+    host: &str,
+) -> [DeliveryId; 2] {
     let job = ImageJob::Upscale(UpscaleJob::default());
     let image = PictureSource::Remote(url("pictures.example"));
     let work = TaskWork::Image(ImageWork { job, image, reference: None, seed: None, credits: 0 });
-    let submission = Submission { task: task_id, owner: Some(owner()), work, webhook: Some(url(host)), payers: None };
+    let submission = Submission { task: task_id, owner, work, webhook: Some(url(host)), payers: None };
+
     apply_event(deliveries, task_id, 1, &TaskEvent::TaskSubmitted(submission));
     let first =
         apply_event(deliveries, task_id, 2, &TaskEvent::VendorAccepted { reference: Text::parse("r").unwrap() });
@@ -74,12 +86,17 @@ fn request_redelivery(deliveries: &mut Deliveries, delivery: DeliveryId, task: T
     deliveries.apply(&DeliveryEvent::RedeliveryRequested(redelivery), at(100));
 }
 
+/// Returns the due deliveries that `try_take` accepts, of all queues.
+fn due_where(
+    deliveries: &Deliveries,
+    now: u64,
+    try_take: impl FnMut(&DeliveryQueueId, Option<UserId>, &str) -> bool,
+) -> Vec<DueDelivery> {
+    deliveries.due(at(now), &RoundRobinOrder::default(), REJECTIONS_MAX, |_| true, try_take)
+}
+
 fn due(deliveries: &Deliveries, now: u64) -> Vec<DeliveryId> {
-    deliveries
-        .due(at(now), &RoundRobinOrder::default(), 16, |_| true, |_, _, _| true)
-        .iter()
-        .map(|due| due.id)
-        .collect()
+    due_where(deliveries, now, |_, _, _| true).iter().map(|due| due.id).collect()
 }
 
 #[test]
@@ -133,19 +150,15 @@ fn a_receiver_without_free_slots_does_not_delay_others() {
         completed_task(&mut deliveries, task(nth), "dead.example");
     }
     let [expected, _] = completed_task(&mut deliveries, task(1000), "alive.example");
+
     let mut attempts = 0;
-    let selected = deliveries.due(
-        at(9),
-        &RoundRobinOrder::default(),
-        16,
-        |_| true,
-        |_, _, receiver| {
-            attempts += 1;
-            receiver == "alive.example:80"
-        },
-    );
+    let selected = due_where(&deliveries, 9, |_, _, receiver| {
+        attempts += 1;
+        receiver == "alive.example:80"
+    });
+
     assert_eq!(selected.iter().map(|due| due.id).collect::<Vec<_>>(), [expected]);
-    assert_eq!(attempts, 17, "16 rejections of one receiver, and the delivery to the other");
+    assert_eq!(attempts, REJECTIONS_MAX + 1, "the rejections of one receiver, and the delivery to the other");
     assert!(matches!(selected[0].content, DueContent::Task(_, Some(_))));
 }
 
@@ -153,22 +166,16 @@ fn a_receiver_without_free_slots_does_not_delay_others() {
 fn accounts_take_turns_at_a_receiver() {
     // Given a backlog of one account, and then one delivery of an anonymous caller
     let mut deliveries = Deliveries::default();
-    for nth in 0..5 {
+    for nth in 0..4 {
         completed_task(&mut deliveries, task(nth), "a.example");
     }
-    let mut rebalanced = deliveries.clone();
-    rebalanced.queues.values_mut().for_each(|queue| queue.owner = None);
-    let (receiver, heads) = rebalanced.heads_by_receiver.pop_first().unwrap();
-    let heads = heads.into_values().next().unwrap();
-    let backlog = heads.iter().take(4).cloned().collect();
-    let single = heads.iter().skip(4).cloned().collect();
-    rebalanced.heads_by_receiver.insert(receiver.clone(), BTreeMap::from([(Some(owner()), backlog), (None, single)]));
+    completed_task_of(None, &mut deliveries, task(4), "a.example");
 
     // When the account with the backlog was served last, then the other one comes first
     let mut turns = RoundRobinOrder::default();
-    turns.record_served((receiver, Some(owner())));
-    let order: Vec<_> =
-        rebalanced.due(at(9), &turns, 16, |_| true, |_, _, _| true).iter().map(|due| due.queue.clone()).collect();
+    turns.record_served(("a.example:80".into(), Some(owner())));
+    let due = deliveries.due(at(9), &turns, REJECTIONS_MAX, |_| true, |_, _, _| true);
+    let order: Vec<_> = due.iter().map(|due| due.queue.clone()).collect();
     assert_eq!(order, [4, 0, 1, 2, 3].map(|nth| DeliveryQueueId::Task(task(nth))));
 }
 
@@ -179,11 +186,9 @@ fn contents_are_kept_for_a_bounded_number_of_deliveries() {
         completed_task(&mut deliveries, task(nth), "a.example");
     }
     assert_eq!((deliveries.content_count, deliveries.pending_count()), (CONTENTS_MAX, 2 * CONTENTS_MAX));
-    let without_content = deliveries
-        .due(at(9), &RoundRobinOrder::default(), 16, |_| true, |_, _, _| true)
-        .iter()
-        .filter(|due| matches!(due.content, DueContent::Task(_, None)))
-        .count();
+
+    let due = due_where(&deliveries, 9, |_, _, _| true);
+    let without_content = due.iter().filter(|due| matches!(due.content, DueContent::Task(_, None))).count();
     assert_eq!(without_content, CONTENTS_MAX / 2);
 }
 
@@ -262,10 +267,10 @@ fn a_disabled_webhook_keeps_its_deliveries_and_a_removed_one_loses_them() {
 
     revise(&mut deliveries, WebhookChange { is_enabled: Some(false), ..WebhookChange::default() });
     assert_eq!((due(&deliveries, 9).len(), deliveries.pending_count()), (0, 1));
+
     let moved = WebhookChange { is_enabled: Some(true), url: Some(url("b.example")), ..WebhookChange::default() };
     revise(&mut deliveries, moved);
-    let selected =
-        deliveries.due(at(9), &RoundRobinOrder::default(), 16, |_| true, |_, _, receiver| receiver == "b.example:80");
+    let selected = due_where(&deliveries, 9, |_, _, receiver| receiver == "b.example:80");
     assert!(matches!(&selected[..], [DueDelivery { content: DueContent::Registry { .. }, .. }]), "{selected:?}");
 
     apply_publisher(&mut deliveries, 4, &PublisherEvent::WebhookRemoved { webhook: webhook.id });
@@ -281,6 +286,7 @@ fn a_corrected_url_is_tried_at_once_and_a_test_does_not_wait() {
     let delivery = DeliveryId::from_event(event, webhook.id);
     apply_publisher(&mut deliveries, 3, &PublisherEvent::WebhookTested { webhook: webhook.id });
     let [test] = due(&deliveries, 9)[1..] else { panic!("a test") };
+
     for delivery in [delivery, test] {
         let subject = DeliverySubject::Webhook(webhook.id);
         let outcome = AttemptOutcome::Answered { status: 500, retry_after: None };
@@ -298,8 +304,7 @@ fn a_corrected_url_is_tried_at_once_and_a_test_does_not_wait() {
     let change = WebhookChange { url: Some(url("b.example")), account, ..WebhookChange::default() };
     apply_publisher(&mut deliveries, 6, &PublisherEvent::WebhookRevised { webhook: webhook.id, change });
     assert_eq!(due(&deliveries, 9).len(), 3);
-    let selected = deliveries.due(at(9), &RoundRobinOrder::default(), 16, |_| true, |_, owner, _| owner == account);
-    assert_eq!(selected.len(), 3);
+    assert_eq!(due_where(&deliveries, 9, |_, owner, _| owner == account).len(), 3);
 }
 
 #[test]
@@ -347,8 +352,7 @@ fn queues_of_other_nodes_do_not_count_as_rejections() {
     for task in 1..=50 {
         completed_task(&mut deliveries, TaskId(Uuid::from_u128(task)), "a.example");
     }
-    let all = deliveries.due(at(9), &RoundRobinOrder::default(), 100, |_| true, |_, _, _| true);
-    let last = all.last().expect("a delivery").queue.clone();
+    let last = due_where(&deliveries, 9, |_, _, _| true).last().expect("a delivery").queue.clone();
 
     // When it looks for work with few rejections
     let own = deliveries.due(at(9), &RoundRobinOrder::default(), 2, |queue| *queue == last, |_, _, _| true);

@@ -3,6 +3,9 @@
 /// Index of a node, in the order of creation; never reused.
 pub type Slot = u32;
 
+/// Number of slots in a word.
+const WORD_BITS: u32 = u64::BITS;
+
 /// A set of slots.
 #[derive(Debug, Clone, Default)]
 pub struct SlotSet {
@@ -56,7 +59,10 @@ impl SlotSet {
     #[must_use]
     pub fn count_of(&self, slots: &[Slot]) -> usize {
         // Branch-free, because a page counts thousands of slots.
-        let bit = |slot: &Slot| self.words.get((*slot / 64) as usize).map_or(0, |word| word >> (*slot % 64) & 1);
+        let bit = |slot: &Slot| {
+            let word = self.words.get((*slot / WORD_BITS) as usize);
+            word.map_or(0, |word| word >> (*slot % WORD_BITS) & 1)
+        };
         usize::try_from(slots.iter().map(bit).sum::<u64>()).unwrap_or(usize::MAX)
     }
 
@@ -90,7 +96,8 @@ impl SlotSet {
         for (index, word) in self.words.iter_mut().enumerate() {
             for slot in slots_of_word(index, *word) {
                 if !predicate(slot) {
-                    *word &= !word_and_mask(slot).1;
+                    let (_, mask) = word_and_mask(slot);
+                    *word &= !mask;
                 }
             }
         }
@@ -120,12 +127,12 @@ impl PartialEq for SlotSet {
 }
 
 fn word_and_mask(slot: Slot) -> (usize, u64) {
-    ((slot / 64) as usize, 1 << (slot % 64))
+    ((slot / WORD_BITS) as usize, 1 << (slot % WORD_BITS))
 }
 
 fn slots_of_word(index: usize, word: u64) -> impl Iterator<Item = Slot> {
     #[expect(clippy::cast_possible_truncation, reason = "the words of a set of 32-bit slots have 26-bit indexes")]
-    let first = index as Slot * 64;
+    let first = index as Slot * WORD_BITS;
     // Each step clears the lowest bit.
     std::iter::successors((word != 0).then_some(word), |remaining| {
         Some(remaining & (remaining - 1)).filter(|remaining| *remaining != 0)

@@ -9,7 +9,7 @@ use quick_cache::{Equivalent, OptionsBuilder, Weighter};
 /// Assumed average weight of an entry, from which the cache derives its initial size.
 const TYPICAL_WEIGHT: u64 = 4096;
 /// Number of shards with a lock each. A value heavier than a shard's part of the total weight is not kept, so there are
-/// few, independently of the number of cores.
+/// only a few shards, regardless of the number of cores.
 const SHARDS: usize = 4;
 /// Number of recently requested keys to remember.
 const RECENT_KEYS: usize = 256;

@@ -179,6 +179,7 @@ impl SortPrefix {
 
     /// `None` sorts before every number.
     fn from_number(number: Option<impl Into<i128>>) -> Self {
+        // Flips the sign bit, so that negative numbers sort before positive ones.
         let order_preserving = |number: i128| number.cast_unsigned() ^ 1 << 127;
         Self { start: number.map_or(0, |number| order_preserving(number.into())), is_complete: true }
     }
@@ -245,33 +246,22 @@ impl ColumnOrders {
 
     /// Adds a node to the lists.
     pub fn insert(&mut self, slot: Slot, rows: &[NodeSortRow]) {
-        for key in Sort::all() {
-            self.orders[key.order_index()]
-                .insert(slot, |other| compare_rows(&[key], &rows[other as usize], &rows[slot as usize]));
-        }
+        Sort::all().for_each(|key| self.insert_by(key, slot, rows));
     }
 
     /// Removes a node from the lists; its row must be the one with which it was added.
     pub fn remove(&mut self, slot: Slot, rows: &[NodeSortRow]) {
-        for key in Sort::all() {
-            self.orders[key.order_index()]
-                .remove(slot, |other| compare_rows(&[key], &rows[other as usize], &rows[slot as usize]));
-        }
+        Sort::all().for_each(|key| self.remove_by(key, slot, rows));
     }
 
     /// Replaces the row of a listed node. The node moves only in the orders of columns that differ.
     pub fn replace(&mut self, slot: Slot, rows: &mut [NodeSortRow], row: NodeSortRow) {
         let index = slot as usize;
         let changed_keys: Vec<Sort> = Sort::all().filter(|key| key.compare(&rows[index], &row).is_ne()).collect();
-        for key in &changed_keys {
-            self.orders[key.order_index()]
-                .remove(slot, |other| compare_rows(&[*key], &rows[other as usize], &rows[index]));
-        }
+
+        changed_keys.iter().for_each(|key| self.remove_by(*key, slot, rows));
         rows[index] = row;
-        for key in &changed_keys {
-            self.orders[key.order_index()]
-                .insert(slot, |other| compare_rows(&[*key], &rows[other as usize], &rows[index]));
-        }
+        changed_keys.iter().for_each(|key| self.insert_by(*key, slot, rows));
     }
 
     /// Replaces the numbers of a listed node.
@@ -283,15 +273,22 @@ impl ColumnOrders {
                 .differing_columns(numbers)
                 .flat_map(|column| [false, true].map(|descending| Sort { column, descending }))
         };
-        for key in changed_keys() {
-            self.orders[key.order_index()]
-                .remove(slot, |other| compare_rows(&[key], &rows[other as usize], &rows[index]));
-        }
+
+        changed_keys().for_each(|key| self.remove_by(key, slot, rows));
         rows[index].numbers = numbers;
-        for key in changed_keys() {
-            self.orders[key.order_index()]
-                .insert(slot, |other| compare_rows(&[key], &rows[other as usize], &rows[index]));
-        }
+        changed_keys().for_each(|key| self.insert_by(key, slot, rows));
+    }
+
+    /// Adds a node to the list by one key.
+    fn insert_by(&mut self, key: Sort, slot: Slot, rows: &[NodeSortRow]) {
+        let row = &rows[slot as usize];
+        self.orders[key.order_index()].insert(slot, |other| compare_rows(&[key], &rows[other as usize], row));
+    }
+
+    /// Removes a node from the list by one key.
+    fn remove_by(&mut self, key: Sort, slot: Slot, rows: &[NodeSortRow]) {
+        let row = &rows[slot as usize];
+        self.orders[key.order_index()].remove(slot, |other| compare_rows(&[key], &rows[other as usize], row));
     }
 
     /// Adds many nodes to the lists.
@@ -312,16 +309,18 @@ impl ColumnOrders {
 fn slots_by_id(rows: &[NodeSortRow], slots: &SlotSet) -> Vec<Slot> {
     let mut keyed: Vec<(SortPrefix, Slot)> =
         slots.iter().map(|slot| (rows[slot as usize].sort_prefix(SortColumn::Id), slot)).collect();
-    keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| rows[a.1 as usize].id.cmp(&rows[b.1 as usize].id)));
+    keyed.sort_unstable_by(|(prefix, slot), (other_prefix, other_slot)| {
+        prefix.cmp(other_prefix).then_with(|| rows[*slot as usize].id.cmp(&rows[*other_slot as usize].id))
+    });
     keyed.into_iter().map(|(_, slot)| slot).collect()
 }
 
 /// Sorts slots, given in the order of ids, by a column in both directions. The sort is stable.
 fn sort_both_directions(rows: &[NodeSortRow], by_id: &[Slot], column: SortColumn) -> (Vec<Slot>, Vec<Slot>) {
-    let compare = |a: &(SortPrefix, Slot), b: &(SortPrefix, Slot)| {
-        a.0.start.cmp(&b.0.start).then_with(|| match (a.0.is_complete, b.0.is_complete) {
+    let compare = |(a, a_slot): &(SortPrefix, Slot), (b, b_slot): &(SortPrefix, Slot)| {
+        a.start.cmp(&b.start).then_with(|| match (a.is_complete, b.is_complete) {
             (true, true) => Ordering::Equal,
-            _ => rows[a.1 as usize].compare(&rows[b.1 as usize], column),
+            _ => rows[*a_slot as usize].compare(&rows[*b_slot as usize], column),
         })
     };
     let mut keyed: Vec<(SortPrefix, Slot)> =

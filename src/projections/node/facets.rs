@@ -131,7 +131,7 @@ pub fn normalize(value: &str) -> String {
 pub struct Facets {
     systems: FacetIndex,
     accelerators: FacetIndex,
-    /// Nodes that exclude each platform.
+    /// Nodes that exclude each platform, in the order of [`Platform::ALL`].
     excluding: [SlotSet; 3],
     /// Parsed host ranges with their nodes; all other nodes admit every host.
     hosts: HashMap<Box<str>, (HostRange, DeclaringNodes)>,
@@ -319,11 +319,13 @@ mod tests {
             systems: systems.iter().map(|name| normalize(name)).collect(),
             ..PlatformDeclarations::default()
         };
+
         let mut facets = Facets::default();
         for (slot, systems) in [&["Windows"][..], &["Linux", "macOS"], &["OS Independent"], &[]].into_iter().enumerate()
         {
             facets.update(u32::try_from(slot).unwrap(), &PlatformDeclarations::default(), &declarations(systems));
         }
+
         let excluding = |factor| facets.excluding(factor).map(|bits| bits.iter().collect::<Vec<_>>());
         assert_eq!(excluding(FormFactor::GitWindows), Some(vec![1]));
         assert_eq!(excluding(FormFactor::DesktopMac), Some(vec![0]));

@@ -95,6 +95,9 @@ fn parse_bounds(text: &str) -> Option<Vec<HostVersionBound>> {
 fn comparator_bounds(operator: &str, version: &PartialHostVersion) -> Option<Vec<HostVersionBound>> {
     use HostVersionBound::{Above, AtLeast, AtMost, Below, Outside};
     let lowest = version.lowest_release();
+    // `~` keeps the minor version if it is given; `~=` keeps all parts but the last one.
+    let part_of_tilde = if version.minor.is_some() { VersionPart::Minor } else { VersionPart::Major };
+    let part_of_compatible = if version.patch.is_some() { VersionPart::Minor } else { VersionPart::Major };
 
     let bounds = match (operator, version.exclusive_end()) {
         // Without a version number, every version matches.
@@ -109,8 +112,8 @@ fn comparator_bounds(operator: &str, version: &PartialHostVersion) -> Option<Vec
         ("<", Some(_)) => vec![Below(version.floor())],
         ("!=", Some(_)) if version.is_full() => vec![Outside(lowest.clone(), next_patch(&lowest))],
         ("!=", Some(end)) => vec![Outside(lowest, end)],
-        ("~" | "~>", Some(_)) => vec![AtLeast(lowest), Below(version.increment(version.minor.map_or(0, |_| 1)))],
-        ("~=", Some(_)) => vec![AtLeast(lowest), Below(version.increment(version.patch.map_or(0, |_| 1)))],
+        ("~" | "~>", Some(_)) => vec![AtLeast(lowest), Below(version.increment(part_of_tilde))],
+        ("~=", Some(_)) => vec![AtLeast(lowest), Below(version.increment(part_of_compatible))],
         ("^", Some(_)) => vec![AtLeast(lowest), Below(version.increment(version.leftmost_nonzero()))],
         _ => return None,
     };
@@ -124,6 +127,14 @@ fn next_patch(version: &Version) -> Version {
     }
     let with_suffix = Prerelease::new(&format!("{}.0", version.pre)).unwrap_or_else(|_| version.pre.clone());
     Version { pre: with_suffix, ..version.clone() }
+}
+
+/// Part of a version number.
+#[derive(Debug, Clone, Copy)]
+enum VersionPart {
+    Major,
+    Minor,
+    Patch,
 }
 
 /// A version whose last parts may be missing.
@@ -145,6 +156,7 @@ impl PartialHostVersion {
             Some(number) if number.bytes().all(|b| b.is_ascii_digit()) => number.parse().ok().map(Some),
             Some(_) => None,
         };
+
         let major = part()?;
         let minor = part()?;
         let patch = part()?;
@@ -173,26 +185,31 @@ impl PartialHostVersion {
 
     /// Returns the exclusive upper bound of versions that start with the given parts; `None` without any part.
     fn exclusive_end(&self) -> Option<Version> {
-        let last_index = [self.major, self.minor, self.patch].iter().flatten().count().checked_sub(1)?;
-        Some(self.increment(last_index))
+        let last_part = match (self.major, self.minor, self.patch) {
+            (None, _, _) => return None,
+            (_, None, _) => VersionPart::Major,
+            (_, _, None) => VersionPart::Minor,
+            _ => VersionPart::Patch,
+        };
+        Some(self.increment(last_part))
     }
 
-    /// Increments one part (0 major, 1 minor, 2 patch) and resets the parts after it.
-    fn increment(&self, part: usize) -> Version {
+    /// Increments one part and resets the parts after it.
+    fn increment(&self, part: VersionPart) -> Version {
         let Version { major, minor, patch, .. } = self.lowest_release();
         match part {
-            0 => floor(major.saturating_add(1), 0, 0),
-            1 => floor(major, minor.saturating_add(1), 0),
-            _ => floor(major, minor, patch.saturating_add(1)),
+            VersionPart::Major => floor(major.saturating_add(1), 0, 0),
+            VersionPart::Minor => floor(major, minor.saturating_add(1), 0),
+            VersionPart::Patch => floor(major, minor, patch.saturating_add(1)),
         }
     }
 
-    /// Returns the index of the first non-zero part, which `^` keeps; the preceding part if it is missing.
-    fn leftmost_nonzero(&self) -> usize {
+    /// Returns the first non-zero part, which `^` keeps; the preceding part if it is missing.
+    fn leftmost_nonzero(&self) -> VersionPart {
         match (self.major, self.minor, self.patch) {
-            (Some(0), Some(0), Some(_)) => 2,
-            (Some(0), Some(_), _) => 1,
-            _ => 0,
+            (Some(0), Some(0), Some(_)) => VersionPart::Patch,
+            (Some(0), Some(_), _) => VersionPart::Minor,
+            _ => VersionPart::Major,
         }
     }
 }

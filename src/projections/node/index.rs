@@ -68,6 +68,7 @@ impl Indexes {
         let slots = || (0..).zip(entries);
         let present: SlotSet = slots().filter(|(_, entry)| entry.profile().is_some()).map(|(slot, _)| slot).collect();
         let visible: SlotSet = slots().filter(|(_, entry)| entry.is_visible()).map(|(slot, _)| slot).collect();
+
         let build_orders = || {
             let rows: Vec<NodeSortRow> =
                 entries.par_iter().zip(keys).map(|(entry, key)| sort_row(entry, key, owners)).collect();
@@ -89,6 +90,7 @@ impl Indexes {
         }
         self.present.set(slot, entry.profile().is_some());
         self.visible.set(slot, is_visible);
+
         let row = sort_row(entry, key, owners);
         match (was_visible, is_visible) {
             (true, true) => self.orders.replace(slot, &mut self.rows, row),

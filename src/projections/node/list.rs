@@ -51,9 +51,9 @@ pub struct Selection {
 /// Conditions of a list; the default selects all nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct NodeFilter {
-    /// Any of these, folded by [`super::facets::normalize`]; all if empty.
+    /// Nodes that support any of these operating systems, folded by [`super::facets::normalize`]; all if empty.
     pub systems: Vec<String>,
-    /// Like `systems`.
+    /// Nodes that support any of these accelerators, as for `systems`.
     pub accelerators: Vec<String>,
     /// Created or changed after this time.
     pub after: Option<Timestamp>,
@@ -197,6 +197,7 @@ impl Nodes {
         }
 
         match filter.after {
+            // The few nodes of a list are checked one by one.
             Some(after) if filter.node_ids.is_some() => {
                 candidates.retain(|slot| indexes.rows[slot as usize].last_changed_at() > after);
             }
@@ -262,12 +263,14 @@ impl Indexes {
         if offset >= count {
             return Vec::new();
         }
+
         // A walk begins at the nearer end, and takes about rows / count steps for each node of the set.
         let steps_to_page = offset.min(count.saturating_sub(offset)).saturating_add(limit).min(count);
         let walk_steps = self.rows.len() * steps_to_page / count.max(1);
         if count * SORT_STEPS <= walk_steps {
             return self.page_by_sorting(slots, keys, offset, limit);
         }
+
         if slots.is_subset(&self.visible) {
             return self.page_from_order(slots, count, keys, offset, limit);
         }
@@ -275,7 +278,8 @@ impl Indexes {
     }
 
     /// Returns a page of a set with hidden nodes, which the stored orders do not contain. They are few, so all of them
-    /// are merged into a page of the visible ones that begins as many nodes earlier as they may precede.
+    /// are merged into a page of the visible nodes. As all hidden nodes may precede the wanted page, that page begins
+    /// this many nodes earlier.
     fn page_with_hidden(&self, slots: &SlotSet, keys: &[Sort], offset: usize, limit: usize) -> Vec<Slot> {
         let mut hidden = slots.clone();
         hidden.subtract(&self.visible);
@@ -315,6 +319,7 @@ impl Indexes {
             return page;
         }
 
+        // Adds the nodes that are equal in the first column to the last node of the page, or to its first one.
         let equal = |a: Slot, b: Slot| first.compare(&self.rows[a as usize], &self.rows[b as usize]).is_eq();
         page.extend(following.take_while(|slot| equal(*slot, last_slot)).take(TIES_MAX));
         let following_count = page.len();
@@ -340,23 +345,25 @@ impl Indexes {
         limit: usize,
     ) -> Vec<Slot> {
         let order = self.orders.order_by(first);
+        let selected_in = |range: Range<usize>| {
+            order.iter_from_offset(range.start).take(range.len()).filter(|slot| slots.contains(*slot))
+        };
+
         let mut page = Vec::new();
         while page.len() < limit {
-            let mut following = order.iter_from_offset(start).filter(|slot| slots.contains(*slot));
-            let Some(next) = following.next() else { break };
+            let Some(next) = selected_in(start..order.len()).next() else { break };
             let row = &self.rows[next as usize];
             let group = order.range_of(|other| first.compare(&self.rows[other as usize], row));
-            let in_group = |range: Range<usize>| {
-                order.iter_from_offset(range.start).take(range.len()).filter(|slot| slots.contains(*slot))
-            };
-            let preceding = in_group(group.start..start.max(group.start)).count();
+
+            // Only the first group can begin before the page.
+            let preceding = selected_in(group.start..start.max(group.start)).count();
             let missing = limit - page.len();
             if group.len() <= TIES_MAX {
-                let mut tied: Vec<Slot> = in_group(group.clone()).collect();
+                let mut tied: Vec<Slot> = selected_in(group.clone()).collect();
                 tied.sort_unstable_by(|a, b| self.compare(other_keys, *a, *b));
                 page.extend(tied.into_iter().skip(preceding).take(missing));
             } else {
-                page.extend(self.page_by_keys(&in_group(group.clone()).collect(), other_keys, preceding, missing));
+                page.extend(self.page_by_keys(&selected_in(group.clone()).collect(), other_keys, preceding, missing));
             }
             start = group.end;
         }

@@ -55,10 +55,12 @@ impl SearchQuery {
         if text.chars().count() > QUERY_MAX {
             return Err(InvalidValue::new(format!("must have at most {QUERY_MAX} characters")));
         }
+
         let words: Vec<String> = words(text).collect();
         if words.len() > QUERY_WORDS_MAX {
             return Err(InvalidValue::new(format!("must have at most {QUERY_WORDS_MAX} words")));
         }
+
         let joined = (words.len() > 1).then(|| join_words(text));
         let pairs = words.windows(2).map(<[String]>::concat).collect();
         Ok(Self { exact: text.trim().to_lowercase(), words, joined, pairs })
@@ -74,6 +76,11 @@ impl SearchQuery {
     #[must_use]
     pub fn is_wordless(&self) -> bool {
         self.words.is_empty() && !self.is_empty()
+    }
+
+    /// Returns how indexed words may match the word at this index: the last one can be a prefix.
+    fn accepted_match(&self, index: usize) -> WordMatch {
+        if index + 1 == self.words.len() { WordMatch::Prefix } else { WordMatch::Whole }
     }
 
     /// Returns the key of a node whose id equals the query.
@@ -134,13 +141,17 @@ pub fn words_of_node(node: &NodeProfile) -> NodeWords {
 /// Low bits of a fingerprint that hold a slot.
 const SLOT_BITS: u32 = 28;
 
+const FNV_OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x100_0000_01b3;
+/// 2⁶⁴ divided by the golden ratio: a multiplication by it mixes all bits into the high ones.
+const FIBONACCI_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// Returns the fingerprint of a text given in parts: FNV-1a, mixed, with the low bits left free for a slot. A collision
 /// only adds a node to the result.
 fn fingerprint<'t>(parts: impl IntoIterator<Item = &'t str>) -> u64 {
     let bytes = parts.into_iter().flat_map(str::bytes);
-    let hash =
-        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
-    (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) & !0 << SLOT_BITS
+    let hash = bytes.fold(FNV_OFFSET_BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME));
+    (hash ^ hash >> 32).wrapping_mul(FIBONACCI_MULTIPLIER) & !0 << SLOT_BITS
 }
 
 type Postings = BTreeMap<Box<str>, PostingList>;
@@ -266,41 +277,49 @@ impl SearchIndex {
     pub fn score(&self, query: &SearchQuery, owners: &Owners, candidates: &mut SlotSet, slots: usize) -> Vec<u16> {
         let mut scores = vec![0_u16; slots];
         let mut levels = MatchLevels::new(candidates.clone(), slots);
+
         for (index, word) in query.words.iter().enumerate() {
-            self.rank(word, index + 1 == query.words.len(), owners, &mut levels);
+            self.rank(word, query.accepted_match(index), owners, &mut levels);
             self.rank_descriptions(word, &mut levels);
+
             // The pairs that contain this word: with the previous word and with the next one.
-            for pair in query.pairs.iter().skip(index.saturating_sub(1)).take(1 + index.min(1)) {
-                self.rank(pair, false, owners, &mut levels);
+            let first_pair = index.saturating_sub(1);
+            let end_pair = (index + 1).min(query.pairs.len());
+            for pair in &query.pairs[first_pair..end_pair] {
+                self.rank(pair, WordMatch::Whole, owners, &mut levels);
             }
-            levels.matched.iter().for_each(|slot| scores[slot as usize] += u16::from(levels.levels[slot as usize]));
+
+            for slot in levels.matched.iter() {
+                scores[slot as usize] += u16::from(levels.level_by_slot[slot as usize]);
+            }
             levels.keep_matched();
         }
-        let matching_all = std::mem::replace(&mut levels.candidates, std::mem::take(candidates));
 
+        // Separators do not matter: a name can match the joined words as well as the separate ones.
+        let matching_all = std::mem::replace(&mut levels.candidates, std::mem::take(candidates));
         if let Some(word) = &query.joined {
-            // Separators do not matter: the joined words match as well as the separate ones.
             self.rank_names(word, &mut levels);
         }
 
         let word_count = u16::try_from(query.words.len()).unwrap_or(u16::MAX);
         for slot in levels.matched.iter() {
             let separate_score = if matching_all.contains(slot) { scores[slot as usize] } else { 0 };
-            let joined_score = u16::from(levels.levels[slot as usize]).saturating_mul(word_count);
+            let joined_score = u16::from(levels.level_by_slot[slot as usize]).saturating_mul(word_count);
             scores[slot as usize] = separate_score.max(joined_score);
         }
+
         *candidates = matching_all;
         candidates.unite(&levels.matched);
         scores
     }
 
     /// Raises the level of every slot that matches one word.
-    fn rank(&self, word: &str, by_prefix: bool, owners: &Owners, levels: &mut MatchLevels) {
-        for (matched, nodes) in matching_words(&self.nodes, word, by_prefix) {
-            levels.raise_matches(nodes.iter(), matched.len() == word.len());
+    fn rank(&self, word: &str, accepted: WordMatch, owners: &Owners, levels: &mut MatchLevels) {
+        for (indexed_word, nodes) in matching_words(&self.nodes, word, accepted) {
+            levels.raise_matches(nodes.iter(), WordMatch::of(indexed_word, word));
         }
-        for (matched, publishers) in matching_words(&self.owners, word, by_prefix) {
-            let level = match_level(AUTHOR, matched.len() == word.len());
+        for (indexed_word, publishers) in matching_words(&self.owners, word, accepted) {
+            let level = match_level(AUTHOR, WordMatch::of(indexed_word, word));
             for slot in publishers.iter().flat_map(|owner| owners.slots(owner)) {
                 levels.raise(*slot, level);
             }
@@ -309,23 +328,43 @@ impl SearchIndex {
 
     /// Raises the level of slots whose description contains the word as two words; counts like a prefix.
     fn rank_descriptions(&self, word: &str, levels: &mut MatchLevels) {
-        let pair = fingerprint([word]);
-        let postings = self.pairs.iter_from(pair).take_while(|posting| posting >> SLOT_BITS == pair >> SLOT_BITS);
-        for slot in postings.filter_map(|entry| Slot::try_from(entry & !(!0 << SLOT_BITS)).ok()) {
-            levels.raise(slot, match_level(DESCRIPTION, false));
+        for slot in self.slots_with_pair(word) {
+            levels.raise(slot, match_level(DESCRIPTION, WordMatch::Prefix));
         }
     }
 
-    fn rank_names(&self, prefix: &str, levels: &mut MatchLevels) {
-        for (matched, nodes) in matching_words(&self.nodes, prefix, true) {
+    /// Returns the slots whose description contains two adjacent words that form this word when joined.
+    fn slots_with_pair(&self, word: &str) -> impl Iterator<Item = Slot> {
+        let pair = fingerprint([word]);
+        let postings = self.pairs.iter_from(pair).take_while(move |posting| posting >> SLOT_BITS == pair >> SLOT_BITS);
+        postings.filter_map(|posting| Slot::try_from(posting & !(!0 << SLOT_BITS)).ok())
+    }
+
+    /// Raises the level of slots with the joined words of the query in their id or name.
+    fn rank_names(&self, joined: &str, levels: &mut MatchLevels) {
+        for (indexed_word, nodes) in matching_words(&self.nodes, joined, WordMatch::Prefix) {
             let name_postings = nodes.iter().filter(|packed| packed & u32::from(NAMES) != 0);
-            if matched.len() == prefix.len() {
-                levels.raise_matches(name_postings, true);
-            } else {
+            match WordMatch::of(indexed_word, joined) {
+                WordMatch::Whole => levels.raise_matches(name_postings, WordMatch::Whole),
                 // A prefix can belong to an unrelated word, so it has the lowest weight.
-                name_postings.for_each(|packed| levels.raise(packed >> FIELD_BITS, 1));
+                WordMatch::Prefix => name_postings.for_each(|packed| levels.raise(packed >> FIELD_BITS, 1)),
             }
         }
+    }
+}
+
+/// How an indexed word matches a word of the query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WordMatch {
+    Whole,
+    /// The indexed word only starts with the word of the query.
+    Prefix,
+}
+
+impl WordMatch {
+    /// Returns how an indexed word matches a word that it equals or starts with.
+    fn of(indexed_word: &str, word: &str) -> Self {
+        if indexed_word.len() == word.len() { Self::Whole } else { Self::Prefix }
     }
 }
 
@@ -333,52 +372,56 @@ impl SearchIndex {
 struct MatchLevels {
     candidates: SlotSet,
     matched: SlotSet,
-    /// By slot; 0 if it does not match.
-    levels: Vec<u8>,
+    /// 0 if the slot does not match.
+    level_by_slot: Vec<u8>,
 }
 
 impl MatchLevels {
     fn new(candidates: SlotSet, slots: usize) -> Self {
-        Self { candidates, matched: SlotSet::default(), levels: vec![0; slots] }
+        Self { candidates, matched: SlotSet::default(), level_by_slot: vec![0; slots] }
     }
 
     /// Prepares for the next word: candidates that do not match this one are dropped.
     fn keep_matched(&mut self) {
         self.candidates = std::mem::take(&mut self.matched);
-        self.levels.fill(0);
+        self.level_by_slot.fill(0);
     }
 
     fn raise(&mut self, slot: Slot, level: u8) {
         if self.candidates.contains(slot) {
-            let current = &mut self.levels[slot as usize];
+            let current = &mut self.level_by_slot[slot as usize];
             *current = (*current).max(level);
             self.matched.set(slot, true);
         }
     }
 
-    fn raise_matches(&mut self, nodes: impl Iterator<Item = u32>, is_whole_word: bool) {
+    fn raise_matches(&mut self, nodes: impl Iterator<Item = u32>, word_match: WordMatch) {
         nodes.for_each(|packed| {
             let fields = packed.to_le_bytes()[0] & ((1 << FIELD_BITS) - 1);
-            self.raise(packed >> FIELD_BITS, match_level(fields, is_whole_word));
+            self.raise(packed >> FIELD_BITS, match_level(fields, word_match));
         });
     }
 }
 
 /// Returns the weight of a match, from 1 for a prefix in the description to 8 for a whole word in id or name.
-fn match_level(fields: u8, is_whole_word: bool) -> u8 {
+fn match_level(fields: u8, word_match: WordMatch) -> u8 {
     let top_field = u8::try_from(fields.checked_ilog2().unwrap_or(0)).unwrap_or(0);
-    2 * top_field + 1 + u8::from(is_whole_word)
+    2 * top_field + 1 + u8::from(word_match == WordMatch::Whole)
 }
 
-/// Returns the indexed words that equal a word or, with `by_prefix`, start with it. Reads the text of few words only.
+/// Returns the indexed words that equal a word or, if prefixes are accepted, start with it. Reads the text of few words
+/// only.
 fn matching_words<'i>(
     index: &'i Postings,
     word: &str,
-    by_prefix: bool,
+    accepted: WordMatch,
 ) -> impl Iterator<Item = (&'i str, &'i PostingList)> {
     use std::ops::Bound::Included;
-    // Words consist of letters and digits, which all sort before this character.
-    let last = if by_prefix { format!("{word}{}", char::MAX) } else { word.to_owned() };
+    let last = match accepted {
+        WordMatch::Whole => word.to_owned(),
+        // Words consist of letters and digits, which all sort before this character.
+        WordMatch::Prefix => format!("{word}{}", char::MAX),
+    };
     let range = index.range::<str, _>((Included(word), Included(last.as_str())));
     range.map(|(indexed_word, list)| (&**indexed_word, list))
 }

@@ -73,16 +73,17 @@ impl Nodes {
     /// Returns the first difference in data folded from the log, if any.
     #[must_use]
     pub fn first_difference(&self, other: &Self) -> Option<String> {
-        let pairs = self.entries.iter().zip(&other.entries).zip(self.keys.iter().zip(&other.keys));
-        let difference = pairs.clone().find(|((a, b), (key, other_key))| a != b || key != other_key);
-        if let Some((_, (key, _))) = difference {
+        let mut pairs = self.entries.iter().zip(&other.entries).zip(self.keys.iter().zip(&other.keys));
+        if let Some((_, (key, _))) = pairs.find(|((a, b), (key, other_key))| a != b || key != other_key) {
             return Some(format!("node {key}"));
         }
+
         let own_count = self.entries.len();
         let other_count = other.entries.len();
         if own_count != other_count {
             return Some(format!("nodes ({own_count} and {other_count})"));
         }
+
         let is_equal = self.owners == other.owners && self.generation == other.generation;
         (!is_equal).then(|| "the publishers of nodes".to_owned())
     }

@@ -290,6 +290,7 @@ mod tests {
             };
             let all = sorted(&mut kept.union(&moved).copied());
             let remaining = sorted(&mut kept.difference(&moved).copied());
+
             let mut order = SortedList::from_sorted(&all);
             order.retain(|slot| !moved.contains(&slot));
             prop_assert!(order.iter().eq(remaining.iter().copied()));
@@ -307,6 +308,7 @@ mod tests {
         for slot in [5, 6] {
             order.remove_natural(slot);
         }
+
         assert!(order.iter().eq([1, 3, 9]));
         assert!(order.iter_from(2).eq([3, 9]) && order.iter_from(3).eq([3, 9]) && order.iter_from(10).next().is_none());
         assert_eq!(order.range_of(|slot| (slot / 3).cmp(&1)), 1..2);

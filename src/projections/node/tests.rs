@@ -17,7 +17,10 @@ use crate::domain::version::{SemVer, VersionDraft, VersionFields, VersionStatus,
 
 const PUBLISHERS: [&str; 3] = ["acme", "beta", "core"];
 const SYSTEMS: [&str; 4] = ["Linux", "windows", "macOS", "OS Independent"];
+/// Host version ranges; `newest` is invalid.
 const RANGES: [&str; 5] = [">=1, <2", "^2", "", "newest", "<3"];
+/// Number of nodes that changes and filters name.
+const NODES: u8 = 24;
 
 /// A change of the registry; a number selects the node or publisher.
 #[derive(Debug, Clone)]
@@ -39,7 +42,7 @@ fn any_change() -> impl Strategy<Value = RegistryChange> {
     use RegistryChange::{
         Administered, Banned, Created, Deleted, Downloaded, Publisher, Released, Retired, Reviewed, Revised, Unbanned,
     };
-    let node = 0..24_u8;
+    let node = 0..NODES;
     let publisher = 0..PUBLISHERS.len();
     let seed = any::<u64>();
     prop_oneof![
@@ -58,6 +61,7 @@ fn any_change() -> impl Strategy<Value = RegistryChange> {
     ]
 }
 
+/// Returns fields that each depend on other bits of the seed.
 fn fields(seed: u64) -> NodeFields {
     let pick = |shift: u32, modulus: usize| usize::try_from(seed >> shift).unwrap_or(0) % modulus;
     let labels = |shift: u32| {
@@ -159,7 +163,7 @@ fn selection() -> impl Strategy<Value = Selection> {
     let systems = || prop::collection::vec(prop::sample::select(vec!["linux", "windows", "macos", "none"]), 0..3);
     let to_strings = |values: Vec<&str>| values.into_iter().map(str::to_owned).collect::<Vec<_>>();
 
-    let ids = prop::option::weighted(0.2, prop::collection::vec((0..24_u8).prop_map(|node| id(node).key()), 0..9));
+    let ids = prop::option::weighted(0.2, prop::collection::vec((0..NODES).prop_map(|node| id(node).key()), 0..9));
     let host = prop::option::weighted(0.3, prop::sample::select(vec!["1.5.0", "2.0.0", "3.0.0-rc.1"]));
     let form_factor = prop::option::weighted(0.3, prop::sample::select(FormFactor::ALL.to_vec()));
     let after = prop::option::weighted(0.3, (0..70_i64).prop_map(Timestamp::from_micros));
@@ -189,7 +193,7 @@ fn selection() -> impl Strategy<Value = Selection> {
 
 /// Returns the selected nodes according to the model.
 fn expected(nodes: &Nodes, selection: &Selection) -> Vec<NodeId> {
-    let all_keys = (0..24_u8).map(|node| id(node).key());
+    let all_keys = (0..NODES).map(|node| id(node).key());
     let mut found: Vec<&NodeProfile> = all_keys
         .filter(|key| selection.include_banned || nodes.is_visible(key))
         .filter_map(|key| nodes.get(&key))
@@ -295,7 +299,7 @@ proptest! {
             apply(change, Timestamp::from_micros(at), &mut nodes);
         }
 
-        for key in (0..24_u8).map(|node| id(node).key()) {
+        for key in (0..NODES).map(|node| id(node).key()) {
             if let Some(node) = nodes.get(&key) {
                 let publisher = PUBLISHERS.into_iter().find(|id| *id == node.publisher.as_str()).unwrap();
                 owned.entry(publisher).or_default().push(key);
@@ -359,6 +363,7 @@ fn json_is_cached_until_a_change_that_it_shows() {
     let key = id(1).key();
     let json =
         |nodes: &Nodes| -> serde_json::Value { serde_json::from_slice(&nodes.fragment(&key).unwrap().json).unwrap() };
+
     let first = nodes.fragment(&key).unwrap();
     let fragment_again = nodes.fragment(&key).unwrap();
     assert_eq!(first.json.as_ptr(), fragment_again.json.as_ptr());
@@ -375,6 +380,7 @@ fn json_is_cached_until_a_change_that_it_shows() {
     assert_eq!(json(&nodes)["status_detail"], view::PUBLISHER_BANNED);
     let status = nodes.get(&key).map(|node| nodes.status_of(node));
     assert_eq!(status, Some((NodeStatus::Banned, Some(view::PUBLISHER_BANNED))));
+
     nodes.update_publisher("acme", None);
     assert_eq!((&json(&nodes)["publisher"]["name"], nodes.is_visible(&key)), (&"acme".into(), false));
     assert_ne!(nodes.fragment(&key).unwrap().hash, first.hash);
@@ -387,6 +393,7 @@ fn deleted_nodes_are_found_nowhere() {
     apply(&RegistryChange::Created { node: 1, publisher: 0, fields: 0 }, at, &mut nodes);
     apply(&RegistryChange::Released { node: 1, minor: 0, fields: 0 }, at, &mut nodes);
     assert_eq!(nodes.by_version(version(1, 0)).map(|(node, _)| node.id.clone()), Some(id(1)));
+
     apply(&RegistryChange::Deleted { node: 1 }, at, &mut nodes);
     let key = id(1).key();
     assert!(nodes.get(&key).is_none() && nodes.entry(&key).is_none() && nodes.fragment(&key).is_none());

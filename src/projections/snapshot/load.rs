@@ -8,7 +8,10 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::parts::SnapshotPart;
-use super::{CHUNK_HEADER_BYTES, END_KIND, HASH_BYTES, HEADER_BYTES, SnapshotError, parse_header, snapshot_path};
+use super::{
+    CHUNK_CRC_OFFSET, CHUNK_HEADER_BYTES, END_KIND, HASH_BYTES, HEADER_BYTES, SnapshotError, parse_header,
+    snapshot_path,
+};
 use crate::events::journal::Anchor;
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
@@ -37,7 +40,7 @@ struct SnapshotChunk {
 impl SnapshotChunk {
     fn decode(&self) -> Result<SnapshotPart, String> {
         let values = &self.bytes[CHUNK_HEADER_BYTES..];
-        if self.bytes[5..CHUNK_HEADER_BYTES] != crc32c::crc32c(values).to_le_bytes() {
+        if self.bytes[CHUNK_CRC_OFFSET..CHUNK_HEADER_BYTES] != crc32c::crc32c(values).to_le_bytes() {
             return Err("the checksum of a chunk is wrong".to_owned());
         }
         SnapshotPart::decode(self.kind, values).map_err(|error| error.to_string())
@@ -79,14 +82,15 @@ impl OpenedSnapshot {
 
         loop {
             let (chunks, is_last) = self.next_chunks().map_err(|error| SnapshotError::damaged(&self.path, &error))?;
+
             let update_hash = || chunks.iter().for_each(|chunk| hash.update(&chunk.bytes));
             let decode_chunks =
                 || chunks.par_iter().map(SnapshotChunk::decode).collect::<Result<Vec<SnapshotPart>, String>>();
             let ((), parts) = rayon::join(update_hash, decode_chunks);
-            parts
-                .map_err(|reason| SnapshotError::damaged(&self.path, &reason))?
-                .into_iter()
-                .for_each(|part| part.restore(&mut models));
+            for part in parts.map_err(|reason| SnapshotError::damaged(&self.path, &reason))? {
+                part.restore(&mut models);
+            }
+
             if is_last {
                 break;
             }

@@ -29,6 +29,7 @@ pub fn save(models: &Models, anchor: &Anchor, directory: &Path, fail_points: &Fa
         // Free the space of the failed draft.
         drop(fs::remove_file(&draft));
     })?;
+
     fs::rename(&draft, &path)?;
     fail_points.hit_after(CommitStep::SnapshotRenamed);
     sync_parent(&path)?;
@@ -91,11 +92,13 @@ impl SnapshotWriter {
         self.write_values(SnapshotPartKind::TaskOwners, owners)?;
         self.write_values(SnapshotPartKind::TaskBlocks, blocks)?;
         self.write_values(SnapshotPartKind::TaskMarks, marks)?;
+
         let (payers, vendors) = models.tasks.index.snapshot_tables();
         self.write_values(SnapshotPartKind::TaskPayers, payers)?;
         self.write_values(SnapshotPartKind::TaskVendors, vendors)?;
 
         self.write_values(SnapshotPartKind::Deliveries, [&models.deliveries])?;
+
         let (claims, order) = models.claims.snapshot_entries();
         self.write_values(SnapshotPartKind::Claims, claims)?;
         self.write_values(SnapshotPartKind::ClaimOrder, order)?;
@@ -121,10 +124,12 @@ impl SnapshotWriter {
         let values = std::mem::take(&mut self.values);
         let length =
             u32::try_from(values.len()).map_err(|_| io::Error::other("a value is too large for a snapshot"))?;
+
         self.write(&[kind as u8])?;
         self.write(&length.to_le_bytes())?;
         self.write(&crc32c::crc32c(&values).to_le_bytes())?;
         self.write(&values)?;
+
         self.values = values;
         self.values.clear();
         Ok(())

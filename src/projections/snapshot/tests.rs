@@ -22,11 +22,14 @@ use crate::events::stream::{Position, StreamId, Version};
 use crate::projections::node::view::Links;
 use crate::projections::read_models::Models;
 
-/// Operation and the numbers of its objects.
+/// Kind of an event, as in [`recorded_event`], and two numbers from which its objects and values are derived.
 type Op = (u8, u8, u8);
 
+/// Number of kinds of [`Op`]s.
+const OP_KINDS: u8 = 23;
+
 fn ops() -> impl Strategy<Value = Vec<Op>> {
-    prop::collection::vec((0..23_u8, 0..4_u8, 0..4_u8), 0..80)
+    prop::collection::vec((0..OP_KINDS, 0..4_u8, 0..4_u8), 0..80)
 }
 
 fn user(n: u8) -> UserId {
@@ -208,7 +211,8 @@ fn recorded_event(index: usize, (kind, a, b): Op, version_id: VersionId) -> Reco
     }
 }
 
-/// Creates a valid history: versions belong to existing nodes.
+/// Creates a valid history: versions belong to existing nodes. Where no version can exist, a download replaces its
+/// event.
 fn history(ops: &[Op]) -> Vec<RecordedEvent> {
     let mut versions = [const { Vec::new() }; 4];
     let mut exists = [false; 4];
@@ -224,6 +228,7 @@ fn history(ops: &[Op]) -> Vec<RecordedEvent> {
             5..=9 => 10,
             _ => *kind,
         };
+
         if matches!(kind, 5 | 6) {
             versions[node].push(version(index_u8));
         }
@@ -271,6 +276,7 @@ proptest! {
         let events = history(&ops);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a fraction of a small number")]
         let (before, after) = events.split_at((events.len() as f64 * cut) as usize);
+
         let (directory, mut whole) = save_snapshot(before);
         let mut restored = load_snapshot(directory.path()).unwrap();
         prop_assert_eq!(&restored, &whole);
@@ -284,7 +290,7 @@ proptest! {
 
 /// Creates a history with all kinds of events.
 fn sample_history() -> Vec<RecordedEvent> {
-    let ops: Vec<Op> = (0..160_u8).map(|n| (n % 23, n / 7 % 4, n / 3 % 4)).collect();
+    let ops: Vec<Op> = (0..160_u8).map(|n| (n % OP_KINDS, n / 7 % 4, n / 3 % 4)).collect();
     history(&ops)
 }
 
@@ -321,10 +327,14 @@ fn the_snapshot_of_another_release_is_not_used() {
     let (directory, _) = save_snapshot(&[]);
     let path = snapshot_path(directory.path());
     let mut bytes = fs::read(&path).unwrap();
-    bytes[12] ^= 1;
-    let crc = crc32c::crc32c(&bytes[..HEADER_BYTES - 4]);
-    bytes[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
+
+    // Given a header with another fingerprint and the right checksum
+    bytes[FINGERPRINT_OFFSET] ^= 1;
+    let crc = crc32c::crc32c(&bytes[..CRC_OFFSET]);
+    bytes[CRC_OFFSET..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
     fs::write(&path, bytes).unwrap();
+
+    // Then it is refused
     assert!(load_snapshot(directory.path()).unwrap_err().contains("written by another release"));
 }
 
@@ -333,8 +343,10 @@ fn an_unfinished_snapshot_leaves_the_previous_one() {
     let (directory, models) = save_snapshot(&sample_history());
     fs::write(snapshot_path(directory.path()).with_extension("draft"), b"MDYSNAP1 begun").unwrap();
     assert_eq!(load_snapshot(directory.path()).unwrap(), models);
+
     save(&Models::new(links()), &anchor(Position(0)), directory.path(), &FailPoints::default()).unwrap();
     assert_eq!(load_snapshot(directory.path()).unwrap(), Models::new(links()));
+
     remove_all(directory.path()).unwrap();
     assert!(OpenedSnapshot::open(directory.path()).unwrap().is_none());
 }

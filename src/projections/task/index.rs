@@ -18,7 +18,7 @@ use crate::events::stream::Position;
 mod ledger;
 mod usage;
 
-use usage::{changes_vendor, number_in};
+use usage::{changes_vendor, get_or_insert_number};
 
 pub use ledger::{EntryState, Ledger, LedgerEntry};
 pub use usage::{UsageCounts, UsageQuery, UsageScan, UsedTask, VendorTerms};
@@ -154,7 +154,7 @@ impl TaskIndex {
         }
 
         let vendor = if changes_vendor(event) {
-            Some(VendorTerms::after(event, record).map_or(0, |terms| number_in(&mut self.vendors, &terms)))
+            Some(VendorTerms::after(event, record).map_or(0, |terms| get_or_insert_number(&mut self.vendors, &terms)))
         } else {
             None
         };
@@ -177,7 +177,7 @@ impl TaskIndex {
 
     fn push(&mut self, record: &TaskRecord, position: Position) {
         let submission = &record.submission;
-        let payers = submission.payers.as_ref().map_or(0, |payers| number_in(&mut self.payers, payers));
+        let payers = submission.payers.as_ref().map_or(0, |payers| get_or_insert_number(&mut self.payers, payers));
         let owner_number = u32::try_from(self.owners.len()).unwrap_or(u32::MAX);
         let owner_tasks = self.by_owner.entry(submission.owner).or_insert_with(|| {
             Arc::make_mut(&mut self.owners).push(submission.owner);

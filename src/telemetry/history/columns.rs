@@ -14,7 +14,7 @@ pub struct HistoryColumn {
     pub name: &'static str,
     /// Error code, queue or vendor, if several columns have the name.
     pub label: Option<Cow<'static, str>>,
-    /// Unit of the values. For a column of states `state`: the values are indices of `HistoryColumn::states`.
+    /// Unit of the values; [`HistoryColumn::STATE_UNIT`] if they are indices of states.
     pub unit: &'static str,
     source: ColumnSource,
 }
@@ -41,7 +41,7 @@ enum ColumnSource {
     VendorCircuit,
 }
 
-/// Names of the queues in [`GaugeReadings::queues`].
+/// Names of the queues in [`GaugeReadings::queues`], each with the unit of its column.
 const QUEUES: [(&str, &str); 3] = [("appends", "changes"), ("tasks", "tasks"), ("deliveries", "webhooks")];
 
 impl HistoryColumn {
@@ -136,18 +136,20 @@ impl HistorySampler {
         let tasks = self.metrics.task_latencies();
         let new_requests = requests.since(&self.requests);
         let new_tasks = tasks.since(&self.tasks);
-        let columns = Arc::clone(&self.history.columns);
 
         let percentile = |latencies: &LatencyCounts, percent| {
             latencies.percentile(percent).map_or(HistoryValue::UNKNOWN, HistoryValue::new)
         };
         let gauge = |value: Option<u64>| value.map_or(HistoryValue::UNKNOWN, HistoryValue::from_count);
+
+        let columns = Arc::clone(&self.history.columns);
         let mut values = Vec::with_capacity(columns.len());
         for (column, previous) in columns.iter().zip(&mut self.counts) {
             let mut increase = |count: u64| {
                 let before = std::mem::replace(previous, count);
                 HistoryValue::from_count(count.saturating_sub(before))
             };
+
             values.push(match &column.source {
                 ColumnSource::Events(names) => increase(names.iter().map(|name| self.metrics.event_count(name)).sum()),
                 ColumnSource::Failures(code) => increase(self.metrics.failure_count(&self.task_kinds, code)),

@@ -84,6 +84,7 @@ fn a_sample_has_the_increase_of_counters_and_the_values_of_gauges() {
         vendor_tasks: vec![("remote-image".into(), 2)],
         ..GaugeReadings::default()
     };
+
     metrics.count_event("TaskSubmitted");
     metrics.observe_task("upscale", Duration::from_millis(50));
     sampler.sample(NOW, &gauges);
@@ -107,9 +108,11 @@ fn a_sample_has_the_increase_of_counters_and_the_values_of_gauges() {
     assert_eq!(values("task_failures/vendor_lost"), [Some(0.0), Some(2.0)]);
     assert_eq!(values("task_failures/other"), [Some(0.0), Some(1.0)]);
     assert_eq!(values("task_failures/engine_failed"), [Some(0.0), Some(0.0)]);
+
     assert_eq!(values("task_duration_p95"), [Some(0.05), None]);
     assert_eq!(values("requests"), [Some(0.0), Some(1.0)]);
     assert!(values("request_duration_p50")[1].is_some_and(|seconds| seconds > 0.0));
+
     assert_eq!(values("log_position"), [Some(17.0); 2]);
     assert_eq!(values("queue/tasks"), [Some(3.0); 2]);
     assert_eq!(values("queue/appends"), [None; 2]);

@@ -14,7 +14,7 @@ use super::gauges::gauge_with_value;
 
 /// Outcomes of groups.
 const GROUP_OUTCOMES: [&str; 2] = ["decided", "void"];
-/// Outcomes of appends.
+/// Outcomes of appends, in the order of [`AppendOutcome`].
 const APPEND_OUTCOMES: [&str; 4] = ["admitted", "conflict", "claimed", "overtaken"];
 
 /// Buckets from 0.5 ms, three servers in one rack, to 16 s, the election of a leader.
@@ -59,7 +59,7 @@ pub enum AppendOutcome {
     Conflict,
     /// Its idempotency key was used.
     Claimed,
-    /// A guard did not hold.
+    /// A condition on other streams no longer held.
     Overtaken,
 }
 
@@ -72,7 +72,8 @@ impl AppendOutcome {
 impl ClusterMetrics {
     /// Counts an applied group of any node, by its size in bytes.
     pub fn count_group(&self, bytes: usize, is_void: bool) {
-        self.groups.get_or_create(&[("outcome", GROUP_OUTCOMES[usize::from(is_void)])]).inc();
+        let [decided, void] = GROUP_OUTCOMES;
+        self.groups.get_or_create(&[("outcome", if is_void { void } else { decided })]).inc();
         self.group_bytes.inc_by(bytes as u64);
     }
 

@@ -9,8 +9,8 @@ use super::MetricFamilies;
 /// Calls to a vendor. `result` is the status read that returns results, including their download.
 pub const VENDOR_CALLS: [&str; 5] = ["submit", "poll", "find", "cancel", "result"];
 
-/// Outcomes of a call: success, rejection of the job, no connection, overload, rejection of this service (credentials,
-/// credit or address), no usable response, failed download of results.
+/// Outcomes of a call, in this order: success, rejection of the job, no connection, overload, rejection of this service
+/// (credentials, credit or address), no usable response, failed download of results.
 pub const CALL_OUTCOMES: [&str; 7] = ["ok", "refused", "unreached", "busy", "unserved", "unknown", "unfetched"];
 
 /// Outcomes of spans.

@@ -464,7 +464,7 @@ async fn has_access(access: &mut StreamAccess) -> bool {
 }
 
 fn access_revoked() -> TaskFailure {
-    TaskFailure::new("cancelled", "the token of the request is no longer valid")
+    TaskFailure::new(TaskFailure::CANCELLED, "the token of the request is no longer valid")
 }
 
 fn deadline_exceeded() -> TaskFailure {

@@ -213,13 +213,14 @@ impl WordBatchReader {
         self.node_words.clear();
     }
 
-    /// Finishes the batch: groups the slots by word.
+    /// Finishes the batch: groups the slots by word, with a counting sort.
     fn into_batch(self) -> WordBatch {
         let mut positions = vec![0; self.word_ids.len()];
         for (word_id, _) in &self.postings {
             positions[*word_id as usize] += 1;
         }
 
+        // Turns the counts into the start of each word's range.
         let mut end = 0;
         for count in &mut positions {
             end += std::mem::replace(count, end);
@@ -232,6 +233,7 @@ impl WordBatchReader {
             *next_index += 1;
         }
 
+        // Each position is now the end of its word's range.
         let start_of = |word_id: u32| word_id.checked_sub(1).map_or(0, |previous_id| positions[previous_id as usize]);
         let range_of = |word_id: u32| start_of(word_id)..positions[word_id as usize];
         let words = self.word_ids.into_iter().map(|(word, word_id)| (word, range_of(word_id))).collect();

@@ -1,6 +1,6 @@
 //! Correction of misspelt words in queries that match nothing.
 
-use super::{PostingList, Postings, SearchIndex, SearchQuery, fingerprint, matching_words};
+use super::{PostingList, Postings, SearchIndex, SearchQuery, WordMatch, matching_words};
 
 /// Minimum length of a corrected word, in characters. Shorter ones have too many neighbours to guess.
 const WORD_CHARS_MIN: usize = 4;
@@ -16,11 +16,10 @@ impl SearchIndex {
     /// error; `None` if no word is unknown, or one of them cannot be replaced.
     #[must_use]
     pub fn correct(&self, query: &SearchQuery) -> Option<SearchQuery> {
-        let last = query.words.len().checked_sub(1)?;
         let mut words = query.words.clone();
         let mut corrections = 0;
         for (index, word) in words.iter_mut().enumerate() {
-            if self.is_known(word, index == last) {
+            if self.is_known(word, query.accepted_match(index)) {
                 continue;
             }
             *word = self.correction(word)?;
@@ -32,16 +31,9 @@ impl SearchIndex {
         (corrections > 0).then(|| SearchQuery::parse(&words.join(" ")).ok()).flatten()
     }
 
-    fn is_known(&self, word: &str, by_prefix: bool) -> bool {
-        let occurs = |index: &Postings| matching_words(index, word, by_prefix).next().is_some();
-        let is_pair = || {
-            let pair = fingerprint([word]);
-            self.pairs
-                .iter_from(pair)
-                .next()
-                .is_some_and(|posting| posting >> super::SLOT_BITS == pair >> super::SLOT_BITS)
-        };
-        occurs(&self.nodes) || occurs(&self.owners) || is_pair()
+    fn is_known(&self, word: &str, accepted: WordMatch) -> bool {
+        let occurs = |index: &Postings| matching_words(index, word, accepted).next().is_some();
+        occurs(&self.nodes) || occurs(&self.owners) || self.slots_with_pair(word).next().is_some()
     }
 
     fn correction(&self, word: &str) -> Option<String> {
@@ -49,9 +41,12 @@ impl SearchIndex {
             let count = |index: &Postings| index.get(neighbour).map_or(0, PostingList::len);
             count(&self.nodes) + count(&self.owners)
         };
-        let known = neighbours(word).into_iter().map(|neighbour| (frequency(&neighbour), neighbour));
-        let best =
-            known.filter(|(frequency, _)| *frequency > 0).max_by(|(one, a), (other, b)| one.cmp(other).then(b.cmp(a)));
+        let candidates = neighbours(word).into_iter().map(|neighbour| (frequency(&neighbour), neighbour));
+        let known = candidates.filter(|(frequency, _)| *frequency > 0);
+        // Of equally frequent words, the first one in alphabetical order wins.
+        let best = known.max_by(|(frequency, word), (other_frequency, other_word)| {
+            frequency.cmp(other_frequency).then_with(|| other_word.cmp(word))
+        });
         best.map(|(_, neighbour)| neighbour)
     }
 }

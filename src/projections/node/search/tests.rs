@@ -52,6 +52,7 @@ fn every_word_must_occur_and_the_last_can_be_a_prefix() {
         ("face-tools", "Face Tools", "ann", &["mask"], "Finds and swaps portraits"),
         ("upscale", "Upscaler", "bob", &["face"], "Larger pictures"),
     ]);
+
     assert_eq!(found(&nodes, "portraits face"), ["face-tools"]);
     assert_eq!(found(&nodes, "face larg"), ["upscale"]);
     assert_eq!(found(&nodes, "larg face"), [""; 0]);
@@ -69,6 +70,7 @@ fn words_with_one_typing_error_match_if_nothing_else_does() {
         ("upscale", "Upscaler", "bob", &[], "A mask for pictures"),
         ("musk", "Musk", "", &[], ""),
     ]);
+
     // Swapped, missing, additional and wrong characters; the most frequent word wins.
     for query in ["msak", "masc", "massk", "mazk", "mmask"] {
         assert_eq!(found(&nodes, query), ["face-mask", "upscale"], "{query}");
@@ -77,6 +79,7 @@ fn words_with_one_typing_error_match_if_nothing_else_does() {
     assert_eq!(found(&nodes, "protraits face"), ["face-mask"]);
     assert_eq!(found(&nodes, "face protraits"), ["face-mask"]);
     assert_eq!(found(&nodes, "acmme"), ["face-mask", "musk", "upscale"], "publishers are known too");
+
     // Known words stay, and short or unknown ones are not guessed.
     assert_eq!(found(&nodes, "musk"), ["musk"]);
     assert_eq!(found(&nodes, "bab"), [""; 0]);
@@ -177,10 +180,12 @@ fn changes_of_nodes_and_publishers_are_found_at_once() {
     let change = NodeFields { name: Some(Name::from_recorded("second".to_owned())), ..NodeFields::default() };
     nodes.apply("a", &NodeEvent::NodeRevised { change }, Timestamp::from_micros(2));
     assert_eq!((found(&nodes, "first"), found(&nodes, "second")), (vec![], vec!["a".to_owned()]));
+
     nodes.update_publisher("acme", Some(&publisher_profile("acme", false, 7)));
     assert_eq!(found(&nodes, "name 7"), ["a", "b"]);
     nodes.update_publisher("acme", Some(&publisher_profile("acme", false, 8)));
     assert_eq!((found(&nodes, "name 7"), found(&nodes, "name 8").len()), (vec![], 2));
+
     nodes.apply("b", &NodeEvent::NodeBanned { reason: reason() }, Timestamp::from_micros(3));
     assert_eq!(found(&nodes, "acme"), ["a"]);
     assert_eq!(found_with(&nodes, "acme", |selection| selection.include_banned = true), ["a", "b"]);
@@ -199,9 +204,10 @@ fn filters_narrow_what_is_found() {
 
 #[test]
 fn a_weightier_field_counts_more_than_a_whole_word() {
-    let levels = [DESCRIPTION, AUTHOR, TAGS, NAMES].map(|field| [match_level(field, false), match_level(field, true)]);
+    let levels = [DESCRIPTION, AUTHOR, TAGS, NAMES]
+        .map(|field| [WordMatch::Prefix, WordMatch::Whole].map(|word_match| match_level(field, word_match)));
     assert_eq!(levels.concat(), [1, 2, 3, 4, 5, 6, 7, 8]);
-    assert_eq!(match_level(NAMES | DESCRIPTION, true), 8);
+    assert_eq!(match_level(NAMES | DESCRIPTION, WordMatch::Whole), 8);
 }
 
 #[test]
@@ -256,11 +262,12 @@ fn expected_score(query: &SearchQuery, node: &NodeProfile) -> Option<u16> {
 
     let level = |text: &str, by_prefix: bool| {
         let matching = words.iter().filter(|(word, _)| word == text || by_prefix && word.starts_with(text));
-        matching.map(|(word, fields)| match_level(*fields, word == text)).max()
+        matching.map(|(word, fields)| match_level(*fields, WordMatch::of(word, text))).max()
     };
     let word_score = |index: usize| {
         let word = &query.words[index];
-        let in_pairs = pairs.contains(&fingerprint([word.as_str()])).then(|| match_level(DESCRIPTION, false));
+        let in_pairs =
+            pairs.contains(&fingerprint([word.as_str()])).then(|| match_level(DESCRIPTION, WordMatch::Prefix));
         let previous_pair = index.checked_sub(1).and_then(|previous| query.pairs.get(previous));
         let joined = previous_pair.into_iter().chain(query.pairs.get(index)).filter_map(|pair| level(pair, false));
         level(word, index + 1 == query.words.len()).into_iter().chain(in_pairs).chain(joined).max().map(u16::from)
@@ -269,7 +276,7 @@ fn expected_score(query: &SearchQuery, node: &NodeProfile) -> Option<u16> {
 
     let joined = query.joined.as_ref().and_then(|prefix| {
         let names = words.iter().filter(|(word, fields)| fields & NAMES != 0 && word.starts_with(prefix.as_str()));
-        names.map(|(word, fields)| if word == prefix { match_level(*fields, true) } else { 1 }).max()
+        names.map(|(word, fields)| if word == prefix { match_level(*fields, WordMatch::Whole) } else { 1 }).max()
     });
     let joined = joined.map(|level| u16::from(level) * u16::try_from(query.words.len()).unwrap());
 

@@ -117,6 +117,7 @@ fn a_snapshot_restores_the_index() {
     let index = index();
     let snapshot = index.snapshot_copy();
     let (owners, blocks, marks) = snapshot.snapshot_parts();
+
     let mut restored = TaskIndex::default();
     restored.restore_owners(owners.to_vec());
     restored.restore_blocks(blocks.cloned().collect());

@@ -43,7 +43,7 @@ pub(super) const fn changes_vendor(event: &TaskEvent) -> bool {
 }
 
 /// Returns the number of a value, from 1, in a table; the value is added if it is new.
-pub(super) fn number_in<T: Hash + Eq + Clone>(table: &mut Arc<IndexSet<T>>, value: &T) -> u32 {
+pub(super) fn get_or_insert_number<T: Hash + Eq + Clone>(table: &mut Arc<IndexSet<T>>, value: &T) -> u32 {
     let index = table.get_index_of(value).unwrap_or_else(|| Arc::make_mut(table).insert_full(value.clone()).0);
     u32::try_from(index + 1).unwrap_or(u32::MAX)
 }

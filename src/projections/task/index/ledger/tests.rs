@@ -140,9 +140,11 @@ impl World {
         for event in &events {
             Task::evolve(state, event, second(self.log.len() + 1));
         }
+
         if let Op::Submit { task, owner, credits } = op {
             self.held.insert(task, (owner, credits.into()));
         }
+
         for event in events {
             match event.status_change(Gateway::Video) {
                 Some(TaskStatus::Completed) => {
@@ -179,6 +181,7 @@ impl World {
             let index = usize::from(owner);
             let expected = Ledger { held, charged: self.charged[index], refunded: self.refunded[index] };
             assert_eq!(self.tasks.index.ledger_of(owner_of(owner)), expected);
+
             let entries = self.tasks.index.ledger_entries(owner_of(owner), None, 100, 1000).tasks;
             let sum = |state| {
                 entries.iter().filter(|entry| entry.state == state).map(|entry| u64::from(entry.credits)).sum::<u64>()
