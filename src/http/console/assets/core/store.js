@@ -1,4 +1,4 @@
-// Observable value.
+// Observable values, and the hook that renders a component again when one changes.
 import { useEffect, useState } from './dom.js';
 
 export function store(value) {

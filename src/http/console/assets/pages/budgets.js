@@ -22,40 +22,42 @@ const GROUPINGS = [['day', 'Day'], ['user', 'User'], ['vendor', 'Vendor'], ['job
 export function BudgetsPage({ parts: [tab = 'list'], query }) {
   useTitle('Budgets');
   const [open, set] = useState(null);
-  const [turn, next] = useState(0);
-  const done = () => { set(null); notify('Saved'); next(turn + 1); };
+  // Each change of the number loads the list again.
+  const [changes, setChanges] = useState(0);
+  const done = () => { set(null); notify('Saved'); setChanges(changes + 1); };
   const current = tab === 'usage' ? 'usage' : 'list';
   return html`<${Page} title="Budgets" lead="What submissions may cost, and what they have cost."
       actions=${html`<button type="button" class="button" onClick=${() => set({})}><${Icon} name="plus" />Set budget</button>`}>
     <${Tabs} tabs=${TABS} current=${current} address=${(tab) => to('budgets', tab)} />
-    ${current === 'usage' ? html`<${ServiceUsage} key="usage" query=${query} />` : html`<${Budgets} key="list" query=${query} turn=${turn} onEdit=${set} onDone=${() => next(turn + 1)} />`}
+    ${current === 'usage' ? html`<${ServiceUsage} key="usage" query=${query} />` : html`<${Budgets} key="list" query=${query} changes=${changes} onEdit=${set} onDone=${() => setChanges(changes + 1)} />`}
     ${open && html`<${Dialog} title=${open.subject ? 'Change budget' : 'Set budget'} onClose=${() => set(null)}><${BudgetForm} budget=${open} onDone=${done} onCancel=${() => set(null)} /></${Dialog}>`}
   </${Page}>`;
 }
 
-const thingOf = ({ kind, id }) => `${kind}/${id}`;
+const resourceOf = ({ kind, id }) => `${kind}/${id}`;
 
-function Budgets({ query, turn, onEdit, onDone }) {
+function Budgets({ query, changes, onEdit, onDone }) {
   const page = Number(query.get('page')) || 1;
-  const budgets = useLoad((signal) => get('/admin/budgets', { page, limit: PAGE_SIZE }, signal), [page, turn]);
-  const nameOf = useNames((budgets.data?.budgets ?? []).map(({ subject }) => thingOf(subject)));
-  const [ending, set] = useState(null);
+  const budgets = useLoad((signal) => get('/admin/budgets', { page, limit: PAGE_SIZE }, signal), [page, changes]);
+  const nameOf = useNames((budgets.data?.budgets ?? []).map(({ subject }) => resourceOf(subject)));
+  // The budget whose removal is to be confirmed.
+  const [removed, set] = useState(null);
   return html`<div class="stack"><${Loaded} from=${budgets} skeleton=${html`<${Skeleton} lines=${5} />`}>${(list) => (list.total === 0
     ? html`<${Empty} icon="budgets" title="No budgets">A budget limits what the tasks of a user, a token or a publisher may cost in a day, a month or in total.</${Empty}>`
     : html`<${PagedSection} page=${list.page} label="Budgets"><p class="summary">${count(list.total, 'budget')}</p>
-      <ul class="versions">${list.budgets.map((budget) => html`<li key=${thingOf(budget.subject)} class="release">
-        <header><${Subject} subject=${budget.subject} name=${nameOf(thingOf(budget.subject))} /><span class="spread"></span>
+      <ul class="versions">${list.budgets.map((budget) => html`<li key=${resourceOf(budget.subject)} class="release">
+        <header><${Subject} subject=${budget.subject} name=${nameOf(resourceOf(budget.subject))} /><span class="spread"></span>
           <span class="row"><button type="button" class="button quiet small" onClick=${() => onEdit(budget)}>Change</button>
             <button type="button" class="button quiet small" onClick=${() => set(budget)}>Remove</button>
             <a class="button quiet small" href=${to('audit', 'budget', `${budget.subject.kind}.${budget.subject.id}`)}>History</a></span></header>
         <${BudgetUse} budget=${budget} /></li>`)}</ul>
       <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => to('budgets', { page })} /></${PagedSection}>`)}</${Loaded}>
-    ${ending && html`<${Confirm} title=${`Remove the budget of ${nameOf(thingOf(ending.subject)) ?? ending.subject.id}?`} action="Remove" onClose=${() => set(null)}
-      work=${() => remove(at`/admin/budgets/${ending.subject.kind}/${ending.subject.id}`)} onDone=${() => { set(null); notify('Removed'); onDone(); }}>
-      Tasks of this ${ending.subject.kind} are no longer limited to ${count(ending.limit, 'credit')} ${PERIOD_NAMES[ending.period]}.</${Confirm}>`}</div>`;
+    ${removed && html`<${Confirm} title=${`Remove the budget of ${nameOf(resourceOf(removed.subject)) ?? removed.subject.id}?`} action="Remove" onClose=${() => set(null)}
+      work=${() => remove(at`/admin/budgets/${removed.subject.kind}/${removed.subject.id}`)} onDone=${() => { set(null); notify('Removed'); onDone(); }}>
+      Tasks of this ${removed.subject.kind} are no longer limited to ${count(removed.limit, 'credit')} ${PERIOD_NAMES[removed.period]}.</${Confirm}>`}</div>`;
 }
 
-// Name and id. Both lines have their place before the name is known.
+// Name and id of the subject. A placeholder keeps the line of the name until it is loaded.
 function Subject({ subject: { kind, id }, name }) {
   const substitute = name === undefined ? '…' : kind === 'publisher' ? id : 'No name';
   return html`<div><h2 class="plain">${name ?? substitute}</h2><span class="tag">${kind}</span> <code class="muted small">${id}</code></div>`;
@@ -83,7 +85,7 @@ function BudgetForm({ budget, onDone, onCancel }) {
     ${isNew ? html`<${BudgetField} ...${field} name="kind" label="Subject" choices=${KINDS} />
       <${BudgetField} ...${field} name="id" label="Id" hint="Id of the user, publisher or token." />`
       : html`<p>Budget of the ${values.kind} <code>${values.id}</code>.</p>`}
-    <${BudgetField} ...${field} name="credits" label="Credits" kind="number" hint="A budget below what is used rejects further submissions and cancels nothing." />
+    <${BudgetField} ...${field} name="credits" label="Credits" kind="number" hint="A budget below the credits already used rejects further submissions, and cancels nothing." />
     <${BudgetField} ...${field} name="period" label="Period" choices=${Object.entries(PERIOD_NAMES)} hint="Days and months begin at midnight UTC." />
     <footer><button class="button" disabled=${work.busy || !values.id.trim()}>${work.busy ? 'Please wait' : 'Save'}</button>
       <button type="button" class="button quiet" onClick=${onCancel}>Cancel</button></footer></form>`;

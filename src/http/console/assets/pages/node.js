@@ -27,7 +27,7 @@ export function NodePage({ parts: [id, chosenTab, newer, older], user }) {
   const owner = loaded.data?.publisher?.id;
   const rights = useLoad(async (signal) => (!owner || user === undefined ? never : user ? get(at`/publishers/${owner}/nodes/${loaded.data.id}/permissions`, {}, signal).catch(() => ({})) : {}), [owner, user?.id, user === undefined]);
   const mayEdit = Boolean(rights.data?.canEdit);
-  // Members see more versions.
+  // Members and administrators see versions in every status.
   const versions = useLoad((signal) => (rights.data ? get(at`/nodes/${id}/versions`, { statuses: mayEdit || user?.isAdmin ? STATUSES : undefined, include_status_reason: true }, signal) : never), [id, Boolean(rights.data), mayEdit, user?.id]);
   const statistics = useLoad((signal) => get(at`/nodes/${id}/statistics`, {}, signal), [id, loaded.data?.rating]);
   const readme = useReadme(loaded.data);
@@ -165,7 +165,7 @@ function About({ node, statistics }) {
   </section>`;
 }
 
-// The URL of an uploaded picture is a digest, which says nothing.
+// Link to a picture. The URL of an uploaded one is a digest, which tells the reader nothing.
 const PictureLink = ({ href }) => html`<${ExternalLink} href=${href}>${/\/media\/[0-9a-f]{64}\.\w+$/.test(href) ? 'uploaded picture' : undefined}</${ExternalLink}>`;
 
 function Downloads({ days }) {
@@ -176,12 +176,12 @@ function Downloads({ days }) {
 
 const LANGUAGES = new Intl.DisplayNames('en', { type: 'language' });
 
-// The language code may be unknown to the browser.
+// Name of a language, or its code if the browser does not know it.
 function languageOf(code) {
   try { return html`${LANGUAGES.of(code)} <code class="muted small">${code}</code>`; } catch { return html`<code>${code}</code>`; }
 }
 
-// Order of translated fields.
+// Translated fields that come first, in reverse order; others have the index -1 and follow.
 const FIRST = ['description', 'name'];
 const inOrder = (texts) => Object.entries(texts).map(([field, text]) => [field, String(text)])
   .sort(([one], [other]) => FIRST.indexOf(other) - FIRST.indexOf(one));

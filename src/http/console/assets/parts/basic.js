@@ -25,11 +25,11 @@ export function Page({ title, lead, actions, children, before, name }) {
 
 export const BackLink = ({ href, children }) => html`<a class="back" href=${href}><${Icon} name="left" />${children}</a>`;
 
-// ── Values ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Values ──
 
 const REDRAW_MS = 5000;
 
-// Relative time, which stays correct while the page is open. With `due`, the moment is in the future.
+// Relative time, which is updated while the page is open. `due` means that the moment is in the future.
 export function Time({ at, due }) {
   const [, redraw] = useState(0);
   useInterval(REDRAW_MS, () => redraw((count) => count + 1));
@@ -66,6 +66,7 @@ export function NodeIcon({ node: { id, name, icon }, large }) {
   return address ? html`<img class="monogram ${large ? 'large' : ''}" src=${thumbnailOf(address, 'small')} alt="" />` : html`<${Monogram} ...${{ id, name, large }} />`;
 }
 
+// Tones of badges, with the states and statuses that have them.
 const TONES = {
   good: ['active', 'completed', 'success', 'delivered', 'closed', 'ok', 'approved', 'live'],
   busy: ['created', 'in_progress', 'processing', 'queueing', 'pending', 'half_open', 'in progress', 'changed'],
@@ -73,7 +74,7 @@ const TONES = {
   warn: ['flagged', 'stopped', 'deprecated', 'lost', 'held'],
 };
 
-// Status badge.
+// Badge of a state or status, in the tone of its meaning.
 export function State({ of, children }) {
   const word = stateName(of);
   const key = String(of).replace(/^(NodeVersionStatus|NodeStatus|PublisherStatus|UserStatus)/, '').toLowerCase();
@@ -130,7 +131,7 @@ export const Skeleton = ({ lines = 4, kind = 'rows' }) => html`
   <div class="skeleton ${kind}" aria-busy="true"><span class="unseen" role="status">Loading</span>
     ${Array.from({ length: lines }, (_, at) => html`<div key=${at} class="bone"></div>`)}</div>`;
 
-// Loaded content, a skeleton while loading, or the error.
+// Content of `from` (the result of `useLoad`), a skeleton while it loads, or its error.
 export function Loaded({ from, skeleton, labels, children }) {
   if (from.data !== undefined) {
     return html`${from.error && html`<${ErrorMessage} problem=${from.error} again=${from.reload} labels=${labels} />`}${children(from.data)}`;
@@ -139,7 +140,7 @@ export function Loaded({ from, skeleton, labels, children }) {
   return skeleton ?? html`<${Skeleton} />`;
 }
 
-// The same for a whole page, which always shows its title and back link.
+// `Loaded` for a whole page, which always shows its title and back link.
 export function LoadedPage({ from, title, before, lines = 6, children }) {
   if (from.data !== undefined) return html`<${Loaded} from=${from}>${children}</${Loaded}>`;
   const inside = from.error ? html`<${ErrorMessage} problem=${from.error} again=${from.reload} />` : html`<${Skeleton} lines=${lines} />`;
@@ -156,7 +157,7 @@ export function Progress({ value, label }) {
 
 export function Tabs({ tabs, current, address }) {
   const bar = useRef(null);
-  // On a narrow screen the current one may be beyond the end.
+  // On a narrow screen, the current tab may be out of view: scroll to it.
   useEffect(() => {
     const tab = bar.current?.querySelector('[aria-current]');
     if (tab) bar.current.scrollLeft = tab.offsetLeft - bar.current.offsetLeft - (bar.current.clientWidth - tab.offsetWidth) / 2;

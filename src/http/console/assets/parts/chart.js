@@ -3,13 +3,14 @@ import { html, useLayoutEffect, useRef, useState } from '../core/dom.js';
 import { number } from '../core/format.js';
 import { useElementId } from '../core/identity.js';
 
+// Sizes in pixels.
 const HEIGHT = 190;
 const TOP = 10;
 const BOTTOM = 24;
 const TICKS = 4;
-// Space of the title of an axis.
+// Height of the title of an axis.
 const AXIS_TITLE = 16;
-// Height of a row of states: its name, and the strip below.
+// Height of a row of states (a name and the strip below it), and of the strip alone.
 const ROW = 38;
 const STRIP = 14;
 // Width of a label at the horizontal axis, and of a digit at the vertical one.
@@ -20,15 +21,15 @@ const total = (values) => values.reduce((sum, value) => sum + (value ?? 0), 0);
 const isKnown = (value) => value !== null && value !== undefined;
 const isGap = (series, at) => series.every(({ values }) => !isKnown(values[at]));
 
-// Rounded step of the vertical axis.
+// Returns the smallest round step with which the ticks cover the range.
 function niceStep(range) {
   if (range <= 0) return 1 / TICKS;
   const power = 10 ** Math.floor(Math.log10(range / TICKS));
   return [1, 2, 2.5, 5, 10].find((factor) => factor * power * TICKS >= range) * power;
 }
 
-// Largest values are not integers only if the values themselves are not. An axis that does not start at 0 starts at the
-// step below the smallest value. Steps are rounded in units of `size`.
+// Returns the range and the ticks of a vertical axis. With `isWhole`, all ticks are integers. An axis that does not start
+// at 0 starts at the step below `min`. Steps are round numbers in units of `size`.
 function axis(min, max, isWhole, size = 1) {
   const step = niceStep((max - min) / size) * size;
   const bottom = Math.floor(min / step) * step;
@@ -38,7 +39,7 @@ function axis(min, max, isWhole, size = 1) {
   return { bottom, top, ticks: isWhole ? ticks.filter(Number.isInteger) : ticks };
 }
 
-// Width of the place of a chart, which follows the window.
+// Returns the width of an element, and follows its changes.
 function useWidth(place) {
   const [width, set] = useState(0);
   useLayoutEffect(() => {
@@ -51,7 +52,7 @@ function useWidth(place) {
   return width;
 }
 
-// Frame of a chart: title, legend, the drawing of a given width, and a table of the values.
+// Frame of a chart: title, legend, drawing, and a table of the values. `draw(width)` returns the drawing.
 function ChartFrame({ title, about, legend, height = HEIGHT, draw, table }) {
   const place = useRef(null);
   const width = useWidth(place);
@@ -70,10 +71,13 @@ const ChartTable = ({ point, full, series, format }) => html`<table>
   <tbody>${full.map((label, at) => html`<tr key=${label}><th scope="row">${label}</th>${series.map(({ name, values }) => html`
     <td key=${name}>${isKnown(values[at]) ? format(values[at]) : '–'}</td>`)}</tr>`).reverse()}</tbody></table>`;
 
-// `labels` name the points of the horizontal axis, `full` is their form in the table. A series has a name, a tone and a
-// value or null for each point. `gaps` tells for each point if it is drawn as a gap: by default, if it has no value. `stacked` draws bars, otherwise lines.
-// `format` renders a value. A chart with a `unit` has titles at its axes, and the last values. `zoomed` starts the
-// vertical axis near the smallest value, `binary` divides it by powers of 1024.
+// Chart of series over time. `labels` name the points of the horizontal axis, `full` is their form in the table. A series
+// has a name, a tone, and a value or null for each point.
+//
+// - `stacked` draws bars instead of lines.
+// - `zoomed` starts the vertical axis near the smallest value, `binary` divides it by powers of 1024.
+// - `format` renders a value. With a `unit`, the axes have titles and the legend shows the last values.
+// - `gaps` has true for each point that is drawn as a gap; by default, a point without a value.
 export function Chart({ title, unit, labels, full = labels, series, stacked = false, zoomed = false, binary = false, format = number, point = 'Time', gaps = labels.map((_, at) => isGap(series, at)), summary }) {
   const about = summary ?? describe(series, full, format, stacked);
   return html`<${ChartFrame} title=${title} about=${about} legend=${html`<${Legend} series=${series} format=${unit && format} />`}
@@ -92,17 +96,17 @@ export function StateChart({ title, labels, full = labels, series, states, point
     draw=${draw} table=${html`<${ChartTable} ...${{ point, full, series, format }} />`} />`;
 }
 
-// Last value, or that there is none now.
+// Returns the last value as text.
 const lastOf = (values, format) => (isKnown(values.at(-1)) ? format(values.at(-1)) : 'no value');
 
-// With `format`, the last value of each series stands beside its name.
+// Names of the series; with `format`, also their last values.
 function Legend({ series, format }) {
   if (series.length < 2 && !format) return null;
   return html`<span class="legend">${series.map(({ name, tone, values }) => html`
     <span key=${name}><i class="swatch series-${tone}"></i>${name}${format && html` <strong>${lastOf(values, format)}</strong>`}</span>`)}</span>`;
 }
 
-// Sentence for those who do not see the drawing.
+// Describes the chart for people who cannot see it.
 function describe(series, full, format, stacked) {
   if (full.length === 0) return 'No values.';
   const parts = series.map(({ name, values }) => {
@@ -134,7 +138,7 @@ function Drawing({ width, labels, full, series, stacked, zoomed, binary, format,
     <${TimeAxis} ...${{ width, left, labels, scale, ground, point: unit && point }} />
     <${Gaps} ...${{ gaps, scale, above, ground }} />
     <${Marks} ...${{ series, points: labels.length, x: scale.x, y, step: scale.step }} />
-    <${Hits} ...${{ full, series, format, scale, above, ground }} />`;
+    <${Tooltips} ...${{ full, series, format, scale, above, ground }} />`;
 }
 
 // Positions of the points of the horizontal axis.
@@ -157,8 +161,8 @@ function Gaps({ gaps, scale, above, ground }) {
   return runsOf(gaps).filter(({ state }) => state).map(({ start, end }) => html`<rect key=${start} class="gap" x=${scale.start(start)} y=${above} width=${scale.step * (end - start)} height=${ground - above} />`);
 }
 
-// Areas that show the values of a point as a tooltip.
-const Hits = ({ full, series, format, scale, above, ground }) => full.map((label, at) => html`<rect key=${at} class="hit" x=${scale.start(at)} y=${above} width=${scale.step} height=${ground - above}>
+// Invisible areas that show the values of a point as a tooltip.
+const Tooltips = ({ full, series, format, scale, above, ground }) => full.map((label, at) => html`<rect key=${at} class="hit" x=${scale.start(at)} y=${above} width=${scale.step} height=${ground - above}>
   <title>${[label, ...series.filter(({ values }) => isKnown(values[at])).map(({ name, values }) => `${name}: ${format(values[at])}`)].join('\n')}</title></rect>`);
 
 // A strip of states for each series, its name above.
@@ -170,10 +174,10 @@ function Strips({ width, labels, full, series, format, point }) {
       ${runsOf(values).map(({ state, start, end }) => html`<rect key=${start} class=${isKnown(state) ? `state-${state}` : 'gap'}
         x=${scale.start(start)} y=${TOP + ROW * row + 18} width=${scale.step * (end - start)} height=${STRIP} />`)}</g>`)}
     <${TimeAxis} ...${{ width, left: 0, labels, scale, ground, point }} />
-    <${Hits} ...${{ full, series, format, scale, above: TOP, ground }} />`;
+    <${Tooltips} ...${{ full, series, format, scale, above: TOP, ground }} />`;
 }
 
-// Runs of equal values.
+// Returns the runs of equal values, each with its start and end.
 function runsOf(values) {
   const runs = [];
   values.forEach((state, at) => {
@@ -213,7 +217,7 @@ function Lines({ series, x, y }) {
   });
 }
 
-// Bar of a limit of which a part is spent and another held.
+// Bar that shows how much of a limit is spent and held.
 export function LimitBar({ spent, held, limit, label }) {
   const share = (value) => (limit > 0 ? Math.min(100, (100 * value) / limit) : value > 0 ? 100 : 0);
   const first = share(spent);

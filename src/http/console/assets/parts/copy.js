@@ -9,7 +9,7 @@ export function Copy({ text, label = 'Copy', shown }) {
   const [done, set] = useState('');
   const button = useRef(null);
   const copy = async () => {
-    const isDone = await written(text) || copied(text, button.current);
+    const isDone = await writeToClipboard(text) || copyFromField(text, button.current);
     set(isDone ? 'Copied' : 'Not copied');
     setTimeout(() => set(''), SHOWN_MS);
     if (isDone) return;
@@ -23,11 +23,11 @@ export function Copy({ text, label = 'Copy', shown }) {
   </button>`;
 }
 
-// The clipboard API is missing on plain http and can be denied.
-const written = (text) => Promise.resolve(navigator.clipboard?.writeText(text).then(() => true, () => false));
+// Returns a promise of true if the text was copied. The clipboard API is missing on plain http, and can be denied.
+const writeToClipboard = (text) => Promise.resolve(navigator.clipboard?.writeText(text).then(() => true, () => false));
 
 // Fallback: selects a hidden field and copies it. The field must be inside an open dialog to be selectable.
-function copied(text, button) {
+function copyFromField(text, button) {
   const field = Object.assign(document.createElement('textarea'), { value: text, readOnly: true, className: 'unseen' });
   button.after(field);
   field.select();

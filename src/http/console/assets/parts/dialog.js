@@ -1,4 +1,4 @@
-// Modal dialog that traps the focus and returns it when closed.
+// Modal dialog that traps the focus, and returns it to the opener when it is closed.
 import { html, useLayoutEffect, useRef } from '../core/dom.js';
 import { useElementId } from '../core/identity.js';
 import { Icon } from './icon.js';
@@ -42,19 +42,20 @@ export function Dialog({ title, onClose, children }) {
   </dialog>`;
 }
 
+// Time after closing during which the opener may disappear, when the list behind the dialog has been loaded again.
 const FOCUS_WATCH_MS = 5000;
 
-// If the element that opened the dialog disappears, the focus moves to the page.
+// Moves the focus to the page if the element that opened the dialog disappears, such as the row of a deleted token.
 function restoreFocus(opener) {
-  const observer = new MutationObserver(look);
-  function look() {
+  const observer = new MutationObserver(check);
+  function check() {
     if (opener.isConnected) return;
     observer.disconnect();
     if (document.activeElement === document.body) document.getElementById('main')?.focus({ preventScroll: true });
   }
   observer.observe(document.body, { childList: true, subtree: true });
   setTimeout(() => observer.disconnect(), FOCUS_WATCH_MS);
-  look();
+  check();
 }
 
 function isOutside({ target, clientX, clientY }, dialog) {

@@ -8,7 +8,7 @@ import { Icon } from './basic.js';
 import { Picture } from './picture.js';
 import { inline } from './inline.js';
 
-// Number of fields from which rarely used ones are collapsed.
+// Forms with at least this many fields collapse those that are rarely used.
 const FOLDED_FROM = 13;
 
 // Fields of a schema. `pointer` is their location in the body, by which errors are matched.
@@ -30,7 +30,7 @@ export function Fields({ document, schema, values, onChange, problem, samples, p
     <${Folded} name=${count(rest.length, 'more field')} open=${isFaulty} filled=${rest.some(({ name }) => !isEmpty(values?.[name]))}>${drawn(rest)}</${Folded}>`;
 }
 
-// Open if a field inside is filled in or invalid.
+// Collapsed fields. Opens if a field inside is filled in or invalid.
 function Folded({ name, open, filled, children }) {
   const [isOpen, set] = useState(filled);
   useEffect(() => { if (open) set(true); }, [open]);
@@ -38,10 +38,11 @@ function Folded({ name, open, filled, children }) {
     <div>${children}</div></details>`;
 }
 
-// Short descriptions end with the first sentence, which may contain abbreviations and file names.
+// Returns the first sentence of a description. Periods within abbreviations and file names do not end it.
 const firstSentence = (text) => text?.split(/(?<=[.;])\s+(?=[A-Z`])/)[0];
 
-// Description with the limits. What repeats the name of the field or the limits is left out.
+// Returns the description and the limits of a field. A description that only repeats the name is left out, and so are limits
+// that the description already states.
 function hintOf({ name }, description = '', limits) {
   const isName = description.replace(/\.$/, '').toLowerCase() === toWords(name).toLowerCase();
   return [!isName && description, !description.endsWith(` ${limits}`) && limits].filter(Boolean).join(' ');
@@ -134,7 +135,7 @@ function Groups({ document, field, value, onChange, problem, samples, pointer, l
       <${Icon} name="plus" />Add</button>`}</fieldset>`;
 }
 
-// Each entry of a list has another sample first.
+// Returns one sample for each field, so that consecutive entries of a list offer different ones.
 const rotate = (samples, by) => samples && Object.fromEntries(Object.entries(samples).map(([name, files]) => [name, [files[by % files.length]]]));
 
 function Pictures({ label, value = [], onChange, most = 7, samples, ...others }) {

@@ -8,7 +8,7 @@ import { Icon, Loaded, ErrorMessage } from './basic.js';
 // Error summary above a form.
 export function FormTrouble({ problem }) {
   const place = useRef(null);
-  // The rest of a problem, after a field was changed, leaves the focus in that field.
+  // After a field was changed, the remaining errors leave the focus in that field.
   useEffect(() => { if (problem && !problem.isRest) place.current?.focus(); }, [problem]);
   if (!problem) return null;
   const number = problem.errors?.length ?? 0;
@@ -18,18 +18,18 @@ export function FormTrouble({ problem }) {
     : html`<${ErrorMessage} problem=${problem} />`}</div>`;
 }
 
-// `Label of `/image_settings/0/key_image`.
+// Returns the label of a field: 'Image settings, 1, Key image' for `/image_settings/0/key_image`.
 const fieldLabel = (pointer) => pointer.split('/').slice(1).map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
   .map((part) => (/^\d+$/.test(part) ? String(Number(part) + 1) : toWords(part))).join(', ') || 'The form';
 
-// Form of an operation by id. With `start`, only changed fields are sent. Its fields and the document are loaded when it
-// opens.
+// Form of the operation `id`. With `start`, the resource to edit, only changed fields are sent. The document and the code
+// of the fields are loaded when the form opens.
 export function OperationForm({ id, start, skip = [], ...others }) {
   const needed = useLoad(async () => {
     const [document, { OperationFields }] = await Promise.all([operationDocument(id), import('./operation.js')]);
     return { document, OperationFields };
   }, []);
-  // Snapshot at opening: the page behind may reload meanwhile.
+  // The resource as it was when the form opened: the page behind may load it again meanwhile.
   const [before] = useState(start);
   return html`<${Loaded} from=${needed}>${({ document, OperationFields }) => {
     const [operation] = operations(document);

@@ -1,4 +1,4 @@
-// Fields and buttons of the form of an API operation. Loaded when a form opens.
+// Fields and buttons of the form of an API operation, loaded when a form opens. `before` is the resource to edit, if any.
 import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { call } from '../core/api.js';
 import { newIdempotencyKey } from '../core/identity.js';

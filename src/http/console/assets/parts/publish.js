@@ -6,7 +6,7 @@ import { useMutation } from '../core/load.js';
 import { Dialog, ErrorMessage } from './basic.js';
 import { OperationForm } from './form.js';
 
-// The first response has the upload URL. Closing the second step leaves the version pending.
+// The response to the first step has the upload URL. Closing the second step leaves the version pending.
 export function Publish({ node, onClose, onLater, onSent }) {
   const [publication, set] = useState(null);
   const path = at`/publishers/${node.publisher.id}/nodes/${node.id}/versions`;
@@ -34,7 +34,8 @@ export function SendArchive({ path, version, signedUrl, onClose, onSent }) {
     event.preventDefault();
     const { problem } = await work.run(upload);
     if (!problem) return onSent();
-    // A final error may mean that the URL expired. Without a response the upload may have succeeded, which only the same URL reveals.
+    // A final error may mean that the URL has expired, so the next attempt requests another. Without a response, the upload
+    // may have succeeded, and only a retry with the same URL shows that.
     if (problem.isFinal) link.current = null;
   };
   return html`<${Dialog} title=${`Upload the archive of ${version}`} onClose=${onClose}>

@@ -1,17 +1,17 @@
-// State of a task.
+// State of a task: progress, queue, blocking reason, error and prompt report.
 import { html } from '../core/dom.js';
 import { duration, toWords } from '../core/format.js';
 import { Icon, Progress, State, Time } from './basic.js';
 import { hasEnded } from './live.js';
 
 // State of a task, announced to screen readers.
-export function TaskState({ task, line }) {
+export function TaskState({ task, connection }) {
   const over = hasEnded(task);
   return html`<div class="task-state">
     <div aria-live="polite" aria-atomic="true" class="row"><${State} of=${task.state} />
       ${!over && task.queue_position && html`<span class="muted">position ${task.queue_position} in the queue</span>`}
       ${over && task.updated_at && html`<span class="muted">after ${duration(task.created_at, task.updated_at)}</span>`}
-      ${!over && line === 'lost' && html`<span class="state warn">Connection lost, reconnecting</span>`}</div>
+      ${!over && connection === 'lost' && html`<span class="state warn">Connection lost, reconnecting</span>`}</div>
     ${!over && html`<${Progress} value=${task.progress} label="Task progress" />`}
     ${!over && task.blocked_by && html`<p class="muted">Blocked: ${task.blocked_by.message}. Last attempt <${Time} at=${task.blocked_by.since} />,
       the next attempt is <${Time} at=${task.blocked_by.next_attempt_at} due />.</p>`}

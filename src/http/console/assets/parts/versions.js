@@ -14,12 +14,12 @@ export function Versions({ node, versions, mayEdit }) {
     ? html`<${Empty} icon="nodes" title="No versions">
       ${mayEdit ? 'Published versions appear here.' : 'Nothing to install yet.'}</${Empty}>`
     : html`<ol class="versions">
-      ${list.map((version, at) => html`<${Version} key=${version.id} node=${node} version=${version} previous=${previous(list, at)} mayEdit=${mayEdit} reload=${versions.reload} />`)}
+      ${list.map((version, at) => html`<${Version} key=${version.id} node=${node} version=${version} previous=${previousOf(list, at)} mayEdit=${mayEdit} reload=${versions.reload} />`)}
       </ol>`}</${Loaded}>`;
 }
 
-// Returns the next lower version whose archive can be compared; none for a version without one.
-const previous = (list, at) => (list[at].downloadUrl ? list.slice(at + 1).find((version) => version.downloadUrl) : undefined);
+// Returns the next lower version whose archive can be compared; undefined for a version without an archive.
+const previousOf = (list, at) => (list[at].downloadUrl ? list.slice(at + 1).find((version) => version.downloadUrl) : undefined);
 
 function Version({ node, version, previous, mayEdit, reload }) {
   const [open, set] = useState(null);

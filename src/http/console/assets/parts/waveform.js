@@ -2,19 +2,22 @@
 import { html, useEffect, useState } from '../core/dom.js';
 
 const BARS = 96;
+// Sample rate that suffices for a waveform.
 const RATE = 8000;
+// Peak of silence, so that silence is not divided by zero.
+const PEAK_MIN = 0.001;
 
-// Loudest sample of each of `BARS` parts, relative to the loudest of all.
+// Returns the loudest sample of each of `BARS` parts, relative to the loudest of all.
 async function peaksOf(bytes) {
   const sound = await new OfflineAudioContext(1, RATE, RATE).decodeAudioData(bytes);
   const samples = sound.getChannelData(0);
   const length = Math.max(1, Math.floor(samples.length / BARS));
   const peaks = Array.from({ length: BARS }, (_, at) => samples.subarray(at * length, (at + 1) * length).reduce((most, sample) => Math.max(most, Math.abs(sample)), 0));
-  const most = Math.max(...peaks, 0.001);
+  const most = Math.max(...peaks, PEAK_MIN);
   return peaks.map((peak) => peak / most);
 }
 
-// `read` returns the bytes of the sound; what cannot be decoded has no waveform. A click moves the `player`.
+// `read` returns the bytes of the sound. If they cannot be decoded, the waveform stays flat. A click moves the `player`.
 export function Waveform({ read, about, player }) {
   const [peaks, set] = useState(null);
   const [played, move] = useState(0);

@@ -42,10 +42,10 @@ function Webhook({ publisher, webhook, reload }) {
   const [open, set] = useState(null);
   const [isListed, list] = useState(false);
   // Number of sent tests and redeliveries; each reloads the deliveries.
-  const [sent, next] = useState(0);
+  const [sent, setSent] = useState(0);
   const work = useMutation();
   const close = () => set(null);
-  const show = (message) => { close(); list(true); next((number) => number + 1); notify(message); };
+  const show = (message) => { close(); list(true); setSent((number) => number + 1); notify(message); };
   const test = async () => {
     const { problem } = await work.run(() => post(`${pathOf(publisher, webhook)}/test`));
     if (!problem) show('Test event sent');
@@ -95,13 +95,13 @@ function WebhookForm({ publisher, webhook, onDone, onCancel }) {
     if (!problem) onDone(done);
   };
   const fault = (pointer) => work.problem?.at?.(pointer);
-  const about = (pointer, name) => (fault(pointer) ? html`<p class="fault" id=${`${id}-${name}-fault`}><${Icon} name="warn" />${fault(pointer)}</p>` : null);
+  const faultText = (pointer, name) => (fault(pointer) ? html`<p class="fault" id=${`${id}-${name}-fault`}><${Icon} name="warn" />${fault(pointer)}</p>` : null);
   return html`<form ref=${form} class="form" onSubmit=${send} novalidate>
     <${FormTrouble} problem=${work.problem} />
     <div class="field ${fault('/url') ? 'faulty' : ''}"><label for=${`${id}-url`}>URL <span class="required">required</span></label>
       <input id=${`${id}-url`} type="url" placeholder="https://…" autocomplete="off" aria-required="true" aria-invalid=${fault('/url') ? 'true' : undefined}
-        aria-describedby=${fault('/url') ? `${id}-url-fault` : undefined} value=${values.url} onInput=${(event) => fill({ url: event.target.value })} />${about('/url', 'url')}</div>
-    <fieldset class="field group"><legend>Events</legend>${about('/events', 'events')}
+        aria-describedby=${fault('/url') ? `${id}-url-fault` : undefined} value=${values.url} onInput=${(event) => fill({ url: event.target.value })} />${faultText('/url', 'url')}</div>
+    <fieldset class="field group"><legend>Events</legend>${faultText('/events', 'events')}
       ${EVENTS.map(([name, text]) => html`<div key=${name} class="field flag"><label><input type="checkbox" checked=${values.events.includes(name)} onChange=${toggle(name)} /><span>${text}</span></label></div>`)}</fieldset>
     <div class="field flag"><label><input type="checkbox" checked=${values.enabled} onChange=${(event) => fill({ enabled: event.target.checked })} /><span>Enabled</span></label>
       <p class="hint">While it is disabled, events are skipped and pending deliveries wait.</p></div>
@@ -109,7 +109,7 @@ function WebhookForm({ publisher, webhook, onDone, onCancel }) {
       <button type="button" class="button quiet" onClick=${onCancel}>Cancel</button></footer></form>`;
 }
 
-// Repeats the deliveries of a period, page by page.
+// Dialog that repeats the deliveries of a period. The service handles some with each request, and says where to continue.
 function Redeliver({ publisher, webhook, onClose, onDone }) {
   const [hours, set] = useState(24);
   const work = useMutation();
@@ -128,7 +128,7 @@ function Redeliver({ publisher, webhook, onClose, onDone }) {
       return { number, refused };
     });
     if (problem) return;
-    const left = done.refused > 0 ? `; ${count(done.refused, 'delivery', 'deliveries')} more tomorrow, after ten times today` : '';
+    const left = done.refused > 0 ? `; ${count(done.refused, 'delivery', 'deliveries')} not queued: already redelivered ten times today` : '';
     onDone(`${count(done.number, 'delivery', 'deliveries')} queued again${left}`);
   };
   return html`<${Dialog} title="Redeliver events" onClose=${onClose}><form class="form" onSubmit=${send}>
