@@ -62,8 +62,8 @@ const DOCUMENT_HEADERS: [(HeaderName, HeaderValue); 2] = [
 const INDEX: &str = "index.html";
 /// Path of the API reference.
 pub(in crate::http) const API_REFERENCE_PATH: &str = "/docs";
-/// Paths of the main page: the root, and the pages of the console whose path is not one of the API. A script of the main
-/// page then goes to the page of the path.
+/// Paths of the main page: the root, and the pages of the console whose path is not one of the API. A script of the
+/// main page then goes to the page of the path.
 const INDEX_PATHS: [&str; 8] =
     ["/", API_REFERENCE_PATH, "/studio", "/account", "/state", "/audit", "/budgets", "/moderation"];
 
