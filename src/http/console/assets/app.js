@@ -96,8 +96,8 @@ function Menu({ here, user, onNavigate }) {
   const mayAccess = (access) => access === EVERYBODY || (user && (access === SIGNED_IN || user.isAdmin));
   return html`<nav id="menu" class="menu" aria-label="Console" onClick=${(event) => { if (event.target.closest('a')) onNavigate(); }}>
     ${MENU.filter(([, access]) => mayAccess(access)).map(([name, , entries]) => html`
-    <div key=${name} class="menu-group"><p>${name}</p><ul>${entries.map(([place, title]) => html`
-      <li key=${place}><a href=${to(place)} aria-current=${here === place ? 'page' : undefined}><${Icon} name=${place} />${title}</a></li>`)}</ul>
+    <div key=${name} class="menu-group"><p>${name}</p><ul>${entries.map(([page, title]) => html`
+      <li key=${page}><a href=${to(page)} aria-current=${here === page ? 'page' : undefined}><${Icon} name=${page} />${title}</a></li>`)}</ul>
         </div>`)}</nav>`;
 }
 
@@ -136,13 +136,13 @@ function CurrentPage({ parts, query, user, problem }) {
 const THEMES = [['auto', 'System', null], ['sun', 'Light', 'light'], ['moon', 'Dark', 'dark']];
 
 function Theme() {
-  const [chosen, set] = useState(localStorage.getItem('mediary.theme'));
+  const [chosen, setChosen] = useState(localStorage.getItem('mediary.theme'));
   const choose = (value) => {
     if (value) localStorage.setItem('mediary.theme', value);
     else localStorage.removeItem('mediary.theme');
     if (value) document.documentElement.dataset.theme = value;
     else delete document.documentElement.dataset.theme;
-    set(value);
+    setChosen(value);
   };
   return html`<div class="theme" role="group" aria-label="Appearance">${THEMES.map(([icon, name, value]) => html`
     <button key=${icon} type="button" aria-pressed=${(chosen ?? null) === value ? 'true' : 'false'} aria-label=${name} title=${name} onClick=${() => choose(value)}><${Icon} name=${icon} /></button>`)}</div>`;

@@ -16,7 +16,7 @@ export function collectFiles() {
   const of = (picture) => {
     if (picture.url !== undefined) return picture.url;
     const [, stem, ending] = /^(.*?)(\.[^.]*)?$/.exec(picture.name.replaceAll(/[\p{Cc}/]/gu, '_'));
-    const candidates = [...Array(all.size + 1).keys()].map((at) => `${stem}${at ? `-${at + 1}` : ''}${ending ?? ''}`);
+    const candidates = [...Array(all.size + 1).keys()].map((index) => `${stem}${index ? `-${index + 1}` : ''}${ending ?? ''}`);
     const name = candidates.find((name) => [undefined, picture].includes(all.get(name)));
     all.set(name, picture);
     return new FilePlaceholder(name);

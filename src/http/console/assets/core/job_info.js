@@ -58,9 +58,9 @@ const OTHER = 'More';
 // Splits the fields of a job into `main`, which are shown first, and named groups of the others.
 export function arrange(job, fields) {
   const { first = [] } = infoOf(job);
-  const place = (name) => first.indexOf(name);
-  const isFirst = ({ name, required }) => required || place(name) >= 0;
-  const rank = ({ name }) => (place(name) < 0 ? first.length : place(name));
+  const indexOfName = (name) => first.indexOf(name);
+  const isFirst = ({ name, required }) => required || indexOfName(name) >= 0;
+  const rank = ({ name }) => (indexOfName(name) < 0 ? first.length : indexOfName(name));
   const main = fields.filter(isFirst).sort((one, other) => rank(one) - rank(other));
   const groupOf = ({ name }) => GROUPS.find(([, names]) => names.includes(name))?.[0] ?? OTHER;
   const rest = Map.groupBy(fields.filter((field) => !isFirst(field)), groupOf);

@@ -11,7 +11,7 @@ const isOfKind = (kind) => (job) => job.path.split('/').includes(kind) || job.ta
 // Returns the words with which all these job summaries begin.
 function commonWords(names) {
   const [first, ...others] = names.map((name) => name.split(' '));
-  const differ = first.findIndex((word, at) => others.some((other) => withoutPunctuation(other[at]) !== withoutPunctuation(word)));
+  const differ = first.findIndex((word, index) => others.some((other) => withoutPunctuation(other[index]) !== withoutPunctuation(word)));
   return (differ < 0 ? first : first.slice(0, differ)).map(withoutPunctuation).join(' ');
 }
 

@@ -4,8 +4,8 @@ import { useCallback, useEffect, useRef, useState } from './dom.js';
 // Loads data with `ask(signal)` whenever an entry of `about` changes. The previous data stays visible until the new
 // data arrives. `ask` may return a function of the current data.
 export function useLoad(ask, about) {
-  const [state, set] = useState({ data: undefined, error: null, loading: true });
-  const [requestCount, next] = useState(0);
+  const [state, setState] = useState({ data: undefined, error: null, loading: true });
+  const [requestCount, setRequestCount] = useState(0);
   const latest = useRef(null);
   latest.current = ask;
   const isLoading = useRef(false);
@@ -14,21 +14,21 @@ export function useLoad(ask, about) {
     const finish = (change) => {
       if (abort.signal.aborted) return;
       isLoading.current = false;
-      set((before) => ({ ...before, loading: false, ...change(before) }));
+      setState((before) => ({ ...before, loading: false, ...change(before) }));
     };
     isLoading.current = true;
-    set((before) => ({ ...before, loading: true }));
+    setState((before) => ({ ...before, loading: true }));
     latest.current(abort.signal).then(
       (data) => finish((before) => ({ data: typeof data === 'function' ? data(before.data) : data, error: null })),
       (error) => finish(() => ({ error })),
     );
     return () => abort.abort();
   }, [...about, requestCount]);
-  const reload = useCallback(() => next((requestCount) => requestCount + 1), []);
+  const reload = useCallback(() => setRequestCount((requestCount) => requestCount + 1), []);
   // Reloads unless a request is in flight. Aborting it would starve a service that responds more slowly than the refresh interval.
   const refresh = useCallback(() => { if (!isLoading.current) reload(); }, []);
-  const replace = useCallback((data) => set({ data, error: null, loading: false }), []);
-  const change = useCallback((update) => set((before) => ({ ...before, data: update(before.data) })), []);
+  const replace = useCallback((data) => setState({ data, error: null, loading: false }), []);
+  const change = useCallback((update) => setState((before) => ({ ...before, data: update(before.data) })), []);
   return { ...state, reload, refresh, replace, change };
 }
 
@@ -53,13 +53,13 @@ export function usePagedList(ask, about, join = (shown, fresh) => fresh) {
     return (shown) => ({ ...(shown?.key === key ? join(shown, fresh) : fresh), key });
   }, [key]);
   latest.current = list.data;
-  const [loadingMore, set] = useState({ busy: false, problem: null });
+  const [loadingMore, setLoadingMore] = useState({ busy: false, problem: null });
   // Signal that aborts when the filter changes.
   const filterSignal = useRef(null);
   useEffect(() => {
     const abort = new AbortController();
     filterSignal.current = abort.signal;
-    set({ busy: false, problem: null });
+    setLoadingMore({ busy: false, problem: null });
     return () => abort.abort();
   }, [key]);
   // Until the new response arrives, the visible data belongs to the previous filter.
@@ -68,10 +68,10 @@ export function usePagedList(ask, about, join = (shown, fresh) => fresh) {
   const loadMore = async () => {
     if (loadingMore.busy || next === undefined) return;
     const signal = filterSignal.current;
-    set({ busy: true, problem: null });
+    setLoadingMore({ busy: true, problem: null });
     const { more, problem = null } = await ask({ next, signal }).then((more) => ({ more }), (problem) => ({ problem }));
     if (signal.aborted) return;
-    set({ busy: false, problem });
+    setLoadingMore({ busy: false, problem });
     if (more) list.change((shown) => (shown.next === next ? { ...shown, entries: [...shown.entries, ...more.entries], next: more.next } : shown));
   };
   return { ...list, ...loadingMore, isCurrent, next, loadMore };
@@ -87,21 +87,21 @@ export function mergePages(shown, fresh) {
 
 // Runs one change at a time and keeps its error for display.
 export function useMutation() {
-  const [state, set] = useState({ busy: false, problem: null });
+  const [state, setState] = useState({ busy: false, problem: null });
   const run = useCallback(async (work) => {
-    set({ busy: true, problem: null });
+    setState({ busy: true, problem: null });
     try {
       const done = await work();
-      set({ busy: false, problem: null });
+      setState({ busy: false, problem: null });
       return { done };
     } catch (problem) {
-      set({ busy: false, problem });
+      setState({ busy: false, problem });
       return { problem };
     }
   }, []);
   // Drops the errors of fields that have changed since, according to `isChanged(pointer)`.
-  const drop = useCallback((isChanged) => set((before) => (before.problem?.without ? { ...before, problem: before.problem.without(isChanged) } : before)), []);
-  return { ...state, run, drop, clear: useCallback(() => set({ busy: false, problem: null }), []) };
+  const drop = useCallback((isChanged) => setState((before) => (before.problem?.without ? { ...before, problem: before.problem.without(isChanged) } : before)), []);
+  return { ...state, run, drop, clear: useCallback(() => setState({ busy: false, problem: null }), []) };
 }
 
 // Calls `work` periodically while the page is visible.

@@ -75,9 +75,9 @@ const OPUS_RATE = 48000;
 // Position in seconds at the end of these Ogg/Opus pages, from the last page header; 0 for other data.
 function secondsOf(bytes) {
   const view = new DataView(bytes.buffer);
-  for (let at = bytes.length - PAGE_HEADER; at >= 0; at -= 1) {
-    if (view.getUint32(at) !== OGG_PAGE) continue;
-    const samples = Number(view.getBigInt64(at + GRANULE_POSITION, true));
+  for (let offset = bytes.length - PAGE_HEADER; offset >= 0; offset -= 1) {
+    if (view.getUint32(offset) !== OGG_PAGE) continue;
+    const samples = Number(view.getBigInt64(offset + GRANULE_POSITION, true));
     return samples > 0 ? samples / OPUS_RATE : 0;
   }
   return 0;

@@ -43,8 +43,8 @@ async function fetchNames(kind, resources) {
   const startedIn = sessionId;
   const idOf = (resource) => resource.slice(kind.length + 1);
   resources.forEach((resource) => pending.add(resource));
-  for (let at = 0; at < resources.length; at += BATCH_SIZE[kind]) {
-    const batch = resources.slice(at, at + BATCH_SIZE[kind]);
+  for (let start = 0; start < resources.length; start += BATCH_SIZE[kind]) {
+    const batch = resources.slice(start, start + BATCH_SIZE[kind]);
     // Failed lookups count as unnamed for a while; the ids are shown.
     const found = new Map(await LOOKUPS[kind](batch.map(idOf)).catch(() => []));
     if (startedIn !== sessionId) return;

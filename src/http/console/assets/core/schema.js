@@ -23,19 +23,19 @@ export function fields(document, schema) {
     const either = choices.includes(name) && choices;
     return { name, schema: form, required: isRequired, either, first: isRequired || FIRST.includes(name), kind: kindOf(document, form, name) };
   });
-  return all.map((field, at) => [field, [...rank(field), at]]).sort(([, one], [, other]) => compareRanks(one, other)).map(([field]) => field);
+  return all.map((field, index) => [field, [...rank(field), index]]).sort(([, one], [, other]) => compareRanks(one, other)).map(([field]) => field);
 }
 
 // Returns the sort keys of a field. Options of the watermark (`wm_…`) stay next to it.
 function rank({ name, required, kind }) {
-  const place = FIRST.indexOf(name);
-  return [required ? 0 : 1, place < 0 ? FIRST.length : place, name.startsWith('wm_') ? 0 : KIND_RANKS[kind] ?? 0];
+  const index = FIRST.indexOf(name);
+  return [required ? 0 : 1, index < 0 ? FIRST.length : index, name.startsWith('wm_') ? 0 : KIND_RANKS[kind] ?? 0];
 }
 
 // Compares two lists of sort keys.
 function compareRanks(one, other) {
-  const at = one.findIndex((part, at) => part !== other[at]);
-  return at < 0 ? 0 : one[at] - other[at];
+  const position = one.findIndex((part, index) => part !== other[index]);
+  return position < 0 ? 0 : one[position] - other[position];
 }
 
 // Maximum length above which a text field has several lines.

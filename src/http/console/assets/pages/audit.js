@@ -83,13 +83,13 @@ async function newestIn(parameters, all, signal) {
 
 // Adds new events at the top of the list while live mode is on.
 function useLiveEvents(on, filter, all, list, onEnd) {
-  const [state, set] = useState({ connection: 'lost', problem: null });
+  const [state, setState] = useState({ connection: 'lost', problem: null });
   const active = on && list.isCurrent && !list.error;
   useEffect(() => {
-    set({ connection: 'lost', problem: null });
+    setState({ connection: 'lost', problem: null });
     if (!active) return undefined;
     const abort = new AbortController();
-    const merge = (changes) => { if (!abort.signal.aborted) set((before) => ({ ...before, ...changes })); };
+    const merge = (changes) => { if (!abort.signal.aborted) setState((before) => ({ ...before, ...changes })); };
     const { head, entries } = list.data;
     follow('/admin/events/stream', {
       query: { ...parametersOf(filter), after: Math.max(head, entries[0]?.position ?? 0) }, signal: abort.signal,
@@ -117,16 +117,16 @@ function prepend(shown, event) {
 
 function Filters({ filter, children }) {
   const types = useLoad(async () => typesOf(await operationDocument('listEvents')), []);
-  const [typed, set] = useState(filter);
-  const before = useRef(filter);
+  const [typed, setTyped] = useState(filter);
+  const previousFilter = useRef(filter);
   // Typed text stays until it is submitted, unless the URL changes.
   useEffect(() => {
-    const changed = TEXTS.filter((name) => filter[name] !== before.current[name]);
-    before.current = filter;
-    if (changed.length > 0) set((typed) => ({ ...typed, ...Object.fromEntries(changed.map((name) => [name, filter[name]])) }));
+    const changed = TEXTS.filter((name) => filter[name] !== previousFilter.current[name]);
+    previousFilter.current = filter;
+    if (changed.length > 0) setTyped((typed) => ({ ...typed, ...Object.fromEntries(changed.map((name) => [name, filter[name]])) }));
   }, [JSON.stringify(filter)]);
   const text = (name, hint) => html`<label class="order"><span>${LABELS[name]}</span>
-    <input type="text" spellcheck="false" autocomplete="off" placeholder=${hint} value=${typed[name]} onInput=${(event) => set({ ...typed, [name]: event.target.value })} /></label>`;
+    <input type="text" spellcheck="false" autocomplete="off" placeholder=${hint} value=${typed[name]} onInput=${(event) => setTyped({ ...typed, [name]: event.target.value })} /></label>`;
   const send = (event) => {
     event.preventDefault();
     refine(Object.fromEntries(TEXTS.map((name) => [name, typed[name].trim()])));

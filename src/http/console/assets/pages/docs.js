@@ -30,24 +30,24 @@ const Introduction = ({ document: { openapi, info } }) => html`The HTTP API of t
 
 function Reference({ document, id }) {
   const all = useMemo(() => operations(document), [document]);
-  const [text, set] = useState('');
+  const [text, setText] = useState('');
   const shown = all.find((operation) => operation.operationId === id);
   const needles = text.toLowerCase().split(/\s+/).filter(Boolean);
   const found = all.filter((operation) => needles.every((needle) => `${operation.method} ${operation.path} ${operation.summary} ${operation.operationId}`.toLowerCase().includes(needle)));
   const groups = Map.groupBy(found, (operation) => operation.tags[0]);
   useTitle(shown ? shown.summary : 'API reference');
-  const place = useRef(null);
-  const before = useRef(id);
+  const content = useRef(null);
+  const previousId = useRef(id);
   // Scrolls to the chosen operation; the list keeps its scroll position.
   useEffect(() => {
-    if (before.current === id) return;
-    before.current = id;
-    focusSection(place.current);
+    if (previousId.current === id) return;
+    previousId.current = id;
+    focusSection(content.current);
   }, [id]);
   return html`<div class="bench reference">
     <nav class="panel index" aria-label="Operations">
       <div class="search"><${Icon} name="search" />
-        <input type="search" aria-label="Search operations" placeholder="Search operations" value=${text} onInput=${(event) => set(event.target.value)} /></div>
+        <input type="search" aria-label="Search operations" placeholder="Search operations" value=${text} onInput=${(event) => setText(event.target.value)} /></div>
       ${found.length === 0 && html`<p class="muted">No matching operations.</p>`}
       ${[...groups].map(([tag, operations]) => html`<section key=${tag}><h2>${tag}</h2><ul>
         ${operations.map((operation) => html`<li key=${operation.operationId}>
@@ -55,7 +55,7 @@ function Reference({ document, id }) {
           <span class="method ${operation.method}">${operation.method}</span>
           <span>${operation.summary}<code class="path"><${Path} of=${operation.path} /></code></span></a></li>`)}</ul></section>`)}
     </nav>
-    <article ref=${place} class="panel" tabindex="-1">
+    <article ref=${content} class="panel" tabindex="-1">
       ${shown ? html`<${Operation} key=${shown.operationId} entry=${shown} />` : id ? html`<${Empty} icon="docs" title="Operation not found">Choose one from the list.</${Empty}>`
       : html`<${Markdown} text=${document.info.description} /><p class="muted">${count(all.length, 'operation')}. Choose one from the list.</p>`}
         </article>
@@ -63,7 +63,7 @@ function Reference({ document, id }) {
 }
 
 // Allows line breaks between segments.
-const Path = ({ of }) => of.split(/(?=\/)/).map((part, at) => html`${at > 0 && html`<wbr />`}${part}`);
+const Path = ({ of }) => of.split(/(?=\/)/).map((part, index) => html`${index > 0 && html`<wbr />`}${part}`);
 
 // The operation, once both its document and the code of its form are loaded, so that the layout does not move.
 function Operation({ entry }) {

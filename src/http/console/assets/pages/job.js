@@ -26,8 +26,8 @@ const RequestCode = lazy(() => import('../parts/code.js'), 'RequestCode');
 
 // Collapsed content, which is rendered when it is opened for the first time.
 function More({ name, children, ...others }) {
-  const [isOpened, set] = useState(false);
-  return html`<details class="more" ...${others} onToggle=${() => set(true)}><summary>${name}</summary>${isOpened && children}</details>`;
+  const [isOpened, setIsOpened] = useState(false);
+  return html`<details class="more" ...${others} onToggle=${() => setIsOpened(true)}><summary>${name}</summary>${isOpened && children}</details>`;
 }
 
 export function JobPage({ document, job, jobs, query, user }) {
@@ -90,11 +90,11 @@ function useSettings(document, schema, jobStore, query) {
 
 // Scrolls to the result if it is below the form.
 function useScrollIntoView(run) {
-  const place = useRef(null);
-  const seen = useRef(run?.number);
+  const result = useRef(null);
+  const lastNumber = useRef(run?.number);
   useEffect(() => {
-    if (run && run.number !== seen.current && place.current.getBoundingClientRect().top > innerHeight / 2) place.current.scrollIntoView({ block: 'start' });
-    seen.current = run?.number;
+    if (run && run.number !== lastNumber.current && result.current.getBoundingClientRect().top > innerHeight / 2) result.current.scrollIntoView({ block: 'start' });
+    lastNumber.current = run?.number;
   }, [run?.number]);
-  return place;
+  return result;
 }

@@ -75,14 +75,14 @@ function Content({ node, chosenTab, versions, mayEdit, newer, older, statistics,
 }
 
 function Actions({ node, mayEdit, user, reload }) {
-  const [open, set] = useState(null);
-  const close = () => set(null);
+  const [open, setOpen] = useState(null);
+  const close = () => setOpen(null);
   const owner = node.publisher.id;
   const done = (text) => () => { close(); notify(text); reload(); };
   return html`
-    ${mayEdit && html`<button type="button" class="button" onClick=${() => set('publish')}><${Icon} name="upload" />Publish version</button>
-      <button type="button" class="button quiet" onClick=${() => set('edit')}>Edit</button>
-      <button type="button" class="button quiet" onClick=${() => set('pictures')}>Pictures</button>
+    ${mayEdit && html`<button type="button" class="button" onClick=${() => setOpen('publish')}><${Icon} name="upload" />Publish version</button>
+      <button type="button" class="button quiet" onClick=${() => setOpen('edit')}>Edit</button>
+      <button type="button" class="button quiet" onClick=${() => setOpen('pictures')}>Pictures</button>
       <${DeleteNode} node=${node} user=${user} />`}
     ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'node', node.id)}><${Icon} name="audit" />History</a>
       <${BanButton} kind="nodes" id=${node.id} banned=${node.status === 'NodeStatusBanned'} onDone=${reload} />`}

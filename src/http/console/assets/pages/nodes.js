@@ -47,7 +47,7 @@ function address(query, page) {
 }
 
 function Filters({ nodeQuery, admin }) {
-  const [text, set] = useState(nodeQuery.search);
+  const [text, setText] = useState(nodeQuery.search);
   const field = useRef(null);
   useSearchKey(field);
   // The search that this field sent. It comes back through the URL while the user keeps typing, so only other changes of
@@ -57,7 +57,7 @@ function Filters({ nodeQuery, admin }) {
   useEffect(() => {
     if (nodeQuery.search === sent.current) return;
     sent.current = nodeQuery.search;
-    set(nodeQuery.search);
+    setText(nodeQuery.search);
   }, [nodeQuery.search]);
   useEffect(() => {
     if (text === sent.current) return undefined;
@@ -67,7 +67,7 @@ function Filters({ nodeQuery, admin }) {
   return html`<form class="filters" role="search" onSubmit=${(event) => { event.preventDefault(); send(); }}>
     <div class="search"><${Icon} name="search" />
       <input type="search" ref=${field} aria-keyshortcuts="/ Control+K" aria-label="Search nodes" placeholder="Name, tag, author or publisher" maxlength="200"
-      value=${text} onInput=${(event) => set(event.target.value)} /></div>
+      value=${text} onInput=${(event) => setText(event.target.value)} /></div>
     <${FilterChips} legend="System" name="os" all=${SYSTEMS} chosen=${nodeQuery.supported_os} />
     <${FilterChips} legend="Accelerator" name="accelerator" all=${ACCELERATORS} chosen=${nodeQuery.supported_accelerator} />
     <label class="order"><span>Sort</span><div class="select">

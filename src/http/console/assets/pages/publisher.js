@@ -48,11 +48,11 @@ export function PublisherPage({ parts: [id, tab = 'nodes'], query, user }) {
 }
 
 function Actions({ publisher, user, mayEdit, isMember, isOwner, reload }) {
-  const [open, set] = useState(null);
-  const close = () => set(null);
+  const [open, setOpen] = useState(null);
+  const close = () => setOpen(null);
   return html`
-    ${isMember && html`<button type="button" class="button" onClick=${() => set('node')}><${Icon} name="plus" />Create node</button>`}
-    ${mayEdit && html`<button type="button" class="button quiet" onClick=${() => set('edit')}>Edit</button>`}
+    ${isMember && html`<button type="button" class="button" onClick=${() => setOpen('node')}><${Icon} name="plus" />Create node</button>`}
+    ${mayEdit && html`<button type="button" class="button quiet" onClick=${() => setOpen('edit')}>Edit</button>`}
     ${isOwner && html`<${DeletePublisher} publisher=${publisher} />`}
     ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'publisher', publisher.id)}><${Icon} name="audit" />History</a>
       <${BanButton} kind="publishers" id=${publisher.id} banned=${publisher.status === 'PublisherStatusBanned'} onDone=${reload} />`}
@@ -86,14 +86,14 @@ async function listNodes(publisher, seesBanned, page, signal) {
 // Finds the nodes of a publisher without a token, which their list needs. The search by publisher id also finds other
 // nodes, which are dropped. `isAll` is false if there are too many pages.
 async function searchNodes(publisher, page, signal) {
-  const own = [];
-  for (let at = 1, pages = 1; at <= Math.min(pages, SEARCH_PAGES_MAX); at += 1) {
-    const found = await get('/nodes/search', { search: publisher.id, page: at, limit: SEARCH_PAGE_SIZE }, signal);
-    own.push(...found.nodes.filter((node) => node.publisher.id === publisher.id));
+  const nodes = [];
+  for (let searchPage = 1, pages = 1; searchPage <= Math.min(pages, SEARCH_PAGES_MAX); searchPage += 1) {
+    const found = await get('/nodes/search', { search: publisher.id, page: searchPage, limit: SEARCH_PAGE_SIZE }, signal);
+    nodes.push(...found.nodes.filter((node) => node.publisher.id === publisher.id));
     pages = found.totalPages;
-    if (at === SEARCH_PAGES_MAX && at < pages) return { ...pageOf(own, page), isAll: false };
+    if (searchPage === SEARCH_PAGES_MAX && searchPage < pages) return { ...pageOf(nodes, page), isAll: false };
   }
-  return { ...pageOf(own, page), isAll: true };
+  return { ...pageOf(nodes, page), isAll: true };
 }
 
 const pageOf = (nodes, page) => ({ shown: nodes.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE), total: nodes.length });

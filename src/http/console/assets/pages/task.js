@@ -44,10 +44,10 @@ export function TaskPage({ parts: [id], user }) {
 // Request parameters with their full path; list entries are numbered.
 const requestFields = (request) => flatten(request).map(([path, value]) => [nameOf(path), typeof value === 'object' ? undefined : formatParameter(value)]);
 const isIndex = (name) => /^\d+$/.test(name ?? '');
-const nameOf = (path) => path.map((name, at) => {
+const nameOf = (path) => path.map((name, index) => {
   if (isIndex(name)) return ` ${Number(name) + 1}`;
   const word = toWords(name);
-  return `${at ? ', ' : ''}${isIndex(path[at + 1]) ? word.replace(/s$/, '') : word}`;
+  return `${index ? ', ' : ''}${isIndex(path[index + 1]) ? word.replace(/s$/, '') : word}`;
 }).join('');
 const formatParameter = (value) => (typeof value === 'boolean' ? (value ? 'Yes' : 'No') : String(value));
 

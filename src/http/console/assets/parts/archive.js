@@ -35,16 +35,16 @@ export function Readme({ of: { path, text } }) {
 }
 
 export function ArchiveFiles({ node, versions }) {
-  const [version, choose] = useState(versions[0].version);
-  const [path, open] = useState(null);
+  const [version, setVersion] = useState(versions[0].version);
+  const [path, setPath] = useState(null);
   const files = useLoad((signal) => get(`${base(node, version)}/files`, {}, signal), [node.id, version]);
   return html`<section class="archive">
-    <label class="order"><span>Version</span><div class="select"><select value=${version} onChange=${(event) => { choose(event.target.value); open(null); }}>
+    <label class="order"><span>Version</span><div class="select"><select value=${version} onChange=${(event) => { setVersion(event.target.value); setPath(null); }}>
       ${versions.map(({ version: number }) => html`<option key=${number} value=${number} selected=${number === version}>${number}</option>`)}</select></div></label>
     <${Loaded} from=${files}>${({ files: list, bytes: total }) => html`
       <p class="muted">${count(list.length, 'file')}, ${bytes(total)}</p>
       <ul class="files">${list.map((file) => html`<li key=${file.path}>
-        <button type="button" class="link" aria-expanded=${file.path === path ? 'true' : 'false'} onClick=${() => open(file.path === path ? null : file.path)}>
+        <button type="button" class="link" aria-expanded=${file.path === path ? 'true' : 'false'} onClick=${() => setPath(file.path === path ? null : file.path)}>
           <code>${file.path}</code></button><span class="muted small">${file.link ? 'link' : bytes(file.bytes)}</span>
         ${file.path === path && html`<${FileContent} node=${node} version=${version} path=${path} />`}</li>`)}</ul>`}</${Loaded}>
   </section>`;

@@ -41,7 +41,7 @@ export const Id = ({ children, label }) => html`
   <span class="id"><code>${children}</code><${Copy} text=${String(children)} label=${label ?? 'Copy id'} /></span>`;
 
 // Allows line breaks within an e-mail address.
-export const EmailAddress = ({ of }) => of.split(/(?<=[@.])/).map((part, at) => html`${at > 0 && html`<wbr />`}${part}`);
+export const EmailAddress = ({ of }) => of.split(/(?<=[@.])/).map((part, index) => html`${index > 0 && html`<wbr />`}${part}`);
 
 export function Code({ text, label }) {
   return html`<div class="code"><pre tabindex="0" aria-label=${label}><code>${text}</code></pre><${Copy} text=${text} label=${`Copy: ${label}`} />
@@ -129,7 +129,7 @@ function FieldError({ of: { pointer, reason }, labels }) {
 
 export const Skeleton = ({ lines = 4, kind = 'rows' }) => html`
   <div class="skeleton ${kind}" aria-busy="true"><span class="unseen" role="status">Loading</span>
-    ${Array.from({ length: lines }, (_, at) => html`<div key=${at} class="bone"></div>`)}</div>`;
+    ${Array.from({ length: lines }, (_, index) => html`<div key=${index} class="bone"></div>`)}</div>`;
 
 // Content of `from` (the result of `useLoad`), a skeleton while it loads, or its error.
 export function Loaded({ from, skeleton, labels, children }) {
@@ -169,15 +169,15 @@ export function Tabs({ tabs, current, address }) {
 
 export function Pager({ page, pages, address }) {
   if (pages <= 1) return null;
-  const around = [1, page - 1, page, page + 1, pages].filter((at) => at >= 1 && at <= pages);
+  const around = [1, page - 1, page, page + 1, pages].filter((number) => number >= 1 && number <= pages);
   const shown = [...new Set(around)].sort((a, b) => a - b);
-  const step = (at, icon, name) => at < 1 || at > pages
+  const step = (target, icon, name) => target < 1 || target > pages
     ? html`<span class="step off" aria-hidden="true"><${Icon} name=${icon} /></span>`
-    : html`<a class="step" href=${address(at)} aria-label=${name}><${Icon} name=${icon} /></a>`;
+    : html`<a class="step" href=${address(target)} aria-label=${name}><${Icon} name=${icon} /></a>`;
   return html`<nav class="pager" aria-label="Pages">
     ${step(page - 1, 'left', 'Previous page')}
-    ${shown.map((at, index) => html`${index > 0 && at - shown[index - 1] > 1 && html`<span class="gap">…</span>`}
-      <a key=${at} class="number" href=${address(at)} aria-current=${at === page ? 'page' : undefined} aria-label=${`Page ${at}`}>${at}</a>`)}
+    ${shown.map((number, index) => html`${index > 0 && number - shown[index - 1] > 1 && html`<span class="gap">…</span>`}
+      <a key=${number} class="number" href=${address(number)} aria-current=${number === page ? 'page' : undefined} aria-label=${`Page ${number}`}>${number}</a>`)}
     ${step(page + 1, 'right', 'Next page')}
   </nav>`;
 }

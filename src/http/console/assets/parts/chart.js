@@ -19,7 +19,7 @@ const DIGIT_WIDTH = 7.5;
 
 const total = (values) => values.reduce((sum, value) => sum + (value ?? 0), 0);
 const isKnown = (value) => value !== null && value !== undefined;
-const isGap = (series, at) => series.every(({ values }) => !isKnown(values[at]));
+const isGap = (series, index) => series.every(({ values }) => !isKnown(values[index]));
 
 // Returns the smallest round step with which the ticks cover the range.
 function niceStep(range) {
@@ -35,17 +35,17 @@ function axis(min, max, isWhole, size = 1) {
   const bottom = Math.floor(min / step) * step;
   const count = Math.max(TICKS, Math.ceil((max - bottom) / step));
   const top = isWhole ? Math.max(bottom + step * count, bottom + 1) : bottom + step * count;
-  const ticks = Array.from({ length: count + 1 }, (_, at) => bottom + ((top - bottom) * at) / count);
+  const ticks = Array.from({ length: count + 1 }, (_, index) => bottom + ((top - bottom) * index) / count);
   return { bottom, top, ticks: isWhole ? ticks.filter(Number.isInteger) : ticks };
 }
 
 // Returns the width of an element, and follows its changes.
-function useWidth(place) {
-  const [width, set] = useState(0);
+function useWidth(ref) {
+  const [width, setWidth] = useState(0);
   useLayoutEffect(() => {
-    const measure = () => set(Math.floor(place.current.clientWidth));
+    const measure = () => setWidth(Math.floor(ref.current.clientWidth));
     const observer = new ResizeObserver(measure);
-    observer.observe(place.current);
+    observer.observe(ref.current);
     measure();
     return () => observer.disconnect();
   }, []);
@@ -54,12 +54,12 @@ function useWidth(place) {
 
 // Frame of a chart: title, legend, drawing, and a table of the values. `draw(width)` returns the drawing.
 function ChartFrame({ title, about, legend, height = HEIGHT, draw, table }) {
-  const place = useRef(null);
-  const width = useWidth(place);
+  const area = useRef(null);
+  const width = useWidth(area);
   const id = useElementId('chart');
   return html`<figure class="chart">
     <figcaption><strong>${title}</strong>${legend}</figcaption>
-    <div ref=${place} class="chart-area ${height === HEIGHT ? '' : 'rows'}">${width > 0 && html`<svg role="img" aria-labelledby="${id}-title ${id}-about" width=${width} height=${height} viewBox="0 0 ${width} ${height}">
+    <div ref=${area} class="chart-area ${height === HEIGHT ? '' : 'rows'}">${width > 0 && html`<svg role="img" aria-labelledby="${id}-title ${id}-about" width=${width} height=${height} viewBox="0 0 ${width} ${height}">
       <title id="${id}-title">${title}</title><desc id="${id}-about">${about}</desc>
       ${draw(width)}</svg>`}</div>
     <details class="more"><summary>Table</summary><div class="chart-table" tabindex="0" role="region" aria-label=${`Table: ${title}`}>${table}</div></details>
@@ -68,8 +68,8 @@ function ChartFrame({ title, about, legend, height = HEIGHT, draw, table }) {
 
 const ChartTable = ({ point, full, series, format }) => html`<table>
   <thead><tr><th scope="col">${point}</th>${series.map(({ name }) => html`<th key=${name} scope="col">${name}</th>`)}</tr></thead>
-  <tbody>${full.map((label, at) => html`<tr key=${label}><th scope="row">${label}</th>${series.map(({ name, values }) => html`
-    <td key=${name}>${isKnown(values[at]) ? format(values[at]) : '–'}</td>`)}</tr>`).reverse()}</tbody></table>`;
+  <tbody>${full.map((label, index) => html`<tr key=${label}><th scope="row">${label}</th>${series.map(({ name, values }) => html`
+    <td key=${name}>${isKnown(values[index]) ? format(values[index]) : '–'}</td>`)}</tr>`).reverse()}</tbody></table>`;
 
 // Chart of series over time. `labels` name the points of the horizontal axis, `full` is their form in the table. A series
 // has a name, a tone, and a value or null for each point.
@@ -78,7 +78,7 @@ const ChartTable = ({ point, full, series, format }) => html`<table>
 // - `zoomed` starts the vertical axis near the smallest value, `binary` divides it by powers of 1024.
 // - `format` renders a value. With a `unit`, the axes have titles and the legend shows the last values.
 // - `gaps` has true for each point that is drawn as a gap; by default, a point without a value.
-export function Chart({ title, unit, labels, full = labels, series, stacked = false, zoomed = false, binary = false, format = number, point = 'Time', gaps = labels.map((_, at) => isGap(series, at)), summary }) {
+export function Chart({ title, unit, labels, full = labels, series, stacked = false, zoomed = false, binary = false, format = number, point = 'Time', gaps = labels.map((_, index) => isGap(series, index)), summary }) {
   const about = summary ?? describe(series, full, format, stacked);
   return html`<${ChartFrame} title=${title} about=${about} legend=${html`<${Legend} series=${series} format=${unit && format} />`}
     draw=${(width) => html`<${Drawing} ...${{ width, labels, full, series, stacked, zoomed, binary, format, unit, point, gaps }} />`}
@@ -120,7 +120,7 @@ function describe(series, full, format, stacked) {
 }
 
 function Drawing({ width, labels, full, series, stacked, zoomed, binary, format, unit, point, gaps }) {
-  const sums = labels.map((_, at) => total(series.map(({ values }) => values[at])));
+  const sums = labels.map((_, index) => total(series.map(({ values }) => values[index])));
   const known = series.flatMap(({ values }) => values).filter(isKnown);
   const max = Math.max(0, ...(stacked ? sums : known));
   const min = zoomed && known.length > 0 ? Math.min(...known) : 0;
@@ -145,14 +145,14 @@ function Drawing({ width, labels, full, series, stacked, zoomed, binary, format,
 function timeScale(width, left, points) {
   const inside = width - left - 4;
   const step = inside / Math.max(points, 1);
-  return { step, inside, start: (at) => left + step * at, x: (at) => left + step * (at + 0.5) };
+  return { step, inside, start: (index) => left + step * index, x: (index) => left + step * (index + 0.5) };
 }
 
 function TimeAxis({ width, left, labels, scale, ground, point }) {
   const points = labels.length;
   const every = Math.max(1, Math.ceil(points / Math.max(1, Math.floor(scale.inside / LABEL_WIDTH))));
-  return html`<g class="grid">${labels.map((label, at) => (points - 1 - at) % every === 0 && scale.x(at) > left + LABEL_WIDTH / 4 && html`
-    <text key=${at} x=${Math.min(scale.x(at), width - label.length * 3.6)} y=${ground + 18} text-anchor="middle">${label}</text>`)}
+  return html`<g class="grid">${labels.map((label, index) => (points - 1 - index) % every === 0 && scale.x(index) > left + LABEL_WIDTH / 4 && html`
+    <text key=${index} x=${Math.min(scale.x(index), width - label.length * 3.6)} y=${ground + 18} text-anchor="middle">${label}</text>`)}
     ${point && html`<text x=${width - 4} y=${ground + 18 + AXIS_TITLE} text-anchor="end">${point}</text>`}</g>`;
 }
 
@@ -162,8 +162,8 @@ function Gaps({ gaps, scale, above, ground }) {
 }
 
 // Invisible areas that show the values of a point as a tooltip.
-const Tooltips = ({ full, series, format, scale, above, ground }) => full.map((label, at) => html`<rect key=${at} class="hit" x=${scale.start(at)} y=${above} width=${scale.step} height=${ground - above}>
-  <title>${[label, ...series.filter(({ values }) => isKnown(values[at])).map(({ name, values }) => `${name}: ${format(values[at])}`)].join('\n')}</title></rect>`);
+const Tooltips = ({ full, series, format, scale, above, ground }) => full.map((label, index) => html`<rect key=${index} class="hit" x=${scale.start(index)} y=${above} width=${scale.step} height=${ground - above}>
+  <title>${[label, ...series.filter(({ values }) => isKnown(values[index])).map(({ name, values }) => `${name}: ${format(values[index])}`)].join('\n')}</title></rect>`);
 
 // A strip of states for each series, its name above.
 function Strips({ width, labels, full, series, format, point }) {
@@ -180,24 +180,24 @@ function Strips({ width, labels, full, series, format, point }) {
 // Returns the runs of equal values, each with its start and end.
 function runsOf(values) {
   const runs = [];
-  values.forEach((state, at) => {
-    if (runs.at(-1)?.state === state) runs.at(-1).end = at + 1;
-    else runs.push({ state, start: at, end: at + 1 });
+  values.forEach((state, index) => {
+    if (runs.at(-1)?.state === state) runs.at(-1).end = index + 1;
+    else runs.push({ state, start: index, end: index + 1 });
   });
   return runs;
 }
 
 function Bars({ series, points, x, y, step }) {
   const wide = Math.max(1, Math.min(step - (step > 6 ? 2 : 0), 36));
-  return Array.from({ length: points }, (_, at) => {
+  return Array.from({ length: points }, (_, index) => {
     let below = 0;
     return series.map(({ name, tone, values }) => {
-      const value = values[at] ?? 0;
+      const value = values[index] ?? 0;
       if (value <= 0) return null;
       const bottom = y(below);
       below += value;
       const top = y(below);
-      return html`<rect key=${`${at} ${name}`} class="series-${tone}" x=${x(at) - wide / 2} y=${top} width=${wide} height=${Math.max(bottom - top, 1)} />`;
+      return html`<rect key=${`${index} ${name}`} class="series-${tone}" x=${x(index) - wide / 2} y=${top} width=${wide} height=${Math.max(bottom - top, 1)} />`;
     });
   });
 }
@@ -206,10 +206,10 @@ function Bars({ series, points, x, y, step }) {
 function Lines({ series, x, y }) {
   return series.map(({ name, tone, values }) => {
     const runs = [];
-    values.forEach((value, at) => {
+    values.forEach((value, index) => {
       if (!isKnown(value)) { runs.push([]); return; }
       if (runs.length === 0) runs.push([]);
-      runs.at(-1).push(`${x(at).toFixed(1)},${y(value).toFixed(1)}`);
+      runs.at(-1).push(`${x(index).toFixed(1)},${y(value).toFixed(1)}`);
     });
     return runs.filter((run) => run.length > 0).map((run) => (run.length > 1
       ? html`<polyline key=${`${name} ${run[0]}`} class="line-${tone}" points=${run.join(' ')} />`

@@ -6,7 +6,7 @@ import { Dialog } from './basic.js';
 import { FormTrouble } from './form.js';
 
 export function Confirm({ title, action, children, onClose, work, onDone, reason, keep = 'Cancel' }) {
-  const [text, set] = useState('');
+  const [text, setText] = useState('');
   const mutation = useMutation();
   const send = async (event) => {
     event.preventDefault();
@@ -17,7 +17,7 @@ export function Confirm({ title, action, children, onClose, work, onDone, reason
     <p>${children}</p>
     <${FormTrouble} problem=${mutation.problem} />
     ${reason && html`<div class="field"><label for="reason">Reason <span class="required">required</span></label>
-      <textarea id="reason" rows="3" autofocus maxlength="1000" value=${text} onInput=${(event) => set(event.target.value)}></textarea>
+      <textarea id="reason" rows="3" autofocus maxlength="1000" value=${text} onInput=${(event) => setText(event.target.value)}></textarea>
       <p class="hint">${reason}</p></div>`}
     <footer><button class="button danger" disabled=${mutation.busy || (reason && !text.trim())}>${mutation.busy ? 'Please wait' : action}</button>
       <button type="button" class="button quiet" autofocus=${!reason} onClick=${onClose}>${keep}</button></footer>

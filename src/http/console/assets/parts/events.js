@@ -53,9 +53,9 @@ export function Timeline({ events, fresh = new Set() }) {
 
 // Details are rendered when opened, to keep long timelines light.
 function Event({ event, fresh, nameOf }) {
-  const [open, set] = useState(false);
+  const [open, setOpen] = useState(false);
   const [kind, ...id] = event.stream.split('/');
-  return html`<li class="event ${fresh ? 'fresh' : ''}"><details onToggle=${({ target }) => set(target.open)}>
+  return html`<li class="event ${fresh ? 'fresh' : ''}"><details onToggle=${({ target }) => setOpen(target.open)}>
     <summary><time datetime=${event.at} title=${exact(event.at)}>${clock(event.at)}</time>
       <span class="what"><strong>${typeLabel(event.type)}</strong> <span class="kind">${kind}</span> ${nameOf(event.stream) && html`<span class="name">${nameOf(event.stream)}</span> `}<code>${id.join('/')}</code></span>
       <span class="muted small" title=${event.actor}><${ActorName} of=${event.actor} nameOf=${nameOf} /></span><span class="muted small position">#${number(event.position)}</span></summary>

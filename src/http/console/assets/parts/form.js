@@ -7,12 +7,12 @@ import { Icon, Loaded, ErrorMessage } from './basic.js';
 
 // Error summary above a form.
 export function FormTrouble({ problem }) {
-  const place = useRef(null);
+  const summary = useRef(null);
   // After a field was changed, the remaining errors leave the focus in that field.
-  useEffect(() => { if (problem && !problem.isRest) place.current?.focus(); }, [problem]);
+  useEffect(() => { if (problem && !problem.isRest) summary.current?.focus(); }, [problem]);
   if (!problem) return null;
   const number = problem.errors?.length ?? 0;
-  return html`<div ref=${place} tabindex="-1">${number
+  return html`<div ref=${summary} tabindex="-1">${number
     ? html`<div class="trouble" role="alert"><${Icon} name="warn" /><div><strong>${count(number, 'invalid field', 'invalid fields')}</strong>
         <ul>${problem.errors.map((fault) => html`<li><strong>${fieldLabel(fault.pointer)}</strong> ${fault.reason}</li>`)}</ul></div></div>`
     : html`<${ErrorMessage} problem=${problem} />`}</div>`;
@@ -30,10 +30,10 @@ export function OperationForm({ id, start, skip = [], ...others }) {
     return { document, OperationFields };
   }, []);
   // The resource as it was when the form opened: the page behind may load it again meanwhile.
-  const [before] = useState(start);
+  const [original] = useState(start);
   return html`<${Loaded} from=${needed}>${({ document, OperationFields }) => {
     const [operation] = operations(document);
     const { schema } = bodyOf(document, operation);
-    return html`<${OperationFields} ...${{ document, operation, schema, before, ...others }} skip=${before ? ['id', ...skip] : skip} />`;
+    return html`<${OperationFields} ...${{ document, operation, schema, original, ...others }} skip=${original ? ['id', ...skip] : skip} />`;
   }}</${Loaded}>`;
 }

@@ -68,17 +68,17 @@ function Shot({ document, task, job, kept, user }) {
   const [result] = task.generated;
   const input = inputAddress(task);
   const prompt = task.request?.prompt ?? kept?.settings?.prompt;
-  const over = hasEnded(task);
+  const isEnded = hasEnded(task);
   const target = user ? to('tasks', task.task_id) : toLocalUrl(result ?? '') ?? undefined;
   return html`<li class="shot">
     <a class="shot-media ${input && result ? 'pair' : ''}" href=${target} aria-label=${`${job?.summary ?? task.kind}: open`}>
       ${input && result && html`<img class="input" src=${thumbnailOf(input, 'large')} alt="Input" loading="lazy" />`}
       ${result || task.cover_url ? html`<${Thumbnail} task=${task} size="large" />` : input ? html`<img src=${thumbnailOf(input, 'large')} alt="Input" loading="lazy" />` : html`<span class="no-cover"><${Icon} name=${iconOf(task.kind)} /></span>`}</a>
-    <div class="shot-text"><p class="row"><strong>${job?.summary ?? task.kind}</strong>${!over && html`<${State} of=${task.state} />`}</p>
-      ${!over && html`<${Progress} value=${task.progress} label=${`Progress of ${task.task_id}`} />`}
+    <div class="shot-text"><p class="row"><strong>${job?.summary ?? task.kind}</strong>${!isEnded && html`<${State} of=${task.state} />`}</p>
+      ${!isEnded && html`<${Progress} value=${task.progress} label=${`Progress of ${task.task_id}`} />`}
       ${prompt && html`<p class="shot-prompt" title=${prompt}>${prompt}</p>`}
       <p class="muted small"><${Time} at=${task.created_at} />, ${describePrice(task).toLowerCase()}</p></div>
-    ${over && job && html`<${ReuseActions} ...${{ document, task, job, kept, user }} />`}</li>`;
+    ${isEnded && job && html`<${ReuseActions} ...${{ document, task, job, kept, user }} />`}</li>`;
 }
 
 // Icon of a task without a picture.
@@ -87,10 +87,10 @@ const iconOf = (kind) => (kind === 'music' ? 'music' : /video|extend|multiframe/
 // Small picture of a result: the picture itself, the cover of a video, or an icon.
 export function Thumbnail({ task, size = 'small', alt = 'Result' }) {
   const [result = ''] = task.generated;
-  const [isGone, setGone] = useState(false);
+  const [isGone, setIsGone] = useState(false);
   const isFilm = /\.(mp4|webm)$/i.test(result);
   const isSound = /\.(ogg|opus|mp3|wav|flac|webm|aac|m4a)$/i.test(result) && !isFilm;
   const address = isFilm ? toLocalUrl(task.cover_url ?? '') : isSound ? null : toLocalUrl(result);
   if (!address || isGone || task.expired) return html`<span class="no-cover"><${Icon} name=${isFilm ? 'video' : iconOf(task.kind)} /></span>`;
-  return html`<span class="thumbnail ${isFilm ? 'film' : ''}"><img src=${thumbnailOf(address, size)} alt=${alt} loading="lazy" onError=${() => setGone(true)} /></span>`;
+  return html`<span class="thumbnail ${isFilm ? 'film' : ''}"><img src=${thumbnailOf(address, size)} alt=${alt} loading="lazy" onError=${() => setIsGone(true)} /></span>`;
 }

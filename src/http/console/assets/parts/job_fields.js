@@ -32,9 +32,9 @@ export function JobFields({ document, job, schema, values, onChange, problem, re
 
 // Collapsed fields. Opens if a field inside is filled in or invalid.
 function Advanced({ name = 'Advanced', faulty, filled = false, children }) {
-  const [isOpen, set] = useState(filled);
-  useEffect(() => { if (faulty || filled) set(true); }, [faulty, filled]);
-  return html`<details class="advanced" open=${isOpen} onToggle=${({ target }) => set(target.open)}><summary>${name}</summary>
+  const [isOpen, setIsOpen] = useState(filled);
+  useEffect(() => { if (faulty || filled) setIsOpen(true); }, [faulty, filled]);
+  return html`<details class="advanced" open=${isOpen} onToggle=${({ target }) => setIsOpen(target.open)}><summary>${name}</summary>
     <div>${children}</div></details>`;
 }
 

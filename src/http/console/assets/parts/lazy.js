@@ -9,11 +9,11 @@ export function lazy(load, name, frame = (content) => content) {
   let Found;
   return function Lazy(props) {
     const [, redraw] = useState(0);
-    const [failure, fail] = useState(null);
+    const [failure, setFailure] = useState(null);
     const start = () => {
-      fail(null);
+      setFailure(null);
       load().then((module) => { Found = module[name]; redraw((count) => count + 1); },
-        () => fail(new Problem({ detail: 'A part of the console could not be loaded. Check that the service is running, then try again.' })));
+        () => setFailure(new Problem({ detail: 'A part of the console could not be loaded. Check that the service is running, then try again.' })));
     };
     useEffect(() => { if (!Found) start(); }, []);
     if (Found) return html`<${Found} ...${props} />`;

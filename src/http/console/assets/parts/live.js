@@ -12,13 +12,13 @@ export const describePrice = ({ cost, cost_state }) => `${cost ? count(cost, 'cr
 
 // Follows a task and returns its latest state; `connection` is 'live', 'lost' or 'over'.
 export function useTask(id) {
-  const [state, set] = useState({ task: null, connection: 'live', problem: null });
+  const [state, setState] = useState({ task: null, connection: 'live', problem: null });
   useEffect(() => {
-    set({ task: null, connection: 'live', problem: null });
+    setState({ task: null, connection: 'live', problem: null });
     if (!id) return undefined;
     const abort = new AbortController();
     let latest = null;
-    const merge = (changes) => { if (!abort.signal.aborted) set((before) => ({ ...before, ...changes })); };
+    const merge = (changes) => { if (!abort.signal.aborted) setState((before) => ({ ...before, ...changes })); };
     follow(at`/tasks/${id}/events`, {
       signal: abort.signal,
       ended: () => hasEnded(latest),
@@ -42,8 +42,8 @@ export const readAnonymousTask = async (id, created_at, signal) => anonymousTask
 
 // Latest state of a task of a caller without a token, who cannot follow its events.
 export function useAnonymousTask(id) {
-  const [state, set] = useState({ task: null, connection: 'live', problem: null });
-  const poll = () => readAnonymousTask(id).then((task) => set({ task, connection: 'live', problem: null }), (problem) => set((before) => ({ ...before, connection: 'lost', problem })));
+  const [state, setState] = useState({ task: null, connection: 'live', problem: null });
+  const poll = () => readAnonymousTask(id).then((task) => setState({ task, connection: 'live', problem: null }), (problem) => setState((before) => ({ ...before, connection: 'lost', problem })));
   useEffect(() => { if (id) poll(); }, [id]);
   useInterval(id && !hasEnded(state.task) && state.problem?.status !== 404 ? POLL_MS : 0, poll);
   return state;

@@ -13,7 +13,7 @@ const kindOf = (address) => (FILM.test(address) ? 'film' : SOUND.test(address) ?
 export function Results({ task, before }) {
   if (task.expired) return html`<p class="muted">The results have expired and were deleted.</p>`;
   return html`<div class="results">
-    ${task.generated.map((address, at) => html`<${Result} key=${address} address=${toLocalUrl(address)} originalUrl=${address} before=${at === 0 ? before : null} cover=${task.cover_url && toLocalUrl(task.cover_url)} />`)}</div>`;
+    ${task.generated.map((address, index) => html`<${Result} key=${address} address=${toLocalUrl(address)} originalUrl=${address} before=${index === 0 ? before : null} cover=${task.cover_url && toLocalUrl(task.cover_url)} />`)}</div>`;
 }
 
 function Result({ address, originalUrl, before, cover }) {
@@ -39,17 +39,17 @@ const ASPECT_TOLERANCE = 0.02;
 
 // Compares two pictures with a slider, or side by side if their aspect ratios differ.
 export function Compare({ before, after }) {
-  const [at, set] = useState(50);
+  const [divider, setDivider] = useState(50);
   const [shapes, setShapes] = useState({});
   const measure = (which) => ({ target }) => setShapes((shapes) => ({ ...shapes, [which]: target.naturalWidth / target.naturalHeight, [`${which}Size`]: `${target.naturalWidth} × ${target.naturalHeight}` }));
   const differ = shapes.before && shapes.after && Math.abs(shapes.before / shapes.after - 1) > ASPECT_TOLERANCE;
   const first = html`<img src=${before} alt="Before" onLoad=${measure('before')} />`;
   const second = html`<img src=${after} alt="After" data-result onLoad=${measure('after')} />`;
   if (differ) return html`<div class="pair"><div>${first}<span>Before</span></div><div>${second}<span>After</span></div></div>`;
-  return html`<div class="compare" style=${{ '--at': `${at}%` }}>
+  return html`<div class="compare" style=${{ '--at': `${divider}%` }}>
     ${second}<div class="over">${first}</div>
     <span class="line" aria-hidden="true"></span>
-    <input type="range" min="0" max="100" value=${at} aria-label="Compare before and after" onInput=${(event) => set(Number(event.target.value))} />
+    <input type="range" min="0" max="100" value=${divider} aria-label="Compare before and after" onInput=${(event) => setDivider(Number(event.target.value))} />
     <span class="corner left" aria-hidden="true">Before${shapes.beforeSize && html` <small>${shapes.beforeSize}</small>`}</span>
     <span class="corner right" aria-hidden="true">After${shapes.afterSize && html` <small>${shapes.afterSize}</small>`}</span>
   </div>`;

@@ -10,23 +10,23 @@ export function LoadMore({ of, children }) {
 }
 
 // Moves the focus to an element, and scrolls to it if it is not in the upper half of the window.
-export function focusSection(place) {
-  place.focus({ preventScroll: true });
-  const { top } = place.getBoundingClientRect();
-  if (top < 0 || top > innerHeight / 2) place.scrollIntoView({ block: 'start' });
+export function focusSection(element) {
+  element.focus({ preventScroll: true });
+  const { top } = element.getBoundingClientRect();
+  if (top < 0 || top > innerHeight / 2) element.scrollIntoView({ block: 'start' });
 }
 
 // Paged list that starts at its top after a page change.
 export function PagedSection({ page, label, children }) {
-  const place = useRef(null);
-  const before = useRef(page);
+  const section = useRef(null);
+  const previousPage = useRef(page);
   useEffect(() => {
-    if (before.current === page) return;
-    before.current = page;
+    if (previousPage.current === page) return;
+    previousPage.current = page;
     // A change of a filter also leads to the first page, but the focus stays in the filter.
-    const at = document.activeElement;
-    if (at && at !== document.body && !at.closest('.pager')) return;
-    focusSection(place.current);
+    const focused = document.activeElement;
+    if (focused && focused !== document.body && !focused.closest('.pager')) return;
+    focusSection(section.current);
   }, [page]);
-  return html`<section ref=${place} class="paged" tabindex="-1" aria-label=${label}>${children}</section>`;
+  return html`<section ref=${section} class="paged" tabindex="-1" aria-label=${label}>${children}</section>`;
 }

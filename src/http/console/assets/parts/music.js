@@ -9,14 +9,14 @@ const canPlayGrowing = (type) => Boolean(type && globalThis.MediaSource?.isTypeS
 // Player of one piece; use a new key for another piece.
 export function Music({ music, over }) {
   const player = useRef(null);
-  const [address, set] = useState(null);
+  const [address, setAddress] = useState(null);
   const grows = canPlayGrowing(music.type);
   const title = music.titles[0];
   useGrowing(player, music, over, grows);
   useEffect(() => {
     if (!over || !music.bytes) return undefined;
     const url = URL.createObjectURL(new Blob(music.parts, { type: music.type }));
-    set(url);
+    setAddress(url);
     return () => URL.revokeObjectURL(url);
   }, [over]);
   // Without streaming support the player appears after the end.
@@ -41,32 +41,32 @@ const extension = (type) => ({ 'audio/mpeg': 'mp3', 'audio/wav': 'wav', 'audio/o
 
 // Feeds the chunks of the music to the player as they arrive, if `grows`.
 function useGrowing(player, music, over, grows) {
-  const growing = useRef(null);
+  const feedState = useRef(null);
   useEffect(() => {
     if (!grows) return undefined;
     const source = new MediaSource();
-    growing.current = { source, buffer: null, appended: 0 };
+    feedState.current = { source, buffer: null, appended: 0 };
     const address = URL.createObjectURL(source);
     player.current.src = address;
     source.addEventListener('sourceopen', () => {
       // The player may be gone by now.
-      if (growing.current?.source !== source) return;
-      growing.current.buffer = source.addSourceBuffer(music.type);
-      growing.current.buffer.addEventListener('updateend', () => feed(growing.current));
-      feed(growing.current);
+      if (feedState.current?.source !== source) return;
+      feedState.current.buffer = source.addSourceBuffer(music.type);
+      feedState.current.buffer.addEventListener('updateend', () => feed(feedState.current));
+      feed(feedState.current);
     }, { once: true });
-    return () => { growing.current = null; URL.revokeObjectURL(address); };
+    return () => { feedState.current = null; URL.revokeObjectURL(address); };
   }, [grows]);
-  if (growing.current) Object.assign(growing.current, { parts: music.parts, over });
-  useEffect(() => feed(growing.current), [music.parts.length, over, grows]);
+  if (feedState.current) Object.assign(feedState.current, { parts: music.parts, over });
+  useEffect(() => feed(feedState.current), [music.parts.length, over, grows]);
 }
 
 // Appends the next chunk to the buffer, which takes one at a time, or ends the stream after the last one.
-function feed(growing) {
-  if (!growing?.buffer || growing.buffer.updating || growing.source.readyState !== 'open') return;
-  const { parts, appended, over, buffer, source } = growing;
+function feed(feedState) {
+  if (!feedState?.buffer || feedState.buffer.updating || feedState.source.readyState !== 'open') return;
+  const { parts, appended, over, buffer, source } = feedState;
   if (appended < parts.length) {
-    growing.appended += 1;
+    feedState.appended += 1;
     buffer.appendBuffer(parts[appended]);
   } else if (over) source.endOfStream();
 }

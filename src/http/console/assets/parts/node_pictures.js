@@ -11,10 +11,10 @@ const TYPES = 'image/png,image/jpeg,image/webp,image/gif,image/bmp,image/tiff';
 const PICTURES = [['icon', 'icon', 'Icon', 'Shown as a square.'], ['banner_url', 'banner', 'Banner', 'Shown five times as wide as high.']];
 
 export function NodePictures({ node, onClose, onDone }) {
-  const [files, set] = useState({});
+  const [files, setFiles] = useState({});
   const work = useMutation();
   const path = at`/publishers/${node.publisher.id}/nodes/${node.id}`;
-  const choose = (field) => (event) => { work.clear(); set({ ...files, [field]: event.target.files[0] }); };
+  const choose = (field) => (event) => { work.clear(); setFiles({ ...files, [field]: event.target.files[0] }); };
   const upload = async () => {
     for (const [field, segment] of PICTURES) {
       if (!files[field]) continue;

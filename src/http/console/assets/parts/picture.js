@@ -56,8 +56,8 @@ export function downloadFile(file, name) {
 const isText = ({ target, clipboardData }) => Boolean(target.closest?.('textarea, input:not([type=file])') && clipboardData.getData('text/plain'));
 
 export function Picture({ label, value, onChange, describedBy, invalid, samples }) {
-  const [over, setOver] = useState(false);
-  const reading = useRef(false);
+  const [isDraggedOver, setIsDraggedOver] = useState(false);
+  const isReading = useRef(false);
   const id = useElementId('picture');
   const address = useAddress(value?.file);
   const acceptFiles = async (files) => {
@@ -66,13 +66,13 @@ export function Picture({ label, value, onChange, describedBy, invalid, samples 
       if (files?.length) notify(`${files[0].name} is not a picture`, 'warn');
       return;
     }
-    reading.current = true;
+    isReading.current = true;
     try {
       onChange(await readPicture(file));
     } catch {
       notify(`${file.name} cannot be read`, 'warn');
     } finally {
-      reading.current = false;
+      isReading.current = false;
     }
   };
   // Clearing the input allows the same file to be chosen again.
@@ -81,29 +81,29 @@ export function Picture({ label, value, onChange, describedBy, invalid, samples 
   // normal effect, that paste could still replace the picture.
   useLayoutEffect(() => {
     const pasted = (event) => {
-      if (event.defaultPrevented || value || reading.current || !event.clipboardData?.files.length || isText(event)) return;
+      if (event.defaultPrevented || value || isReading.current || !event.clipboardData?.files.length || isText(event)) return;
       event.preventDefault();
       acceptFiles(event.clipboardData.files);
     };
     addEventListener('paste', pasted);
     return () => removeEventListener('paste', pasted);
   });
-  const drag = (event) => { if (hasFiles(event)) { event.preventDefault(); setOver(true); } };
+  const drag = (event) => { if (hasFiles(event)) { event.preventDefault(); setIsDraggedOver(true); } };
   const drop = (event) => {
     if (!hasFiles(event)) return;
     event.preventDefault();
-    setOver(false);
+    setIsDraggedOver(false);
     acceptFiles(event.dataTransfer.files);
   };
-  const dropping = { onDragOver: drag, onDragLeave: () => setOver(false), onDrop: drop };
+  const dropping = { onDragOver: drag, onDragLeave: () => setIsDraggedOver(false), onDrop: drop };
   if (address) {
-    return html`<div class="given ${over ? 'over' : ''}" ...${dropping}>
+    return html`<div class="given ${isDraggedOver ? 'over' : ''}" ...${dropping}>
       <img src=${address} alt=${`${label}: ${value.name}`} />
       <div><strong>${value.name}</strong><span class="muted small">${bytes(value.size)}</span></div>
       <button type="button" class="button quiet small" onClick=${() => onChange(undefined)} aria-label=${`Remove ${value.name}`}>Remove</button>
     </div>`;
   }
-  return html`<div class="drop ${over ? 'over' : ''} ${invalid ? 'invalid' : ''}" ...${dropping}>
+  return html`<div class="drop ${isDraggedOver ? 'over' : ''} ${invalid ? 'invalid' : ''}" ...${dropping}>
     <input id=${id} class="unseen" type="file" accept="image/png,image/jpeg,image/webp,image/gif,image/bmp,image/tiff"
       aria-label=${label} aria-describedby=${describedBy} aria-invalid=${invalid ? 'true' : undefined} onChange=${choose} />
     <label for=${id}><${Icon} name="upload" /><span><strong>Choose a picture</strong>, drop it here, or paste it</span></label>

@@ -11,21 +11,21 @@ const PAUSE_MS = 500;
 // Returns `{ credits, breakdown, perSecond }`, or null while the form is incomplete or the price unknown. Visitors who may not
 // ask for an estimate of the job get the price of the public list.
 export function useEstimate(document, job, values, user) {
-  const [estimate, set] = useState(null);
+  const [estimate, setEstimate] = useState(null);
   const listed = useListPrice(job, user === null && !allowsAnonymous(job));
   const { schema, mediaType } = bodyOf(document, job);
   const isAllowed = Boolean(user) || allowsAnonymous(job);
   const requestBody = isAllowed ? estimateBody(document, schema, values) : null;
   const key = requestBody && JSON.stringify(requestBody);
   useEffect(() => {
-    if (!key) { set(null); return undefined; }
+    if (!key) { setEstimate(null); return undefined; }
     const abort = new AbortController();
     const timer = setTimeout(() => {
       const json = JSON.parse(key);
       const form = new FormData();
       for (const [name, value] of Object.entries(json)) form.append(name, typeof value === 'object' ? JSON.stringify(value) : value);
       const options = mediaType === 'multipart/form-data' ? { form } : { body: json };
-      call('POST', job.path, { ...options, query: { estimate: true }, signal: abort.signal }).then(set, () => { if (!abort.signal.aborted) set(null); });
+      call('POST', job.path, { ...options, query: { estimate: true }, signal: abort.signal }).then(setEstimate, () => { if (!abort.signal.aborted) setEstimate(null); });
     }, PAUSE_MS);
     return () => { clearTimeout(timer); abort.abort(); };
   }, [key, job.operationId, user?.id]);
@@ -34,11 +34,11 @@ export function useEstimate(document, job, values, user) {
 
 // Returns the price of a job in the public list; null if it is not needed.
 function useListPrice({ path }, isNeeded) {
-  const [found, set] = useState(null);
+  const [found, setFound] = useState(null);
   useEffect(() => {
     let isCurrent = true;
-    set(null);
-    if (isNeeded) modelList().then(({ models }) => { if (isCurrent) set(models.find((model) => model.path === path)?.price ?? null); }, () => {});
+    setFound(null);
+    if (isNeeded) modelList().then(({ models }) => { if (isCurrent) setFound(models.find((model) => model.path === path)?.price ?? null); }, () => {});
     return () => { isCurrent = false; };
   }, [path, isNeeded]);
   return isNeeded ? found : null;

@@ -8,11 +8,11 @@ import { OperationForm } from './form.js';
 
 // The response to the first step has the upload URL. Closing the second step leaves the version pending.
 export function Publish({ node, onClose, onLater, onSent }) {
-  const [publication, set] = useState(null);
+  const [publication, setPublication] = useState(null);
   const path = at`/publishers/${node.publisher.id}/nodes/${node.id}/versions`;
   if (!publication) {
     return html`<${Dialog} key="version" title=${`Publish a version of ${node.name}`} onClose=${onClose}>
-      <${OperationForm} id="publishVersion" path=${path} skip=${['node']} submit="Continue to archive" onDone=${set} onCancel=${onClose} /></${Dialog}>`;
+      <${OperationForm} id="publishVersion" path=${path} skip=${['node']} submit="Continue to archive" onDone=${setPublication} onCancel=${onClose} /></${Dialog}>`;
   }
   const { node_version: { id, version }, signedUrl } = publication;
   return html`<${SendArchive} key="archive" path=${path + at`/${id}`} ...${{ version, signedUrl, onSent }} onClose=${onLater} />`;
@@ -20,11 +20,11 @@ export function Publish({ node, onClose, onLater, onSent }) {
 
 // Uploads the archive of the version at `path`, with the given upload URL or a new one.
 export function SendArchive({ path, version, signedUrl, onClose, onSent }) {
-  const [file, choose] = useState(null);
+  const [file, setFile] = useState(null);
   const link = useRef(signedUrl);
   const key = useRef(null);
   const work = useMutation();
-  const choice = (event) => { key.current = newIdempotencyKey(); choose(event.target.files[0]); };
+  const choice = (event) => { key.current = newIdempotencyKey(); setFile(event.target.files[0]); };
   const upload = async () => {
     link.current ??= (await post(`${path}/upload`)).signedUrl;
     const ticket = new URL(link.current).pathname.split('/').at(-1);

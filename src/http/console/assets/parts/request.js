@@ -14,13 +14,13 @@ const JSON_TYPE = 'application/json';
 export function RequestSection({ document, operation, parameters }) {
   const bodySpec = bodyOf(document, operation);
   // User input: parameters by place, and the body as fields, text or file.
-  const [values, set] = useState({ inUrl: {}, headers: {}, form: bodySpec?.example ?? {}, text: JSON.stringify(bodySpec?.example ?? {}, null, 2), file: null });
-  const [isOpened, open] = useState(false);
+  const [values, setValues] = useState({ inUrl: {}, headers: {}, form: bodySpec?.example ?? {}, text: JSON.stringify(bodySpec?.example ?? {}, null, 2), file: null });
+  const [isOpened, setIsOpened] = useState(false);
   const request = buildRequest(document, operation, parameters, bodySpec, values);
   return html`<h3>Request</h3>
     <${ProgramTabs} address=${request.address} request=${{ method: request.method, token: !allowsAnonymous(operation) || request.method !== 'GET', ...request.content.program }} />
-    <details class="more try" onToggle=${() => open(true)}><summary>Try it</summary>
-      ${isOpened && html`<${TryRequest} ...${{ document, operation, bodySpec, values, request }} onChange=${set} />`}</details>`;
+    <details class="more try" onToggle=${() => setIsOpened(true)}><summary>Try it</summary>
+      ${isOpened && html`<${TryRequest} ...${{ document, operation, bodySpec, values, request }} onChange=${setValues} />`}</details>`;
 }
 
 // Returns the request: method, path, query, whole URL and body. Parameters of the path without a value stay `{name}`.

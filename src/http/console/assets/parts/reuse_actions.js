@@ -10,13 +10,13 @@ import { encodePicture, readPicture } from './picture.js';
 
 // `kept` is what this browser remembers of an anonymous task, whose request the service does not return.
 export function ReuseActions({ document, task, job, kept, user }) {
-  const [isBusy, set] = useState(false);
+  const [isBusy, setIsBusy] = useState(false);
   const menu = useRef(null);
   const receivers = receiversOf(document, task, user);
   const whileBusy = (work) => async () => {
-    set(true);
+    setIsBusy(true);
     try { await work(); } catch (failure) { notify(failure.message, 'warn'); }
-    set(false);
+    setIsBusy(false);
   };
   const fill = async () => {
     if (task.request) await fillFrom(document, job, task, readPicture);

@@ -50,10 +50,10 @@ function Charts({ history }) {
   <div class="charts">
     <${Chart} ...${frame} title="Jobs" unit="jobs a minute" format=${decimal} series=${[series('Submitted', 0, mean, of('tasks_submitted')), series('Completed', 2, mean, of('tasks_completed')), series('Failed', 3, mean, of('tasks_failed')), series('Cancelled', 1, mean, of('tasks_cancelled'))]} />
     <${Chart} ...${frame} title="Job duration" unit="time from submission to completion" format=${seconds} series=${[series('Median', 0, highest, of('task_duration_p50')), series('95th percentile', 5, highest, of('task_duration_p95'))]} />
-    <${Chart} ...${frame} title="Failed jobs by code" unit="jobs" stacked series=${failures.map(([code, values], at) => series(code, TONES[at], sum, values))} />
+    <${Chart} ...${frame} title="Failed jobs by code" unit="jobs" stacked series=${failures.map(([code, values], index) => series(code, TONES[index], sum, values))} />
     <${Chart} ...${frame} title="Queues" unit="entries" series=${[series('Unfinished jobs', 0, highest, of('queue', 'tasks')), series('Webhooks', 5, highest, of('queue', 'deliveries')), series('Changes to write', 1, highest, of('queue', 'appends'))]} />
     <${StateChart} ...${frame} title="Vendor circuits" states=${CIRCUITS} series=${history.circuits.map(({ vendor, values }) => ({ name: vendor, values: combine(values, worst) }))} />
-    <${Chart} ...${frame} title="Jobs at vendors" unit="unfinished jobs" series=${vendors.map(({ label, values }, at) => series(label, TONES[at % TONES.length], highest, values))} />
+    <${Chart} ...${frame} title="Jobs at vendors" unit="unfinished jobs" series=${vendors.map(({ label, values }, index) => series(label, TONES[index % TONES.length], highest, values))} />
     <${Chart} ...${frame} title="Webhook deliveries" unit="webhooks a minute" format=${decimal} series=${[series('Delivered', 2, mean, of('deliveries_succeeded')), series('Failed attempts', 5, mean, of('delivery_attempts_failed')), series('Given up', 3, mean, of('deliveries_dead_lettered'))]} />
     <${Chart} ...${frame} title="Requests" unit="requests a minute" format=${decimal} series=${[series('Requests', 0, mean, of('requests'))]} />
     <${Chart} ...${frame} title="Request latency" unit="time to the response" format=${seconds} series=${[series('Median', 0, highest, of('request_duration_p50')), series('95th percentile', 5, highest, of('request_duration_p95'))]} />
@@ -71,10 +71,10 @@ function timeline(from, minutes) {
   const first = Date.parse(from) / MINUTE_MS - 1;
   const start = Math.floor(first / width);
   const points = Math.floor((first + minutes - 1) / width) - start + 1;
-  const times = Array.from({ length: points }, (_, at) => new Date((start + at) * width * MINUTE_MS).toISOString());
+  const times = Array.from({ length: points }, (_, index) => new Date((start + index) * width * MINUTE_MS).toISOString());
   const combine = (values, how) => {
     const groups = Array.from({ length: points }, () => []);
-    values.forEach((value, at) => { if (value !== null) groups[Math.floor((first + at) / width) - start].push(value); });
+    values.forEach((value, index) => { if (value !== null) groups[Math.floor((first + index) / width) - start].push(value); });
     return groups.map((group) => (group.length > 0 ? how(group) : null));
   };
   return { width, labels: times.map((time) => time.slice(11, 16)), full: times.map((time) => time.slice(0, 16).replace('T', ' ')), combine };
@@ -90,12 +90,12 @@ const worst = (states) => states.reduce((worst, state) => (severity(state) > sev
 // Returns the codes with the most failures as pairs of name and values, and the other codes as one pair. Without failures,
 // returns a single pair whose values are 0.
 function largest(columns) {
-  const seen = columns.map(({ label, values }) => [toWords(label), values, sum(values)]).filter(([, , failures]) => failures > 0);
-  seen.sort(([, , one], [, , other]) => other - one);
-  if (seen.length === 0) return [['Failed', columns[0].values]];
-  const rest = seen.slice(SERIES_MAX).map(([, values]) => values);
-  const shown = seen.slice(0, SERIES_MAX).map(([name, values]) => [name, values]);
-  return rest.length === 0 ? shown : [...shown, ['Further codes', rest[0].map((value, at) => (value === null ? null : sum(rest.map((values) => values[at]))))]];
+  const failing = columns.map(({ label, values }) => [toWords(label), values, sum(values)]).filter(([, , failures]) => failures > 0);
+  failing.sort(([, , one], [, , other]) => other - one);
+  if (failing.length === 0) return [['Failed', columns[0].values]];
+  const rest = failing.slice(SERIES_MAX).map(([, values]) => values);
+  const shown = failing.slice(0, SERIES_MAX).map(([name, values]) => [name, values]);
+  return rest.length === 0 ? shown : [...shown, ['Further codes', rest[0].map((value, index) => (value === null ? null : sum(rest.map((values) => values[index]))))]];
 }
 
 const decimal = (value) => number(Math.round(100 * value) / 100);

@@ -16,13 +16,13 @@ const SCOPES = [['all', 'Everything'], ['read_only', 'Read only']];
 
 // Button, form and display of a new token.
 export function NewToken({ path, onMade, label = 'Create token' }) {
-  const [open, set] = useState(false);
-  const [made, setMade] = useState(null);
-  const done = (created) => { set(false); setMade(created.token); };
-  const close = () => { setMade(null); onMade(); };
-  return html`<p><button type="button" class="button quiet" onClick=${() => set(true)}><${Icon} name="plus" />${label}</button></p>
-    ${open && html`<${Dialog} title=${label} onClose=${() => set(false)}><${TokenForm} path=${path} onDone=${done} onCancel=${() => set(false)} /></${Dialog}>`}
-    ${made && html`<${ShownOnce} title="New token" label="Token" text=${made} onClose=${close}>the service stores only a hash</${ShownOnce}>`}`;
+  const [open, setOpen] = useState(false);
+  const [newToken, setNewToken] = useState(null);
+  const done = (created) => { setOpen(false); setNewToken(created.token); };
+  const close = () => { setNewToken(null); onMade(); };
+  return html`<p><button type="button" class="button quiet" onClick=${() => setOpen(true)}><${Icon} name="plus" />${label}</button></p>
+    ${open && html`<${Dialog} title=${label} onClose=${() => setOpen(false)}><${TokenForm} path=${path} onDone=${done} onCancel=${() => setOpen(false)} /></${Dialog}>`}
+    ${newToken && html`<${ShownOnce} title="New token" label="Token" text=${newToken} onClose=${close}>the service stores only a hash</${ShownOnce}>`}`;
 }
 
 // Secret that is shown only once; only its button closes the dialog.
@@ -33,7 +33,7 @@ export function ShownOnce({ title, label, text, onClose, children }) {
 }
 
 function TokenForm({ path, onDone, onCancel }) {
-  const [values, set] = useState({ name: '', description: '', scope: 'all', days: '' });
+  const [values, setValues] = useState({ name: '', description: '', scope: 'all', days: '' });
   const work = useMutation();
   const form = useRef(null);
   const key = useRef(null);
@@ -41,7 +41,7 @@ function TokenForm({ path, onDone, onCancel }) {
   const fill = (name) => (event) => {
     key.current = null;
     work.drop((pointer) => pointer === (POINTERS[name] ?? `/${name}`));
-    set({ ...values, [name]: event.target.value });
+    setValues({ ...values, [name]: event.target.value });
   };
   const send = async (event) => {
     event.preventDefault();
@@ -83,7 +83,7 @@ const isExpired = ({ expiresAt }) => Boolean(expiresAt) && Date.parse(expiresAt)
 
 export function TokenTable({ tokens, path, reload }) {
   // The token whose revocation is to be confirmed.
-  const [revoked, set] = useState(null);
+  const [revoked, setRevoked] = useState(null);
   if (tokens.length === 0) return html`<${Empty} icon="key" title="No tokens">A new token is shown only once.</${Empty}>`;
   return html`<table class="table"><thead><tr><th>Name</th><th>Scope</th><th>Created</th><th>Last used</th><th>Expires</th><th><span class="unseen">Actions</span></th></tr></thead>
     <tbody>${tokens.map((token) => html`<tr key=${token.id}>
@@ -93,7 +93,7 @@ export function TokenTable({ tokens, path, reload }) {
       <td data-label="Created"><${Time} at=${token.createdAt} /></td>
       <td data-label="Last used">${token.lastUsedAt ? html`<${Time} at=${token.lastUsedAt} />` : html`<span class="muted">Never</span>`}</td>
       <td data-label="Expires">${isExpired(token) ? html`<span class="state warn">Expired</span>` : token.expiresAt ? html`<${Time} at=${token.expiresAt} due />` : html`<span class="muted">Never</span>`}</td>
-      <td><button type="button" class="button quiet small" onClick=${() => set(token)}>Revoke</button></td></tr>`)}</tbody></table>
-    ${revoked && html`<${Confirm} title=${`Revoke ${revoked.name}?`} action="Revoke" onClose=${() => set(null)} work=${() => remove(path(revoked.id))} onDone=${() => { set(null); notify('Revoked'); reload(); }}>
+      <td><button type="button" class="button quiet small" onClick=${() => setRevoked(token)}>Revoke</button></td></tr>`)}</tbody></table>
+    ${revoked && html`<${Confirm} title=${`Revoke ${revoked.name}?`} action="Revoke" onClose=${() => setRevoked(null)} work=${() => remove(path(revoked.id))} onDone=${() => { setRevoked(null); notify('Revoked'); reload(); }}>
       Programs that use it lose access immediately. This cannot be undone.</${Confirm}>`}`;
 }

@@ -19,8 +19,8 @@ const SHOWN_MAX = 100_000;
 export function TryRequest({ document, operation, bodySpec, values, request, onChange }) {
   const { user } = useStore(session);
   const isOpen = allowsAnonymous(operation);
-  const [problem, fail] = useState(null);
-  const [isAsking, ask] = useState(false);
+  const [problem, setProblem] = useState(null);
+  const [isAsking, setIsAsking] = useState(false);
   const { answer, isBusy, send, stop } = useRequest();
   const { method, path, query, groups, content } = request;
   const change = (name) => (change) => onChange((before) => ({ ...before, [name]: applyChange(change, before[name]) }));
@@ -29,14 +29,14 @@ export function TryRequest({ document, operation, bodySpec, values, request, onC
   const submit = (event) => {
     event.preventDefault();
     const faults = [...request.missing, ...content.faults];
-    fail(faults.length > 0 ? new Problem({ title: 'Incomplete request', detail: 'The request is incomplete.', errors: faults }) : null);
+    setProblem(faults.length > 0 ? new Problem({ title: 'Incomplete request', detail: 'The request is incomplete.', errors: faults }) : null);
     if (faults.length > 0) return;
     if (!user && !isOpen) askToSignIn();
     else if (method === 'GET') run();
-    else ask(true);
+    else setIsAsking(true);
   };
   const run = () => {
-    ask(false);
+    setIsAsking(false);
     const headers = { ...body(document, groups.headers, values.headers, String), ...(content.type && { 'Content-Type': content.type }) };
     send(method, path, { query, headers, ...content.options });
   };
@@ -50,7 +50,7 @@ export function TryRequest({ document, operation, bodySpec, values, request, onC
         <span class="muted small">${user ? 'Sent to this service with your token.' : isOpen ? 'Sent to this service without a token.' : 'Needs a token.'}</span></footer>
     </form>
     <${Answer} answer=${answer} />
-    ${isAsking && html`<${Confirm} title=${`Send ${method} request?`} action="Send" onClose=${() => ask(false)} work=${async () => {}} onDone=${run}>
+    ${isAsking && html`<${Confirm} title=${`Send ${method} request?`} action="Send" onClose=${() => setIsAsking(false)} work=${async () => {}} onDone=${run}>
       ${method === 'DELETE' ? 'This deletes from' : 'This can change'} the data of this service: <code class="path">${method} ${decodeURI(path)}</code></${Confirm}>`}`;
 }
 
@@ -68,7 +68,7 @@ function BodyInput({ document, bodySpec, values, change, problem }) {
 
 // Sends one request at a time. `answer` is the response so far, which grows while the body of a stream arrives.
 function useRequest() {
-  const [state, set] = useState({ answer: null, isBusy: false });
+  const [state, setState] = useState({ answer: null, isBusy: false });
   const abort = useRef(null);
   const stop = () => abort.current?.abort();
   useEffect(() => stop, []);
@@ -76,7 +76,7 @@ function useRequest() {
     stop();
     const { signal } = abort.current = new AbortController();
     const start = performance.now();
-    const show = (answer, isBusy) => { if (abort.current.signal === signal) set({ answer, isBusy }); };
+    const show = (answer, isBusy) => { if (abort.current.signal === signal) setState({ answer, isBusy }); };
     let answer = null;
     show(answer, true);
     try {

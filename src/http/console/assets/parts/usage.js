@@ -24,7 +24,7 @@ const dateOf = (time) => new Date(time).toISOString().slice(0, 10);
 
 // Returns all days of the period, so that days without tasks are shown too.
 export function daysOf(days, today = Date.now()) {
-  return Array.from({ length: days }, (_, at) => dateOf(today - (days - 1 - at) * DAY_MS));
+  return Array.from({ length: days }, (_, index) => dateOf(today - (days - 1 - index) * DAY_MS));
 }
 
 export function periodOf(query) {
@@ -81,10 +81,10 @@ function UsageChart({ report, measure, dates, nameOf }) {
 // Saves the report as CSV. A link could not send the token, so the page fetches the file.
 function CsvButton({ parameters }) {
   const work = useMutation();
-  const [saved, set] = useState(0);
+  const [saved, setSaved] = useState(0);
   const load = async () => {
     const { problem, done } = await work.run(async () => (await send('GET', '/usage', { query: parameters, headers: { Accept: 'text/csv' } })).blob());
-    if (!problem) { saveFile(done, `usage-by-${parameters.group_by}-${parameters.from}-${parameters.to}.csv`); set(saved + 1); }
+    if (!problem) { saveFile(done, `usage-by-${parameters.group_by}-${parameters.from}-${parameters.to}.csv`); setSaved(saved + 1); }
   };
   return html`<button type="button" class="button quiet small" disabled=${work.busy} onClick=${load}><${Icon} name="download" />CSV</button>
     <span class="unseen" role="status">${saved > 0 ? `Saved ${saved}` : ''}</span>${work.problem && html`<${ErrorMessage} problem=${work.problem} />`}`;
