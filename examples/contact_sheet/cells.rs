@@ -57,23 +57,24 @@ struct Group {
 impl Group {
     fn new(name: &'static str, path: &'static str, base_body: Value) -> Self {
         let crop = if path == UPSCALER || path == PRECISION { PhotographCrop::Detail } else { PhotographCrop::Whole };
-        Self { name, path, base_body, reference: None, crop, cells: Vec::new() }.cell("as usual", "", json!({}))
+        Self { name, path, base_body, reference: None, crop, cells: Vec::new() }.add_cell("as usual", "", json!({}))
     }
 
-    /// Uses the close-up.
+    /// Like [`Group::new`], for the close-up of faces.
     fn for_faces(name: &'static str, path: &'static str, base_body: Value) -> Self {
         let crop = PhotographCrop::Close;
-        Self { name, path, base_body, reference: None, crop, cells: Vec::new() }.cell("as usual", "", json!({}))
+        Self { name, path, base_body, reference: None, crop, cells: Vec::new() }.add_cell("as usual", "", json!({}))
     }
 
-    /// Adds a second photograph in this field.
+    /// Like [`Group::new`], with a second photograph in `field`.
     fn with_reference(name: &'static str, path: &'static str, base_body: Value, field: &'static str) -> Self {
         let reference = Some(field);
         let crop = PhotographCrop::Whole;
-        Self { name, path, base_body, reference, crop, cells: Vec::new() }.cell("as usual", "", json!({}))
+        Self { name, path, base_body, reference, crop, cells: Vec::new() }.add_cell("as usual", "", json!({}))
     }
 
-    fn cell(mut self, label: &str, tested_value: &str, change: Value) -> Self {
+    /// Adds a cell whose body has the fields of `change` in addition to those of all cells.
+    fn add_cell(mut self, label: &str, tested_value: &str, change: Value) -> Self {
         let objects = [self.base_body.clone(), change].into_iter().filter_map(|value| value.as_object().cloned());
         let body = objects.flatten().collect();
         let group = self.name;
@@ -86,25 +87,28 @@ impl Group {
         self
     }
 
-    fn set(self, field: &str, value: &Value) -> Self {
+    /// Adds a cell for a value of a field.
+    fn add_value_cell(self, field: &str, value: &Value) -> Self {
         let (label, tested_value) = label_and_value(field, value);
-        self.cell(&label, &tested_value, json!({field: value}))
+        self.add_cell(&label, &tested_value, json!({field: value}))
     }
 
-    fn advanced(self, field: &str, value: &Value) -> Self {
+    /// Adds a cell for a value of a field in `advanced_settings`.
+    fn add_advanced_cell(self, field: &str, value: &Value) -> Self {
         let (label, tested_value) = label_and_value(field, value);
         let label = if value.is_string() { format!("{field} {label}") } else { label };
-        self.cell(&label, &tested_value, json!({"advanced_settings": {"fixed_generation": true, field: value}}))
+        self.add_cell(&label, &tested_value, json!({"advanced_settings": {"fixed_generation": true, field: value}}))
     }
 
-    /// Adds a cell for every value except the default.
-    fn cell_per_value(self, field: &str, values: impl IntoIterator<Item = &'static str>) -> Self {
-        values.into_iter().fold(self, |group, value| group.set(field, &value.into()))
+    /// Adds a cell for each value of a field.
+    fn add_value_cells(self, field: &str, values: impl IntoIterator<Item = &'static str>) -> Self {
+        values.into_iter().fold(self, |group, value| group.add_value_cell(field, &value.into()))
     }
 
-    fn extremes(self, fields: &[&str], ends: [i64; 2]) -> Self {
+    /// Adds two cells for each field, one for each value in `ends`.
+    fn add_extreme_cells(self, fields: &[&str], ends: [i64; 2]) -> Self {
         let pairs = fields.iter().flat_map(|field| ends.map(|end| (*field, end)));
-        pairs.fold(self, |group, (field, end)| group.set(field, &end.into()))
+        pairs.fold(self, |group, (field, end)| group.add_value_cell(field, &end.into()))
     }
 }
 
@@ -124,38 +128,38 @@ pub fn cells() -> Vec<Cell> {
 
 fn upscaler() -> Group {
     Group::new("image-upscaler 2x", UPSCALER, json!({"scale_factor": "2x"}))
-        .cell_per_value("engine", UpscaleEngine::ALL[1..].iter().map(|value| value.as_str()))
-        .cell_per_value("optimized_for", OptimizedFor::ALL[1..].iter().map(|value| value.as_str()))
-        .extremes(&["creativity", "hdr", "resemblance", "fractality"], [-10, 10])
+        .add_value_cells("engine", UpscaleEngine::ALL[1..].iter().map(|value| value.as_str()))
+        .add_value_cells("optimized_for", OptimizedFor::ALL[1..].iter().map(|value| value.as_str()))
+        .add_extreme_cells(&["creativity", "hdr", "resemblance", "fractality"], [-10, 10])
 }
 
 fn precision() -> Group {
     let default_flavor = PrecisionFlavor::Photo;
     let others = PrecisionFlavor::ALL.iter().filter(|flavor| **flavor != default_flavor);
     Group::new("image-upscaler-precision-v2 2x", PRECISION, json!({"scale_factor": 2}))
-        .cell_per_value("flavor", others.map(|value| value.as_str()))
-        .extremes(&["sharpen", "smart_grain", "ultra_detail"], [0, 100])
+        .add_value_cells("flavor", others.map(|value| value.as_str()))
+        .add_extreme_cells(&["sharpen", "smart_grain", "ultra_detail"], [0, 100])
 }
 
 fn style() -> [Group; 3] {
     let fixed = json!({"fixed_generation": true});
     let presets = Group::new("image-style-transfer", STYLE, fixed.clone())
-        .cell_per_value("engine", StyleEngine::ALL[1..].iter().map(|value| value.as_str()))
-        .cell_per_value("flavor", StyleFlavor::ALL[1..].iter().map(|value| value.as_str()))
-        .extremes(&["structure_strength"], [0, 100])
-        .extremes(&["style_strength"], [0, 50])
-        .set("prompt", &"warm sunset".into());
+        .add_value_cells("engine", StyleEngine::ALL[1..].iter().map(|value| value.as_str()))
+        .add_value_cells("flavor", StyleFlavor::ALL[1..].iter().map(|value| value.as_str()))
+        .add_extreme_cells(&["structure_strength"], [0, 100])
+        .add_extreme_cells(&["style_strength"], [0, 50])
+        .add_value_cell("prompt", &"warm sunset".into());
     let portrait = Group::for_faces(
         "image-style-transfer, is_portrait",
         STYLE,
         json!({"fixed_generation": true, "is_portrait": true}),
     )
-    .cell_per_value("portrait_style", PortraitStyle::ALL[1..].iter().map(|value| value.as_str()))
-    .cell_per_value("portrait_beautifier", PortraitBeautifier::ALL.iter().map(|value| value.as_str()));
+    .add_value_cells("portrait_style", PortraitStyle::ALL[1..].iter().map(|value| value.as_str()))
+    .add_value_cells("portrait_beautifier", PortraitBeautifier::ALL.iter().map(|value| value.as_str()));
     let reference = Group::with_reference("image-style-transfer, with a reference", STYLE, fixed, "reference_image")
-        .extremes(&["structure_strength"], [0, 100])
-        .extremes(&["style_strength"], [0, 50])
-        .cell_per_value("engine", StyleEngine::ALL[1..].iter().map(|value| value.as_str()));
+        .add_extreme_cells(&["structure_strength"], [0, 100])
+        .add_extreme_cells(&["style_strength"], [0, 50])
+        .add_value_cells("engine", StyleEngine::ALL[1..].iter().map(|value| value.as_str()));
     [presets, portrait, reference]
 }
 
@@ -164,41 +168,42 @@ fn skin() -> [Group; 3] {
     let without_grain = || json!({"smart_grain": 0});
     [
         Group::for_faces("skin-enhancer/creative", CREATIVE, without_grain())
-            .extremes(&["sharpen", "smart_grain"], [50, 100]),
-        Group::for_faces("skin-enhancer/faithful", FAITHFUL, without_grain()).extremes(&["skin_detail"], [0, 100]),
+            .add_extreme_cells(&["sharpen", "smart_grain"], [50, 100]),
+        Group::for_faces("skin-enhancer/faithful", FAITHFUL, without_grain())
+            .add_extreme_cells(&["skin_detail"], [0, 100]),
         Group::for_faces("skin-enhancer/flexible", FLEXIBLE, without_grain())
-            .cell_per_value("optimized_for", SkinFocus::ALL[1..].iter().map(|value| value.as_str())),
+            .add_value_cells("optimized_for", SkinFocus::ALL[1..].iter().map(|value| value.as_str())),
     ]
 }
 
 fn relight() -> [Group; 2] {
     let fixed = json!({"advanced_settings": {"fixed_generation": true}});
     let mut group = Group::new("image-relight", RELIGHT, fixed.clone())
-        .cell_per_value("style", RelightStyle::ALL[1..].iter().map(|value| value.as_str()))
-        .set("prompt", &"blue moonlight from the left".into())
-        .set("change_background", &false.into())
-        .set("preserve_details", &false.into())
-        .set("interpolate_from_original", &true.into())
-        .set("light_transfer_strength", &0.into());
+        .add_value_cells("style", RelightStyle::ALL[1..].iter().map(|value| value.as_str()))
+        .add_value_cell("prompt", &"blue moonlight from the left".into())
+        .add_value_cell("change_background", &false.into())
+        .add_value_cell("preserve_details", &false.into())
+        .add_value_cell("interpolate_from_original", &true.into())
+        .add_value_cell("light_transfer_strength", &0.into());
     for field in ["whites", "blacks", "brightness", "contrast", "saturation"] {
-        group = group.advanced(field, &0.into()).advanced(field, &100.into());
+        group = group.add_advanced_cell(field, &0.into()).add_advanced_cell(field, &100.into());
     }
     for engine in &RelightEngine::ALL[1..] {
-        group = group.advanced("engine", &engine.as_str().into());
+        group = group.add_advanced_cell("engine", &engine.as_str().into());
     }
     let reference_group =
         Group::with_reference("image-relight, with a reference", RELIGHT, fixed, "transfer_light_from_reference_image");
     let mut reference_group = reference_group
-        .set("light_transfer_strength", &0.into())
-        .set("light_transfer_strength", &50.into())
-        .set("interpolate_from_original", &true.into())
-        .set("change_background", &false.into())
-        .set("preserve_details", &false.into());
+        .add_value_cell("light_transfer_strength", &0.into())
+        .add_value_cell("light_transfer_strength", &50.into())
+        .add_value_cell("interpolate_from_original", &true.into())
+        .add_value_cell("change_background", &false.into())
+        .add_value_cell("preserve_details", &false.into());
     for value in &TransferLightA::ALL[1..] {
-        reference_group = reference_group.advanced("transfer_light_a", &value.as_str().into());
+        reference_group = reference_group.add_advanced_cell("transfer_light_a", &value.as_str().into());
     }
     for value in &TransferLightB::ALL[1..] {
-        reference_group = reference_group.advanced("transfer_light_b", &value.as_str().into());
+        reference_group = reference_group.add_advanced_cell("transfer_light_b", &value.as_str().into());
     }
     [group, reference_group]
 }

@@ -94,7 +94,7 @@ mod tests {
         // Dropped without a commit
         let mut draft = AtomicFile::create(&target, Uuid::from_u128(1)).unwrap();
         draft.write_all(b"half").unwrap();
-        assert_eq!(file_names(folder.path()).len(), 3);
+        assert_eq!(file_names(folder.path()).len(), 3, "the target, the link and the draft");
         drop(draft);
         assert_eq!(file_names(folder.path()), ["log.jsonl", "newest"]);
         assert_eq!(fs::read(&target).unwrap(), b"before");

@@ -184,8 +184,8 @@ fn diff(arguments: DiffArguments, outer: SettingFlags) -> Result<(), CliError> {
     };
     let target = AuditTarget::open(target, outer)?;
     let mut printer = output.printer();
-    let totals = queries::diff(&target, &query, |subject| printer.subject_diff(&subject))?;
-    printer.diff_end(totals)?;
+    let summary = queries::diff(&target, &query, |subject| printer.subject_diff(&subject))?;
+    printer.diff_summary(&summary)?;
     Ok(())
 }
 

@@ -17,11 +17,11 @@ Examples:
   mediary completions fish > ~/.config/fish/completions/mediary.fish
   mediary completions powershell >> $PROFILE
 
-Create missing directories first. New shells use the completions. The script calls this program,
-which completes commands and flags, and ids of nodes, publishers, jobs and tasks of the service of
-`mediary login` or MEDIARY_URL. Write the script again after an upgrade.";
+Create missing directories first. Shells that you start afterwards use the script, which calls this
+program to complete commands and flags, and the ids of nodes, publishers, jobs and tasks of the service
+of `mediary login` or MEDIARY_URL. Write the script again after an upgrade.";
 
-/// Variable with which the script of a shell calls the program.
+/// Environment variable by which the completion script tells the program that it asks for candidates.
 const VARIABLE: &str = "MEDIARY_COMPLETE";
 
 pub(super) const MAN_HELP: &str = "\
@@ -41,8 +41,8 @@ pub(super) struct ManArguments {
     directory: PathBuf,
 }
 
-/// Answers the script of a shell, if it called the program, and exits.
-pub(super) fn answer_shell() {
+/// If a completion script called the program, prints the candidates and exits.
+pub(super) fn answer_completion_script() {
     CompleteEnv::with_factory(super::CliArguments::command).var(VARIABLE).bin("mediary").complete();
 }
 

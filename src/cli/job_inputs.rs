@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 /// Fields of the second picture of an image job.
 const REFERENCE_FIELDS: [&str; 2] = ["reference_image", "transfer_light_from_reference_image"];
 
-/// Returns the fields for `files`, each as the API takes it (base64 or a URL), in the order of the command line. `has`
-/// returns `true` if the job has a field.
+/// Returns the fields of a job for `files`, which are base64 or URLs in the order of the command line. `has(field)`
+/// returns `true` if the job has the field.
 ///
 /// # Errors
 /// If the job does not take that many files.

@@ -182,6 +182,7 @@ fn existing_data_dir(settings: &Settings) -> anyhow::Result<&Path> {
     Ok(root)
 }
 
+// Flags for common settings. They can stand before and after the command.
 #[derive(Debug, Default, Args)]
 struct SettingFlags {
     /// Settings file to use instead of mediary.toml in the working directory
@@ -211,7 +212,7 @@ struct SettingFlags {
 }
 
 impl SettingFlags {
-    /// Fills missing values from the flags before the command.
+    /// Fills missing values from `outer`, the flags before the command.
     fn or(self, outer: Self) -> Self {
         Self {
             config: self.config.or(outer.config),
@@ -244,7 +245,7 @@ impl SettingFlags {
     }
 }
 
-/// Exit code of an interrupted command, as shells report it.
+/// Exit code of an interrupted command, as shells report it: 128 plus the number of SIGINT.
 const INTERRUPTED: u8 = 128 + 2;
 
 /// Failure of a command.
@@ -258,16 +259,16 @@ enum CliError {
     CannotRun(anyhow::Error),
     /// The user interrupted the command.
     Interrupted(String),
-    /// Verification found damage, which has been printed.
+    /// A verification found damage, which has been printed.
     DamageFound,
-    /// A check failed, which has been printed.
+    /// A check failed; its result has been printed.
     CheckFailed,
-    /// Verification was not possible.
+    /// A verification could not be completed.
     VerificationIncomplete(anyhow::Error),
 }
 
 impl CliError {
-    /// Adds what the command was doing to the reason of a failure.
+    /// Adds what the command was doing to the message of a failure.
     fn context(self, context: String) -> Self {
         match self {
             Self::Runtime(error) => Self::Runtime(error.context(context)),
@@ -334,7 +335,7 @@ impl CliCommand {
 /// Runs the command line. On wrong usage, prints the usage to stderr and exits.
 #[must_use]
 pub fn run() -> ExitCode {
-    completions::answer_shell();
+    completions::answer_completion_script();
     let arguments =
         CliArguments::try_parse().unwrap_or_else(|error| suggestions::with_suggestions::<CliArguments>(error).exit());
     let outer = arguments.settings;
@@ -416,7 +417,7 @@ mod tests {
                 (!line.is_empty()).then(|| line.to_owned())
             });
             let lines: Vec<_> = examples.filter(|line| line.starts_with("mediary")).collect();
-            assert!(lines.iter().any(|line| line.starts_with(&words) || words.contains("restore")), "{words}: {help}");
+            assert!(lines.iter().any(|line| line.starts_with(&words)), "{words}: {help}");
             for line in lines {
                 let parts = line.split(['|', '<', '>', '&']).next().unwrap_or_default();
                 let parsed = CliArguments::try_parse_from(parts.split_whitespace());

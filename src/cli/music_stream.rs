@@ -22,11 +22,11 @@ pub(in crate::cli) struct MusicInfo {
     pub(in crate::cli) seconds: f64,
 }
 
-/// State of the stream so far.
+/// Reader of the lines, with what they contained so far.
 struct MusicStreamReader<W> {
     piece: MusicInfo,
     audio: W,
-    /// Each chunk is one second or shorter.
+    /// Number of audio chunks so far.
     chunks: u32,
     complete: bool,
 }
@@ -66,7 +66,7 @@ impl<W: Write> MusicStreamReader<W> {
             "title" => text("title").clone_into(&mut self.piece.title),
             "audio_chunk" => {
                 let chunk = STANDARD.decode(text("data")).context("a chunk of the music is not base64")?;
-                // A player may follow the file.
+                // A player may read the file while it grows.
                 self.audio.write_all(&chunk).and_then(|()| self.audio.flush()).context("cannot write the music")?;
                 self.chunks += 1;
             }
@@ -80,6 +80,7 @@ impl<W: Write> MusicStreamReader<W> {
         Ok(())
     }
 
+    /// Returns the progress from 0 to 1. The first chunk has half a second, so there is one chunk more than seconds.
     fn fraction(&self) -> f64 {
         if self.piece.seconds > 0.0 { f64::from(self.chunks) / (self.piece.seconds + 1.0) } else { 0.0 }
     }

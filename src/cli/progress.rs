@@ -8,7 +8,7 @@ use indicatif::{BinaryBytes, ProgressBar, ProgressStyle};
 
 /// Update interval of a bar whose work reports a fraction.
 const BAR_INTERVAL: Duration = Duration::from_millis(200);
-/// Full bar of fractions.
+/// Length of a bar whose progress is in thousandths.
 const FRACTION_MAX: u64 = 1000;
 
 /// Unit of the progress.
@@ -112,13 +112,13 @@ fn style(template: &str) -> ProgressStyle {
     style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("█░")
 }
 
-/// Formats a size, the same for all commands.
+/// Formats a size in MiB with one decimal place.
 #[expect(clippy::cast_precision_loss, reason = "for people")]
 pub(super) fn format_mib(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
-/// Formats a size in the largest fitting unit.
+/// Formats a size in the largest unit in which it is at least 1.
 pub(super) fn format_bytes(bytes: u64) -> String {
     BinaryBytes(bytes).to_string()
 }

@@ -24,7 +24,7 @@ pub(super) fn run(settings: SettingFlags) -> Result<(), CliError> {
 }
 
 async fn serve(mut settings: Settings, mut signals: StopSignals) -> anyhow::Result<()> {
-    // Printed paths are pasted into other shells.
+    // The printed path must also be valid in other working directories.
     settings.data_dir = std::path::absolute(&settings.data_dir).unwrap_or(settings.data_dir);
     let data_dir = settings.data_dir.clone();
     let Some(app) = Box::pin(App::start_cancellable(settings, Environment::system(), signals.recv())).await? else {
@@ -49,7 +49,7 @@ fn greeting(app: &App, data_dir: &Path, is_terminal: bool) -> String {
     if has_unspecified_host(url) {
         lines.push("  warning result URLs use an unspecified address: set public_url".to_owned());
     }
-    // Also in the log, but the operator looks here first.
+    // The log has this reason too, but operators look here first.
     if let Some(reason) = app.log().storage().reason {
         lines.push(format!("  warning changes are rejected: {reason}"));
     }

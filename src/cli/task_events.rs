@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::outbound::api_client::{ApiClient, ServiceResponse};
 use crate::outbound::client::CallFailure;
 
-/// Attempts to reopen a broken stream without an event in between.
+/// Attempts to open the stream without receiving an event.
 const CONNECTION_ATTEMPTS: usize = 20;
 /// Pause before each attempt.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
@@ -17,7 +17,7 @@ const BUSY: [u16; 2] = [429, 503];
 /// Reason why the end of a task is unknown.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FollowError {
-    #[error("the service answered {} for the task", .0.status)]
+    #[error("the service answered the request for the task with status {}", .0.status)]
     Refused(ServiceResponse),
     #[error(transparent)]
     Unreachable(CallFailure),
@@ -57,7 +57,7 @@ pub(super) async fn follow_task(
                 }
                 feed.last_id().clone_into(&mut last_seen);
             }
-            // The task ended while the stream was broken.
+            // The task ended while the stream was broken: read its events again from the first one.
             Ok(Err(reply)) if reply.status == 204 => last_seen.clear(),
             Ok(Err(reply)) if BUSY.contains(&reply.status) => failure = FollowError::Refused(reply),
             Ok(Err(reply)) => return Err(FollowError::Refused(reply)),
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ends_of_both_gateways_are_known() {
+    fn final_states_of_images_and_videos_are_recognized() {
         for (state, expected) in [
             ("COMPLETED", (true, false)),
             ("success", (true, false)),

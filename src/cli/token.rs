@@ -15,7 +15,7 @@ pub(super) fn read_error(file: &Path, error: &io::Error) -> anyhow::Error {
     anyhow!("{} cannot be read: {error}{}", file.display(), to_help(file, error))
 }
 
-/// Returns an environment variable that is not empty.
+/// Returns the value of an environment variable; `None` if it is not set or empty.
 pub(super) fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -27,8 +27,9 @@ pub(super) struct NamedService {
 }
 
 impl NamedService {
-    /// Fills missing arguments from `MEDIARY_URL` and `MEDIARY_TOKEN`. A data directory on the command line takes
-    /// precedence over the URL, and a service without a URL has a token of its own.
+    /// Fills missing arguments from `MEDIARY_URL` and `MEDIARY_TOKEN`. `MEDIARY_URL` does not apply if the command line
+    /// names a data directory. `MEDIARY_TOKEN` applies only if there is a URL, because the service of a data directory
+    /// has a token of its own ([`token_for`]).
     pub(super) fn new(url: Option<String>, token: Option<String>, has_data_dir_flag: bool) -> Self {
         let url = url.or_else(|| variable(URL_VARIABLE).filter(|_| !has_data_dir_flag));
         let token = token.or_else(|| variable(TOKEN_VARIABLE).filter(|_| url.is_some()));
@@ -77,7 +78,7 @@ pub(super) fn token_for(
     Ok(token.trim().to_owned())
 }
 
-/// Returns the reason why the token of a data directory is not sent to an unrelated service.
+/// Returns the reason why the token of the data directory is not used for a service at another address.
 fn withheld_token_reason(data_dir: &Path, service_address: &anyhow::Result<Option<String>>) -> String {
     let path = path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
     let path = path.display();

@@ -184,7 +184,7 @@ fn check(file: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A job whose body was read, with its vendor. Its pictures are in a temporary directory, which is removed on drop.
+/// A parsed job and its vendor. Its pictures are in a temporary directory, which is removed on drop.
 struct PreparedJob {
     tool: VendorTool,
     work: TaskWork,
@@ -261,7 +261,7 @@ fn job_body(job: &str, images: &[PathBuf], set: &[String], file: Option<&Path>) 
     });
     let pictures = pictures.collect::<anyhow::Result<Vec<_>>>()?;
     let names = field_names(job);
-    // `--image` gives pictures, and never the video that a job extends.
+    // `--image` takes pictures only, so it cannot fill the field for the video that a job extends.
     let has = |name: &str| name != "video_url" && names.iter().any(|known| *known == name);
     for (field, value) in place_files(has, pictures).map_err(|reason| CliError::Usage(format!("--image: {reason}")))? {
         body[field] = value;

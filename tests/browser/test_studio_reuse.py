@@ -92,7 +92,7 @@ class Price(BrowserTest):
             page.get_by_role("button", name="Generate").click()
         self.assertEqual(response.value.status, 402)
         alert = page.get_by_role("alert")
-        for text in ("The budget does not cover this job", "daily budget of your account is 1 credit", "0 spent, 0 held by running tasks, 1 left", "starts again on", "Nothing was charged"):
+        for text in ("The budget does not cover this job", "daily budget of your account is 1 credit", "0 spent, 0 held by running tasks, 1 left", "resets on", "Nothing was charged"):
             expect(alert).to_contain_text(text)
         self.assertEqual(send("GET", "/tasks", token=ada["token"])["tasks"], [])
         # And with more budget the same form succeeds

@@ -113,25 +113,25 @@ def test_a_version_is_published(service: Mediary, token: str) -> None:
     headers = {"Authorization": f"Bearer {token}"}
     body = {"id": publisher, "name": "Acme"}
     httpx.post(f"{URL}/publishers", json=body, headers=headers).raise_for_status()
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w") as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("face_tools/__init__.py", "")
     node = f"{publisher}-tools"
-    version = service.publish(publisher, node, "1.0.0", held.getvalue(), changelog="First")
+    version = service.publish(publisher, node, "1.0.0", buffer.getvalue(), changelog="First")
     assert (version["version"], version["changelog"]) == ("1.0.0", "First") and version["downloadUrl"]
     with pytest.raises(ServiceError) as failure:
-        service.publish(publisher, node, "1.0.0", held.getvalue())
+        service.publish(publisher, node, "1.0.0", buffer.getvalue())
     assert failure.value.code == "already_exists"
 
     # A version whose archive was not uploaded is continued.
     path = f"{URL}/publishers/{publisher}/nodes/{node}/versions"
     httpx.post(path, json={"node_version": {"version": "1.1.0"}}, headers=headers).raise_for_status()
-    assert service.publish(publisher, node, "1.1.0", held.getvalue())["version"] == "1.1.0"
+    assert service.publish(publisher, node, "1.1.0", buffer.getvalue())["version"] == "1.1.0"
 
     # An administrator imports a version with its history.
     imported = {"createdAt": "2024-02-01T10:00:00Z", "tags_admin": ["imported"], "host_node_extract_status": "success"}
     with Mediary(URL, os.environ["MEDIARY_ADMIN_TOKEN"]) as administrator:
-        version = administrator.publish(publisher, node, "0.9.0", held.getvalue(), **imported)
+        version = administrator.publish(publisher, node, "0.9.0", buffer.getvalue(), **imported)
     assert version["createdAt"].startswith("2024-02-01T10:00:00") and version["tags_admin"] == ["imported"]
 
 

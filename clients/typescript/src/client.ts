@@ -134,7 +134,7 @@ export class Mediary {
     const url = task.generated[index];
     if (url === undefined) throw new RangeError(`task ${task.task_id} has ${task.generated.length} results`);
     // Results may be at another host, which must not get the token.
-    return checked(await this.#fetch.call(globalThis, url));
+    return throwIfNotOk(await this.#fetch.call(globalThis, url));
   }
 
   /** Makes music. */
@@ -196,7 +196,7 @@ export class Mediary {
 
   /** Sends a file, once: the URL allows one upload. */
   async #put(url: string, file: File, type: string): Promise<Response> {
-    return checked(await this.#fetch.call(globalThis, url, { method: "PUT", body: file, headers: { "Content-Type": type } }));
+    return throwIfNotOk(await this.#fetch.call(globalThis, url, { method: "PUT", body: file, headers: { "Content-Type": type } }));
   }
 
   /** Sends a request, again after temporary failures. With `once`, its key lets the service execute it once. */
@@ -219,17 +219,17 @@ export class Mediary {
   async #send(method: string, path: string, init: RequestInit): Promise<Response> {
     const headers = new Headers(init.headers);
     if (this.#token) headers.set("Authorization", `Bearer ${this.#token}`);
-    return checked(await this.#fetch.call(globalThis, this.#url + path, { ...init, method, headers }));
+    return throwIfNotOk(await this.#fetch.call(globalThis, this.#url + path, { ...init, method, headers }));
   }
 }
 
 /** Throws for the first name that is not a parameter of the job, also in objects and lists. */
-function checkNames({ job, parameters }: Job, given: Parameters): void {
-  checkObject(job, given, Object.fromEntries(parameters.map((parameter) => [parameter.name, parameter])), "");
+function checkNames({ job, parameters }: Job, values: Parameters): void {
+  checkObject(job, values, Object.fromEntries(parameters.map((parameter) => [parameter.name, parameter])), "");
 }
 
-function checkObject(job: string, given: Parameters, known: Record<string, Schema>, place: string): void {
-  for (const [name, value] of Object.entries(given)) {
+function checkObject(job: string, values: Parameters, known: Record<string, Schema>, place: string): void {
+  for (const [name, value] of Object.entries(values)) {
     const schema = Object.hasOwn(known, name) ? known[name] : undefined;
     if (!schema) {
       const names = Object.keys(known).join(", ");
@@ -250,7 +250,8 @@ function isObject(value: unknown): value is Parameters {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !isFile;
 }
 
-async function checked(response: Response): Promise<Response> {
+/** Returns a successful response, and throws for others. */
+async function throwIfNotOk(response: Response): Promise<Response> {
   if (!response.ok) throw await ServiceError.fromResponse(response);
   return response;
 }
@@ -263,7 +264,7 @@ function isTemporary(error: unknown): boolean {
 }
 
 async function pause(attempt: number, error: unknown): Promise<void> {
-  const asked = error instanceof ServiceError ? error.retryAfter : undefined;
-  const seconds = Math.min(asked ?? 0.25 * 2 ** attempt, PAUSE_MAX);
+  const requested = error instanceof ServiceError ? error.retryAfter : undefined;
+  const seconds = Math.min(requested ?? 0.25 * 2 ** attempt, PAUSE_MAX);
   await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 }

@@ -12,7 +12,7 @@ export async function verifyWebhook(
   key: string,
   now: Date = new Date(),
 ): Promise<boolean> {
-  const [prefix, encoded] = [key.slice(0, key.indexOf("_")), key.slice(key.indexOf("_") + 1)];
+  const [prefix, encodedKey] = [key.slice(0, key.indexOf("_")), key.slice(key.indexOf("_") + 1)];
   if (prefix !== "whsec" && prefix !== "whpk") throw new TypeError("the key must begin with whsec_ or whpk_");
 
   const header = (name: string): string => {
@@ -25,22 +25,22 @@ export async function verifyWebhook(
   if (Math.abs(now.getTime() / 1000 - Number(timestamp)) > TOLERANCE) return false;
 
   const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
-  const signed = joined(new TextEncoder().encode(`${id}.${timestamp}.`), bytes);
+  const signedBytes = concatenate(new TextEncoder().encode(`${id}.${timestamp}.`), bytes);
   const isSecret = prefix === "whsec";
   const algorithm = isSecret ? { name: "HMAC", hash: "SHA-256" } : { name: "Ed25519" };
-  const imported = await crypto.subtle.importKey("raw", fromBase64(encoded), algorithm, false, ["verify"]);
+  const cryptoKey = await crypto.subtle.importKey("raw", fromBase64(encodedKey), algorithm, false, ["verify"]);
 
   for (const entry of header("webhook-signature").split(" ")) {
     const [version, signature = ""] = entry.split(",");
     if (version !== (isSecret ? "v1" : "v1a")) continue;
-    let given;
+    let decoded;
     try {
-      given = fromBase64(signature);
+      decoded = fromBase64(signature);
     } catch {
       continue;
     }
     // HMAC is compared in constant time.
-    if (await crypto.subtle.verify(algorithm, imported, given, signed)) return true;
+    if (await crypto.subtle.verify(algorithm, cryptoKey, decoded, signedBytes)) return true;
   }
   return false;
 }
@@ -49,7 +49,7 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
 }
 
-function joined(first: Uint8Array, second: Uint8Array): Uint8Array<ArrayBuffer> {
+function concatenate(first: Uint8Array, second: Uint8Array): Uint8Array<ArrayBuffer> {
   const all = new Uint8Array(first.length + second.length);
   all.set(first);
   all.set(second, first.length);

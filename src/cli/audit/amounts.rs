@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::OutputFlags;
-use super::log::{LogQuery, each_event, or_usage_error, parse_option};
+use super::log::{LogQuery, for_each_event, or_usage_error, parse_option};
 use super::print::Printer;
 use super::target::{AuditTarget, AuditTargetArguments};
 use crate::audit::filter::{AuditFilter, StreamFilter};
@@ -95,13 +95,13 @@ pub(super) fn run(arguments: AmountsArguments, outer: SettingFlags) -> Result<()
     let payer = payer.map(|payer| or_usage_error("--payer", &payer, parse_payer(&payer))).transpose()?;
     let end = parse_option("--to", to.as_deref(), |text| PointInTime::parse(text, DayEdge::End))?;
     let start = parse_option("--from", from.as_deref(), |text| PointInTime::parse(text, DayEdge::Start))?;
-    // Without an end: the events that settle the amounts come later.
+    // The filter has no end, because the events that charge or refund the credits can come after it.
     let filter = AuditFilter { streams: StreamFilter::Kind(StreamKind::Task), from: start, ..AuditFilter::default() };
     let texts = [("stream", "task/"), ("from", from.as_deref().unwrap_or_default())];
 
     let mut ledger = RecomputedLedger { end, ..RecomputedLedger::default() };
     let target = AuditTarget::open(target, outer)?;
-    each_event(&target, &LogQuery::new(filter, &texts), |event| {
+    for_each_event(&target, &LogQuery::new(filter, &texts), |event| {
         ledger.apply(event);
         Ok(())
     })?;
@@ -162,6 +162,7 @@ impl RecomputedLedger {
         let Some(task) = self.indices.get(stream).and_then(|index| self.tasks.get_mut(*index)) else { return };
         match kind {
             "SubmissionStarted" => task.start_submission(&data["vendor"]),
+            // This submission did not arrive, but an earlier one may have, and may cost something.
             "SubmissionUndelivered" if task.is_in_doubt => {}
             "SubmissionUndelivered" | "VendorForgot" => task.remove_vendor(),
             "VendorRefused" => task.set_cost(0),
@@ -186,9 +187,11 @@ impl RecomputedLedger {
 impl TaskAmounts {
     fn from_submission(event: &Value) -> Self {
         let data = &event["data"];
-        // The work is an object with its kind as the only name. Images and music have no `credits` if they cost nothing.
+        // The work is an object whose only field is named after its kind. Images and music have no `credits` if they
+        // cost nothing.
         let work = data["work"].as_object().and_then(|work| work.iter().next());
-        let ids = |kind: &str, ids: &Value| {
+        // Names one or several resources of a kind; an absent field names none.
+        let resources = |kind: &str, ids: &Value| {
             let ids = ids.as_array().map_or(std::slice::from_ref(ids), Vec::as_slice);
             ids.iter().filter_map(Value::as_str).map(|id| format!("{kind}/{id}")).collect::<Vec<_>>()
         };
@@ -201,17 +204,17 @@ impl TaskAmounts {
             credits: work.and_then(|(_, work)| work["credits"].as_u64()).unwrap_or_default(),
             is_stream: work.is_some_and(|(kind, _)| kind.ends_with("Music")),
             payers: [
-                ids("user", &data["owner"]),
-                ids("token", &payers["token"]),
-                ids("user", &payers["former_accounts"]),
-                ids("publisher", &payers["publishers"]),
+                resources("user", &data["owner"]),
+                resources("token", &payers["token"]),
+                resources("user", &payers["former_accounts"]),
+                resources("publisher", &payers["publishers"]),
             ]
             .concat(),
             ..Self::default()
         }
     }
 
-    /// Follows the vendor as a task does (`TaskRecord::assign_vendor`).
+    /// Records the vendor of a submission by the rules of the task (`TaskRecord::assign_vendor`).
     fn start_submission(&mut self, vendor: &Value) {
         self.is_in_doubt = self.vendor.is_some() && !self.is_built_in;
         self.is_built_in = vendor["profile"] == RecordedVendor::BUILT_IN_PROFILE;
@@ -269,6 +272,7 @@ impl std::fmt::Display for CreditState {
     }
 }
 
+/// Returns `true` if the client ended the task: by a cancellation, or by leaving a music stream.
 fn is_end_by_client(event: &Value) -> bool {
     let code = text_of(&event["data"]["failure"], "code");
     text_of(event, "type") == "TaskCancelled"

@@ -8,13 +8,13 @@ const INPUTS: [&str; 8] = ["input", "image", "images", "reference", "start_image
 /// Digits of a shortened hash.
 const DIGEST_SHORT: usize = 12;
 
+/// Fields of a stored file. An object with another field is none.
+const FILE_FIELDS: [&str; 5] = ["digest", "bytes", "format", "width", "height"];
+
 /// Returns `true` if a field, such as `Video.images`, is an input of a job.
 pub(super) fn is_input(name: &str) -> bool {
     INPUTS.contains(&name.rsplit('.').next().unwrap_or(name))
 }
-
-/// Fields of a stored file.
-const FILE_FIELDS: [&str; 5] = ["digest", "bytes", "format", "width", "height"];
 
 /// Replaces each file and URL in the fields of an event with its short notation, such as
 /// `png:160x160:25964B:30c605eb627d`. `wide` keeps complete hashes.
@@ -37,16 +37,21 @@ fn shorten_field(name: &str, value: &Value, wide: bool) -> Value {
     }
 }
 
-/// Returns the short notation of a stored file or URL; `None` for anything else, which can have arbitrary field names.
+/// Returns the short notation of a stored file or URL; `None` for any other object.
 fn file_or_url(name: &str, members: &Map<String, Value>, wide: bool) -> Option<String> {
-    let member = members.iter().next().filter(|_| is_input(name) && members.len() == 1);
-    match member.map(|(kind, value)| (kind.as_str(), value)) {
-        Some(("Remote", address)) => address.as_str().map(str::to_owned),
-        Some(("Kept", Value::Object(file))) => file_notation(file, wide),
-        _ => file_notation(members, wide),
+    // A job input is recorded as `{"Remote": url}` or `{"Kept": file}`.
+    if is_input(name) && members.len() == 1 {
+        if let Some(url) = members.get("Remote") {
+            return url.as_str().map(str::to_owned);
+        }
+        if let Some(Value::Object(file)) = members.get("Kept") {
+            return file_notation(file, wide);
+        }
     }
+    file_notation(members, wide)
 }
 
+/// Returns the short notation of a stored file; `None` if the object is not one.
 fn file_notation(file: &Map<String, Value>, wide: bool) -> Option<String> {
     if !file.keys().all(|name| FILE_FIELDS.contains(&name.as_str())) {
         return None;

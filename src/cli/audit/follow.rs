@@ -14,8 +14,11 @@ use crate::outbound::sse::SseReader;
 const RECONNECT_ATTEMPTS: u32 = 10;
 /// Pause before each attempt.
 const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
+/// Time within which a service ends a stream that has no more events.
+const END_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Prints all matching events until the service stays unreachable.
+/// Prints all matching events, up to the end of the filter if it has one. Reconnects until the service stays
+/// unreachable.
 pub(super) fn run(service: &ServiceClient, filter: &str, printer: &mut Printer) -> Result<(), CliError> {
     app::block_on(follow(service, &format!("/admin/events/stream?{filter}"), printer))
 }
@@ -23,13 +26,13 @@ pub(super) fn run(service: &ServiceClient, filter: &str, printer: &mut Printer) 
 async fn follow(service: &ServiceClient, path: &str, printer: &mut Printer) -> Result<(), CliError> {
     let mut last_id = "0".to_owned();
     let mut names = ResourceNames::default();
-    let mut feed = open(service, path, &last_id).await?;
+    let mut feed = open_stream(service, path, &last_id).await?;
     loop {
         let is_ended = print_until_end(service, &mut feed, printer, &mut names).await?;
         if !feed.last_id().is_empty() {
             feed.last_id().clone_into(&mut last_id);
         }
-        if is_ended && is_at_end(service, path, &last_id).await {
+        if is_ended && has_reached_end(service, path, &last_id).await {
             return Ok(printer.finish()?);
         }
         print_notice(&format!("the connection to {} ended after position {last_id}; reconnecting …", service.base));
@@ -63,16 +66,17 @@ async fn print_until_end(
     }
 }
 
-/// Returns `true` if the filter has an end that was reached: the service then ends a new stream at once.
-async fn is_at_end(service: &ServiceClient, path: &str, last_id: &str) -> bool {
+/// Returns `true` if the filter has an end (`to`) and the log has reached it. The service then ends a new stream at
+/// once.
+async fn has_reached_end(service: &ServiceClient, path: &str, last_id: &str) -> bool {
     if !path.contains("to=") {
         return false;
     }
     let Ok(Ok(mut feed)) = service.api().follow(path, last_id).await else { return false };
-    matches!(tokio::time::timeout(RECONNECT_PAUSE, feed.next()).await, Ok(Ok(None)))
+    matches!(tokio::time::timeout(END_TIMEOUT, feed.next()).await, Ok(Ok(None)))
 }
 
-async fn open(service: &ServiceClient, path: &str, last_id: &str) -> Result<SseReader, CliError> {
+async fn open_stream(service: &ServiceClient, path: &str, last_id: &str) -> Result<SseReader, CliError> {
     match service.api().follow(path, last_id).await {
         Ok(Ok(feed)) => Ok(feed),
         Ok(Err(reply)) => Err(service.response_error(&reply, path)),

@@ -21,15 +21,15 @@ use crate::cli::{CliError, SettingFlags};
 use crate::domain::ids::RequestId;
 use crate::domain::value::InvalidValue;
 
-/// Maximum of `--limit`: these events are kept in memory.
+/// Maximum of `--limit`, because these events are kept in memory.
 const NEWEST_MAX: u32 = 100_000;
-/// Positions that the first step of a search from the end covers.
+/// Positions that the first step of a backward search covers.
 const WINDOW: u64 = 1000;
-/// Positions that the largest step of such a search covers.
+/// Positions that the largest step of a backward search covers.
 const WINDOW_MAX: u64 = SCANNED_MAX;
 
-/// Events whose names are looked up together. A data directory is read once for each such batch.
-const NAMED_TOGETHER: usize = 10_000;
+/// Events whose names are looked up together. A data directory is read once for each batch.
+const NAME_BATCH_SIZE: usize = 10_000;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct LogArguments {
@@ -73,21 +73,21 @@ pub(super) fn run(arguments: LogArguments, outer: SettingFlags) -> Result<(), Cl
             Err(anyhow::Error::msg(message).into())
         }
         target => {
-            let mut table = NamedEvents { target: &target, names: ResourceNames::default(), waiting: Vec::new() };
+            let mut events = NamedEvents { target: &target, names: ResourceNames::default(), waiting: Vec::new() };
             match arguments.limit {
                 Some(limit) => {
-                    let events = newest(&target, &query, limit as usize)?;
-                    events.into_iter().try_for_each(|event| table.push(&mut printer, event))?;
+                    let newest = read_newest(&target, &query, limit as usize)?;
+                    newest.into_iter().try_for_each(|event| events.push(&mut printer, event))?;
                 }
-                None => each_event(&target, &query, |event| table.push(&mut printer, event.clone()))?,
+                None => for_each_event(&target, &query, |event| events.push(&mut printer, event.clone()))?,
             }
-            table.flush(&mut printer)?;
+            events.flush(&mut printer)?;
             Ok(printer.finish()?)
         }
     }
 }
 
-/// Events that wait for the names of their actors and resources, which are looked up together.
+/// Prints events with the names of their actors and resources, which are looked up for a batch of events together.
 struct NamedEvents<'t> {
     target: &'t AuditTarget,
     names: ResourceNames,
@@ -95,15 +95,16 @@ struct NamedEvents<'t> {
 }
 
 impl NamedEvents<'_> {
-    /// Prints an event, at once if no names are shown.
+    /// Prints an event: at once if no names are shown, otherwise with its batch.
     fn push(&mut self, printer: &mut Printer, event: Value) -> anyhow::Result<()> {
         if !printer.shows_names() {
             return printer.event(&event, &self.names);
         }
         self.waiting.push(event);
-        if self.waiting.len() >= NAMED_TOGETHER { self.flush(printer) } else { Ok(()) }
+        if self.waiting.len() >= NAME_BATCH_SIZE { self.flush(printer) } else { Ok(()) }
     }
 
+    /// Prints the events that wait for their names.
     fn flush(&mut self, printer: &mut Printer) -> anyhow::Result<()> {
         self.names.look_up(self.target, &self.waiting);
         let events = std::mem::take(&mut self.waiting);
@@ -111,7 +112,7 @@ impl NamedEvents<'_> {
     }
 }
 
-/// Filter of events, for both sources.
+/// Filter of events, for a data directory and for a service.
 #[derive(Clone)]
 pub(super) struct LogQuery {
     filter: AuditFilter,
@@ -130,7 +131,7 @@ impl LogQuery {
         query_string(&pairs)
     }
 
-    /// Returns the same query of these positions, both inclusive.
+    /// Returns the same query for these positions, both inclusive.
     fn with_range(&self, from: u64, to: u64) -> Self {
         let mut query = self.clone();
         query.filter.from = Some(PointInTime::Position(Position(from)));
@@ -143,29 +144,29 @@ impl LogQuery {
 
 /// Returns the newest matching events, at most `limit`, newest first.
 ///
-/// The sources can only be read forwards. Ranges are therefore read backwards from the end, and widened if few events
-/// match. A range of times is read as a whole.
-fn newest(target: &AuditTarget, query: &LogQuery, limit: usize) -> Result<Vec<Value>, CliError> {
+/// A source can only be read forwards, so windows of positions are read, starting with the last one, which become wider
+/// while too few events match. A range of times is read as a whole.
+fn read_newest(target: &AuditTarget, query: &LogQuery, limit: usize) -> Result<Vec<Value>, CliError> {
     let from = position_or(query.filter.from, 1);
     let to = position_or(query.filter.to, u64::MAX);
-    let (Some(from), Some(to)) = (from, to) else { return newest_in_range(target, query, limit) };
+    let (Some(from), Some(to)) = (from, to) else { return read_newest_in_range(target, query, limit) };
 
     let first = from.max(1);
-    let mut end = to.min(head_of(target)?);
+    let mut end = to.min(read_head(target)?);
     let mut width = WINDOW;
     let mut found = Vec::new();
     while found.len() < limit && end >= first {
         let start = first.max((end + 1).saturating_sub(width));
-        found.extend(newest_in_range(target, &query.with_range(start, end), limit - found.len())?);
+        found.extend(read_newest_in_range(target, &query.with_range(start, end), limit - found.len())?);
         end = start - 1;
         width = (width * 4).min(WINDOW_MAX);
     }
     Ok(found)
 }
 
-fn newest_in_range(target: &AuditTarget, query: &LogQuery, limit: usize) -> Result<Vec<Value>, CliError> {
+fn read_newest_in_range(target: &AuditTarget, query: &LogQuery, limit: usize) -> Result<Vec<Value>, CliError> {
     let mut newest = VecDeque::new();
-    each_event(target, query, |event| {
+    for_each_event(target, query, |event| {
         if newest.len() == limit {
             newest.pop_front();
         }
@@ -175,7 +176,8 @@ fn newest_in_range(target: &AuditTarget, query: &LogQuery, limit: usize) -> Resu
     Ok(newest.into_iter().rev().collect())
 }
 
-/// Returns a position, or the default without a point in time; `None` for a time.
+/// Returns the position of a point in time, or `default` if there is none; `None` if the point is a time, not a
+/// position.
 fn position_or(point: Option<PointInTime>, default: u64) -> Option<u64> {
     match point {
         None => Some(default),
@@ -185,7 +187,7 @@ fn position_or(point: Option<PointInTime>, default: u64) -> Option<u64> {
 }
 
 /// Returns the position of the last event.
-fn head_of(target: &AuditTarget) -> Result<u64, CliError> {
+fn read_head(target: &AuditTarget) -> Result<u64, CliError> {
     match target {
         AuditTarget::Stopped { audit, .. } => audit.head().map_err(cli_error_from),
         AuditTarget::Running(service) => {
@@ -196,18 +198,18 @@ fn head_of(target: &AuditTarget) -> Result<u64, CliError> {
 }
 
 /// Calls `on_event` with each matching event as JSON.
-pub(super) fn each_event(
+pub(super) fn for_each_event(
     target: &AuditTarget,
     query: &LogQuery,
     mut on_event: impl FnMut(&Value) -> anyhow::Result<()>,
 ) -> Result<(), CliError> {
     match target {
-        AuditTarget::Stopped { audit, .. } => each_event_of_log(audit, &query.filter, on_event),
-        AuditTarget::Running(service) => each_event_of_service(service, &query.to_text(), &mut on_event),
+        AuditTarget::Stopped { audit, .. } => for_each_event_of_log(audit, &query.filter, on_event),
+        AuditTarget::Running(service) => for_each_event_of_service(service, &query.to_text(), &mut on_event),
     }
 }
 
-fn each_event_of_log(
+fn for_each_event_of_log(
     audit: &Audit,
     filter: &AuditFilter,
     mut on_event: impl FnMut(&Value) -> anyhow::Result<()>,
@@ -225,7 +227,7 @@ fn each_event_of_log(
 }
 
 /// Reads the events of a running service, page by page.
-fn each_event_of_service(
+fn for_each_event_of_service(
     service: &ServiceClient,
     query: &str,
     on_event: &mut impl FnMut(&Value) -> anyhow::Result<()>,
@@ -271,6 +273,7 @@ pub(super) fn parse_streams(text: &str) -> Result<StreamFilter, CliError> {
     or_usage_error("--stream", text, StreamFilter::parse(text))
 }
 
+/// Parses an optional argument. The error names the argument and its value.
 pub(super) fn parse_option<T>(
     name: &str,
     text: Option<&str>,
@@ -279,6 +282,7 @@ pub(super) fn parse_option<T>(
     text.map(|text| or_usage_error(name, text, parse(text))).transpose()
 }
 
+/// Turns an invalid value into a usage error that names the argument and the value.
 pub(super) fn or_usage_error<T>(name: &str, text: &str, result: Result<T, InvalidValue>) -> Result<T, CliError> {
     result.map_err(|reason| CliError::Usage(format!("{name} {} is invalid: it {reason}", printable(text))))
 }

@@ -13,8 +13,8 @@ use crate::outbound::api_client::ApiClient;
 /// Ids per request; more would make the URL too long.
 const IDS_PER_REQUEST: usize = 50;
 
-/// Kinds with a list that can be filtered by ids: the name of the kind, the path, the filter and the member with the
-/// list.
+/// Kinds of resources whose names come from a list: kind, path of the list, query parameter that selects ids, and field
+/// of the response with the entries.
 const LISTS: [(&str, &str, &str, &str); 3] = [
     ("user", "/admin/users", "user_id", "users"),
     ("publisher", "/publishers", "publisher_id", "publishers"),
@@ -26,14 +26,15 @@ const LISTS: [(&str, &str, &str, &str); 3] = [
 pub(super) struct ResourceNames(BTreeMap<String, Option<String>>);
 
 impl ResourceNames {
-    /// Returns the name of an actor or a stream, unless it is its id.
+    /// Returns the name of an actor or a resource; `None` if it is unknown, blank or only repeats the id.
     pub(super) fn get(&self, resource: &str) -> Option<&str> {
         let name = self.0.get(resource)?.as_deref()?;
         let id = resource.split_once('/').map_or(resource, |(_, id)| id);
         (!name.trim().is_empty() && !name.eq_ignore_ascii_case(id)).then_some(name)
     }
 
-    /// Looks up the names in these events. A failed look-up leaves a resource without a name.
+    /// Looks up the names of the actors and resources in these events. A failed look-up leaves a resource without a
+    /// name.
     pub(super) fn look_up(&mut self, target: &AuditTarget, events: &[Value]) {
         match target {
             AuditTarget::Stopped { audit, .. } => {
@@ -46,7 +47,7 @@ impl ResourceNames {
         }
     }
 
-    /// Looks up the names at a service.
+    /// Like [`ResourceNames::look_up`], at a running service.
     pub(super) async fn look_up_at(&mut self, service: &ServiceClient, events: &[Value]) {
         let missing = self.missing(events);
         let mut found = BTreeMap::new();
@@ -57,7 +58,7 @@ impl ResourceNames {
                 let limit = ids.len().to_string();
                 let mut pairs: Vec<_> = ids.iter().map(|id| (filter, *id)).collect();
                 pairs.extend([("limit", limit.as_str()), ("include_banned", "true")]);
-                let list = read(service.api(), &format!("{path}?{}", query_string(&pairs))).await;
+                let list = read_json(service.api(), &format!("{path}?{}", query_string(&pairs))).await;
                 for entry in list[member].as_array().into_iter().flatten() {
                     if let (Some(id), Some(name)) = (entry["id"].as_str(), entry["name"].as_str()) {
                         // Ids of nodes are in lower case in names of streams.
@@ -71,7 +72,7 @@ impl ResourceNames {
         // No endpoint lists all tokens, so the name comes from the event that issued the token.
         for token in missing.iter().filter(|name| name.starts_with("token/")) {
             let query = query_string(&[("stream", token), ("type", "TokenIssued,LimitedTokenIssued"), ("limit", "1")]);
-            let page = read(service.api(), &format!("/admin/events?{query}")).await;
+            let page = read_json(service.api(), &format!("/admin/events?{query}")).await;
             if let Some(name) = page["events"][0]["data"]["name"].as_str() {
                 found.insert(token.clone(), name.to_owned());
             }
@@ -79,8 +80,8 @@ impl ResourceNames {
         self.insert(missing, &found);
     }
 
-    /// Returns the resources of these events that were not looked up yet. Each token takes a request of its own, so
-    /// only those that act are looked up.
+    /// Returns the resources in these events that were not looked up yet. Each token takes a request of its own, so
+    /// only tokens that are actors are included.
     fn missing(&self, events: &[Value]) -> BTreeSet<String> {
         let actors = events.iter().filter_map(|event| event["actor"].as_str());
         let streams = events.iter().filter_map(|event| event["stream"].as_str());
@@ -100,7 +101,7 @@ impl ResourceNames {
 }
 
 /// Returns the JSON of a successful response, otherwise `null`.
-async fn read(api: &ApiClient, path: &str) -> Value {
+async fn read_json(api: &ApiClient, path: &str) -> Value {
     match api.get(path).await {
         Ok(reply) if reply.status == 200 => reply.json(),
         _ => Value::Null,

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::amounts::{AmountTotals, TaskAmounts};
 use super::file_notation::{is_input, shorten_files};
 use super::names::ResourceNames;
+use super::queries::DiffSummary;
 use super::text::{printable, printable_json, truncate};
 use crate::audit::record::canonical;
 use crate::pluralize::pluralize;
@@ -19,8 +20,14 @@ const CHANGE_MAX: usize = 160;
 const SUMMARY_MAX: usize = 100;
 /// Maximum characters of a name beside an id.
 const NAME_MAX: usize = 16;
+/// Characters of a time up to its milliseconds, such as `2026-01-31 12:00:00.000`.
+const SHORT_TIME: usize = 23;
+/// Bytes above which an id is shortened, and the characters that are kept at its beginning and end.
+const ID_MAX: usize = 24;
+const ID_FIRST: usize = 8;
+const ID_LAST: usize = 6;
 
-/// Prints to stdout. A closed pipe is not an error.
+/// Prints results to stdout, as text or as JSON Lines. A closed pipe is not an error.
 pub(super) struct Printer {
     out: BufWriter<Stdout>,
     json: bool,
@@ -55,7 +62,7 @@ impl Printer {
             return self.json_line(event);
         }
         if self.events == 1 {
-            self.columns(["TIME", "POSITION", "ACTOR", "TYPE", "STREAM", "DATA"].map(str::to_owned))?;
+            self.write_event_row(["TIME", "POSITION", "ACTOR", "TYPE", "STREAM", "DATA"].map(str::to_owned))?;
         }
 
         let text = |name: &str| printable(event[name].as_str().unwrap_or_default());
@@ -69,7 +76,7 @@ impl Printer {
             self.with_name(&text("stream"), names),
             self.summary(&event["data"]),
         ];
-        self.columns(columns)
+        self.write_event_row(columns)
     }
 
     /// Returns an id as a table shows it, followed by the name of what it identifies.
@@ -105,7 +112,7 @@ impl Printer {
             let note = if summary.is_empty() { "no visible change".to_owned() } else { summary };
             return self.write_line(&format!("    ({note})"));
         }
-        self.changes(changes)
+        self.write_changes(changes)
     }
 
     /// Prints the state of a resource at a point in time.
@@ -137,13 +144,14 @@ impl Printer {
         let text = |name: &str| printable(subject[name].as_str().unwrap_or_default());
         let events = subject["events"].as_u64().unwrap_or_default();
         self.write_line(&format!("{:<9}  {}  ({})", text("change"), text("thing"), pluralize(events, "event")))?;
-        self.changes(subject["changes"].as_array().map_or(&[][..], Vec::as_slice))
+        self.write_changes(subject["changes"].as_array().map_or(&[][..], Vec::as_slice))
     }
 
     /// Prints the summary line of a diff.
-    pub(super) fn diff_end(&mut self, (from, to, count): (u64, u64, usize)) -> anyhow::Result<()> {
+    pub(super) fn diff_summary(&mut self, summary: &DiffSummary) -> anyhow::Result<()> {
         if !self.json {
-            let resources = pluralize(count as u64, "resource");
+            let DiffSummary { from, to, resources } = summary;
+            let resources = pluralize(*resources as u64, "resource");
             self.write_line(&format!("{resources} with events after position {from}, up to position {to}"))?;
         }
         self.flush()
@@ -157,12 +165,12 @@ impl Printer {
         }
 
         if self.events == 1 {
-            self.amount_columns(["SUBMITTED", "POSITION", "TASK", "CREDITS", "STATE", "VENDOR", "COST", "PAYERS"])?;
+            self.write_amount_row(["SUBMITTED", "POSITION", "TASK", "CREDITS", "STATE", "VENDOR", "COST", "PAYERS"])?;
         }
         let time = task.submitted_at.replace('T', " ");
         let time = if self.wide { time } else { cut_time(&time) };
         let payers: Vec<_> = task.payers.iter().map(|payer| self.shorten_id(&printable(payer))).collect();
-        self.amount_columns([
+        self.write_amount_row([
             &time,
             &task.position.to_string(),
             &self.shorten_id(&format!("task/{}", printable(&task.task))),
@@ -184,16 +192,16 @@ impl Printer {
         self.flush()
     }
 
-    fn amount_columns(&mut self, columns: [&str; 8]) -> anyhow::Result<()> {
+    fn write_amount_row(&mut self, columns: [&str; 8]) -> anyhow::Result<()> {
         let [time, position, task, credits, state, vendor, cost, payers] = columns;
-        let (time_width, task_width) = if self.wide { (27, 41) } else { (23, 20) };
+        let (time_width, task_width) = if self.wide { (27, 41) } else { (SHORT_TIME, 20) };
         self.write_line(&format!(
             "{time:<time_width$}  {position:>8}  {task:<task_width$}  {credits:>7}  {state:<8}  {vendor:<16}  {cost:>6}  \
              {payers}"
         ))
     }
 
-    /// Ends a table.
+    /// Ends a table of events, which may be empty.
     pub(super) fn finish(&mut self) -> anyhow::Result<()> {
         if self.events == 0 && !self.json {
             self.write_line("no matching events")?;
@@ -206,21 +214,22 @@ impl Printer {
         exit_if_pipe_closed(self.out.flush())
     }
 
-    fn changes(&mut self, changes: &[Value]) -> anyhow::Result<()> {
+    /// Prints the changed fields: `+` for added ones, `-` for removed ones, and both values of the others.
+    fn write_changes(&mut self, changes: &[Value]) -> anyhow::Result<()> {
         for change in changes {
             let path = change["path"].as_str().unwrap_or_default();
             match (change.get("before"), change.get("after")) {
-                (None, Some(Value::Object(created))) if path.is_empty() => self.members('+', created)?,
-                (Some(Value::Object(removed)), None) if path.is_empty() => self.members('-', removed)?,
+                (None, Some(Value::Object(created))) if path.is_empty() => self.write_fields('+', created)?,
+                (Some(Value::Object(removed)), None) if path.is_empty() => self.write_fields('-', removed)?,
                 (None, Some(after)) => {
-                    self.write_line(&format!("    + {}: {}", format_pointer(path), self.value(after)))?;
+                    self.write_line(&format!("    + {}: {}", format_pointer(path), self.format_value(after)))?;
                 }
                 (Some(before), None) => {
-                    self.write_line(&format!("    - {}: {}", format_pointer(path), self.value(before)))?;
+                    self.write_line(&format!("    - {}: {}", format_pointer(path), self.format_value(before)))?;
                 }
                 (Some(before), Some(after)) => {
-                    let before = self.value(before);
-                    let after = self.value(after);
+                    let before = self.format_value(before);
+                    let after = self.format_value(after);
                     self.write_line(&format!("      {}: {before} → {after}", format_pointer(path)))?;
                 }
                 (None, None) => {}
@@ -230,16 +239,16 @@ impl Printer {
     }
 
     /// Prints all fields of a created or deleted resource, one per line.
-    fn members(&mut self, sign: char, members: &Map<String, Value>) -> anyhow::Result<()> {
+    fn write_fields(&mut self, sign: char, members: &Map<String, Value>) -> anyhow::Result<()> {
         let shortened = shorten_files(&Value::Object(members.clone()), self.wide);
         let mut lines = Vec::new();
         for_each_leaf(&mut Vec::new(), &shortened, &mut |path, value| {
-            lines.push(format!("    {sign} {}: {}", printable(&path.join(" · ")), self.value(value)));
+            lines.push(format!("    {sign} {}: {}", printable(&path.join(" · ")), self.format_value(value)));
         });
         lines.iter().try_for_each(|line| self.write_line(line))
     }
 
-    fn value(&self, value: &Value) -> String {
+    fn format_value(&self, value: &Value) -> String {
         let text = printable_json(&value.to_string());
         if self.wide { text } else { truncate(&text, CHANGE_MAX) }
     }
@@ -260,24 +269,23 @@ impl Printer {
         if self.wide { summary } else { truncate(&summary, SUMMARY_MAX) }
     }
 
-    /// Shortens a long id to its ends, unless `wide`.
+    /// Shortens a long id to its beginning and end, unless `wide`.
     fn shorten_id(&self, name: &str) -> String {
         match name.split_once('/') {
-            Some((kind, id)) if !self.wide && id.len() > 24 => {
+            Some((kind, id)) if !self.wide && id.len() > ID_MAX => {
                 let chars: Vec<char> = id.chars().collect();
-                let first: String = chars[..8].iter().collect();
-                let last: String = chars[chars.len() - 6..].iter().collect();
+                let first: String = chars[..ID_FIRST].iter().collect();
+                let last: String = chars[chars.len() - ID_LAST..].iter().collect();
                 format!("{kind}/{first}…{last}")
             }
             _ => name.to_owned(),
         }
     }
 
-    fn columns(&mut self, [time, position, actor, kind, stream, summary]: [String; 6]) -> anyhow::Result<()> {
-        let width = if self.wide { [27, 56, 58] } else { [23, 38, 38] };
+    fn write_event_row(&mut self, [time, position, actor, kind, stream, summary]: [String; 6]) -> anyhow::Result<()> {
+        let (time_width, actor_width, stream_width) = if self.wide { (27, 56, 58) } else { (SHORT_TIME, 38, 38) };
         let line = format!(
-            "{time:<0$}  {position:>8}  {actor:<1$}  {kind:<20}  {stream:<2$}  {summary}",
-            width[0], width[1], width[2]
+            "{time:<time_width$}  {position:>8}  {actor:<actor_width$}  {kind:<20}  {stream:<stream_width$}  {summary}"
         );
         self.write_line(line.trim_end())
     }
@@ -324,7 +332,7 @@ fn for_each_leaf<'v>(path: &mut Vec<&'v str>, value: &'v Value, each: &mut impl 
 
 /// Cuts a time to milliseconds.
 fn cut_time(time: &str) -> String {
-    time.get(..23).unwrap_or(time).to_owned()
+    time.get(..SHORT_TIME).unwrap_or(time).to_owned()
 }
 
 /// Quotes text unless it is a single plain word.
@@ -375,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn long_ids_are_shortened_to_their_ends() {
+    fn long_ids_are_shortened_to_their_beginning_and_end() {
         let id = "user/0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c10";
         assert_eq!(Printer::with_terminal(true, false, false).shorten_id(id), "user/0198c9a2…9b7c10");
         assert_eq!(Printer::with_terminal(true, false, true).shorten_id(id), id);

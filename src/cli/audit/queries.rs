@@ -1,4 +1,4 @@
-//! Queries of either source, with the same JSON results.
+//! Queries of a data directory or a service, with the same JSON results for both.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -34,7 +34,7 @@ pub(super) fn history(
     let mut after = Position(0);
     loop {
         let page = match target {
-            // A data directory is read completely for every query, so one query must do.
+            // Every query reads the whole data directory, so a single one returns all events.
             AuditTarget::Stopped { audit, .. } => {
                 json(&audit.history(subject, after, usize::MAX).map_err(cli_error_from)?)?
             }
@@ -56,7 +56,8 @@ pub(super) fn history(
     }
 }
 
-/// Returns the state of a resource at a point in time.
+/// Returns the state of a resource at a point in time; `text` is the point as the user wrote it, which a service
+/// parses.
 pub(super) fn as_of(
     target: &AuditTarget,
     subject: &AuditSubject,
@@ -84,14 +85,24 @@ pub(super) struct DiffQuery {
     pub(super) texts: [String; 3],
 }
 
-/// Calls `each` for every changed resource; returns both positions and the number of resources.
+/// Range and size of a diff.
+pub(super) struct DiffSummary {
+    /// Position after which it begins.
+    pub(super) from: u64,
+    /// Last position.
+    pub(super) to: u64,
+    /// Number of resources with events in between.
+    pub(super) resources: usize,
+}
+
+/// Calls `each` for every changed resource.
 pub(super) fn diff(
     target: &AuditTarget,
     query: &DiffQuery,
     mut each: impl FnMut(Value) -> anyhow::Result<()>,
-) -> AuditQueryResult<(u64, u64, usize)> {
+) -> AuditQueryResult<DiffSummary> {
     let mut after = None::<String>;
-    let mut count = 0;
+    let mut resources = 0;
     loop {
         let page = match target {
             AuditTarget::Stopped { audit, .. } => {
@@ -120,13 +131,13 @@ pub(super) fn diff(
         let from = page["from"].as_u64().unwrap_or(0);
         let to = page["to"].as_u64().unwrap_or(0);
         let next = page["next"].as_str().map(str::to_owned);
-        let Value::Object(mut page) = page else { return Ok((from, to, count)) };
+        let Value::Object(mut page) = page else { return Ok(DiffSummary { from, to, resources }) };
         if let Some(Value::Array(subjects)) = page.remove("things") {
-            count += subjects.len();
+            resources += subjects.len();
             subjects.into_iter().try_for_each(&mut each)?;
         }
         if next.is_none() {
-            return Ok((from, to, count));
+            return Ok(DiffSummary { from, to, resources });
         }
         after = next;
     }

@@ -29,8 +29,8 @@ pub(in crate::cli) struct AuditTargetArguments {
     /// the service that runs on it]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Administrator token for that service [default: `MEDIARY_TOKEN`, otherwise `MEDIARY_ADMIN_TOKEN`; for the service of
-    /// the data directory also the settings file or the file admin-token in that directory]
+    /// Administrator token for that service [default: `MEDIARY_TOKEN`, otherwise `MEDIARY_ADMIN_TOKEN`; for the service
+    /// of the data directory also the settings file or the file admin-token in that directory]
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
     #[command(flatten)]
@@ -113,17 +113,18 @@ impl ServiceClient {
         &self.api
     }
 
-    /// Sends a query. A 400 counts as wrong usage, like a bad query of a data directory.
+    /// Sends a query. A 400 is a usage error, as an invalid query of a data directory is.
     pub(super) fn get(&self, path: &str) -> Result<Value, CliError> {
         let reply = app::block_on(self.api.get(path)).map_err(|failure| self.unreachable_error(&failure))?;
         if reply.status == 200 { Ok(reply.json()) } else { Err(self.response_error(&reply, path)) }
     }
 
+    /// Returns the error for a missing response.
     pub(super) fn unreachable_error(&self, failure: &CallFailure) -> CliError {
         anyhow!("no service answers at {}: {failure}", self.base).into()
     }
 
-    /// Returns the failure for an error response to the query at `path`.
+    /// Returns the error for an error response to the query at `path`.
     pub(super) fn response_error(&self, reply: &ServiceResponse, path: &str) -> CliError {
         let body = reply.json();
         let detail = super::text::printable(body["detail"].as_str().unwrap_or("no reason given"));

@@ -66,7 +66,7 @@ struct ChangedFile {
     omitted: Option<String>,
 }
 
-/// A node with one of its versions, as received and as read.
+/// A node and one of its versions, as JSON from the service.
 struct ComparedNode {
     node: Value,
     version: Option<Value>,
@@ -117,13 +117,12 @@ fn compare_versions(
         let (from, to) = (missing(old.version)?, missing(new.version)?);
         if from["version"] == to["version"] {
             let number = from["version"].as_str().unwrap_or_default();
-            let is_latest =
-                if second.version.is_none() { " is the latest version" } else { " is compared with itself" };
-            return Err(CliError::Usage(format!("{}{is_latest}; name another one", printable(number))));
+            let problem = if second.version.is_none() { "is the latest version" } else { "is compared with itself" };
+            return Err(CliError::Usage(format!("{} {problem}; name another one", printable(number))));
         }
         let has_archives = [&from, &to].iter().all(|version| version["downloadUrl"].is_string());
         let difference = if has_archives {
-            // The id in its original case, because the service redirects from others.
+            // The id as its author spells it, because the service redirects from other spellings.
             let id = new.node["id"].as_str().unwrap_or_default();
             read_difference(service, &difference_path(id, &from, &to)?, patch).await?
         } else {
@@ -145,8 +144,8 @@ fn compare_versions(
     print_text(&describe_versions(&old, &new, difference.as_ref()))
 }
 
-/// Reads the difference between two archives. Archives of pending and flagged versions are readable to members only;
-/// others get `None`, unless a patch was asked for.
+/// Reads the difference between two archives. Only members can read archives of pending and flagged versions; for other
+/// users this returns `None`, or an error if the difference `is_required`.
 async fn read_difference(
     service: &ServiceConnection,
     path: &str,
@@ -158,7 +157,7 @@ async fn read_difference(
     }
 }
 
-/// Returns the path of the difference between two versions.
+/// Returns the URL path of the difference between two versions.
 fn difference_path(node: &str, from: &Value, to: &Value) -> Result<String, CliError> {
     let number = |version: &Value| {
         let text = version["version"].as_str().unwrap_or_default();
@@ -212,6 +211,7 @@ fn describe_versions(old: &FoundVersion, new: &FoundVersion, difference: Option<
     output
 }
 
+/// Returns a field that has a value only if the version is deprecated.
 fn deprecated(version: &FoundVersion) -> NamedValue {
     ("deprecated", text("yes").filter(|_| version.deprecated))
 }
@@ -265,8 +265,8 @@ fn compare_nodes(service: &ServiceConnection, first: &NodeReference, second: &No
     print_text(&field_table([&one, &other], &one_fields, &other_fields, false))
 }
 
-/// Formats the fields of two resources side by side, or nothing if there are none; those that differ are coloured. Fields
-/// that both lack, and with `only_different` those that are equal, are left out.
+/// Formats the fields of two resources side by side, with a colour for those that differ; the text is empty if no field
+/// is left. Leaves out fields that both lack and, with `only_different`, fields that are equal.
 fn field_table(headers: [&str; 2], one: &[NamedValue], other: &[NamedValue], only_different: bool) -> String {
     let headers = headers.map(printable);
     let mut table = TextTable::new(&["", &headers[0], &headers[1]]);
@@ -286,7 +286,7 @@ fn field_table(headers: [&str; 2], one: &[NamedValue], other: &[NamedValue], onl
     if is_empty { String::new() } else { table.to_string() }
 }
 
-/// Returns the cells of two values: of lists, a row for each entry that only one of them has.
+/// Returns the rows of cells for two values: one row, or for lists a row for each entry that only one list has.
 fn value_cells(one: Option<&FieldValue>, other: Option<&FieldValue>) -> Vec<[String; 2]> {
     let entries = |value: Option<&FieldValue>| match value {
         None => Some(Vec::new()),
@@ -306,8 +306,8 @@ fn value_cells(one: Option<&FieldValue>, other: Option<&FieldValue>) -> Vec<[Str
     vec![[excerpt(&texts[0], &texts[1]), excerpt(&texts[1], &texts[0])]]
 }
 
-/// Returns a row for each entry of a list that the other one lacks: the removed ones marked with `-` on the left, the
-/// added ones with `+` on the right.
+/// Returns a row for each entry that only one of two lists has: removed entries on the left with `-`, added entries on
+/// the right with `+`.
 fn entry_cells(old: &[String], new: &[String]) -> Vec<[String; 2]> {
     let missing_in = |list: &[String], other: &[String]| -> Vec<String> {
         list.iter().filter(|entry| !other.contains(entry)).cloned().collect()
@@ -325,12 +325,12 @@ fn entry_cells(old: &[String], new: &[String]) -> Vec<[String; 2]> {
     .collect()
 }
 
-/// Returns a text in one line, cut so that its first difference from another one is shown.
+/// Returns a text as one line, cut so that its first difference from the other text is visible.
 fn excerpt(text: &str, other: &str) -> String {
     let common = text.chars().zip(other.chars()).take_while(|(char, other)| char == other).count();
     let fits = [text, other].iter().all(|text| text.chars().count() <= VALUE_MAX);
-    let is_seen = fits || text == other || common + CONTEXT_CHARS < VALUE_MAX;
-    let skipped = if is_seen { 0 } else { common - CONTEXT_CHARS };
+    let shows_difference = fits || text == other || common + CONTEXT_CHARS < VALUE_MAX;
+    let skipped = if shows_difference { 0 } else { common - CONTEXT_CHARS };
     let ellipsis = if skipped > 0 { "…" } else { "" };
     let shown: String = ellipsis.chars().chain(text.chars().skip(skipped)).collect();
     truncate(&shown.replace(['\n', '\r', '\t'], " "), VALUE_MAX)
@@ -351,20 +351,20 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_shown_wherever_it_is() {
+    fn differences_in_long_lists_and_texts_are_shown() {
         let table = |one: FieldValue, other: FieldValue| {
             field_table(["1", "2"], &[("x", Some(one))], &[("x", Some(other))], true)
         };
         let list = |entries: &[&str]| FieldValue::List(entries.iter().map(|entry| (*entry).to_owned()).collect());
 
-        // Of lists the entries that one of them lacks, or another order
+        // Lists: only the entries that one of them lacks, or both lists if just the order differs
         let old = list(&["torch>=2.0", "numpy>=1.26", "opencv-python>=4.9", "pillow==10.2", "tqdm"]);
         let new = list(&["torch>=2.0", "numpy>=1.26", "opencv-python>=4.9", "pillow==10.3"]);
         assert_eq!(table(old, new), "   1              2\nx  -pillow==10.2  +pillow==10.3\n   -tqdm\n");
         let ordered = table(list(&["a", "b"]), list(&["b", "a"]));
         assert!(ordered.ends_with("x  a, b  b, a\n"), "{ordered}");
 
-        // Of texts the place of the first difference, also in a later line
+        // Texts: the part with the first difference, even in a later line
         let long = |end: &str| FieldValue::Text(format!("{}\n- {end}", "same ".repeat(20)));
         let table = table(long("old"), long("new"));
         assert!(table.ends_with("x  …me same same  - old  …me same same  - new\n"), "{table}");

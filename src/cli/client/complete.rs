@@ -57,13 +57,14 @@ pub(super) fn tasks(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(&current.to_string_lossy(), str::to_owned, async |service| task::newest(service, CANDIDATES_MAX).await)
 }
 
-/// Returns the values that begin with `current`, with their descriptions.
+/// Returns the values that begin with `current`, with their descriptions. `read` returns both from the service, and
+/// `format` turns a value into the completed word. A failure or a timeout returns no candidates.
 fn candidates(
     current: &str,
     format: impl Fn(&str) -> String,
     read: impl AsyncFnOnce(&ServiceConnection) -> Result<Vec<(String, String)>, CliError>,
 ) -> Vec<CompletionCandidate> {
-    // The service of the flag `--url` is unknown here.
+    // Completion does not see the flag `--url`, so the service comes from the environment or the login.
     let Ok(service) = ServiceConnection::open(&ServiceArguments::default()) else { return Vec::new() };
     let found = app::block_on(async { tokio::time::timeout(TIME_MAX, read(&service)).await });
     let Ok(Ok(found)) = found else { return Vec::new() };
@@ -76,7 +77,7 @@ fn candidates(
         .collect()
 }
 
-/// Returns two fields of each object in a list.
+/// Returns two text fields of each object in a list.
 fn pairs(list: &Value, value: &str, description: &str) -> Vec<(String, String)> {
     let text = |object: &Value, name: &str| object[name].as_str().unwrap_or_default().to_owned();
     list.as_array().into_iter().flatten().map(|object| (text(object, value), text(object, description))).collect()

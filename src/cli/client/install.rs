@@ -28,10 +28,10 @@ const ARCHIVE_BYTES_MAX: u64 = 1 << 30;
 
 pub(super) const INSTALL_HELP: &str = "\
 Downloads the archive of the latest version, or of the given one, compares its SHA-256 with the one
-that the service names, applies the checks of the service to it, and unpacks it. No file and no link
+that the service names, applies the checks of the service to it, and unpacks it. No file or link
 leads out of the directory. Counts as a download once the files are in place. Needs no token.
 
-Without --force, the directory must not exist or be empty. With it, files of the same name are
+Without --force, the directory must be new or empty. With --force, files of the same name are
 replaced, and others stay.
 
 Examples:
@@ -71,7 +71,7 @@ struct InstallableVersion {
 }
 
 impl InstallableVersion {
-    /// Returns the id of the node as its author spells it: the case of the reference may differ.
+    /// Returns the id of the node as its author spells it; the reference may differ in upper and lower case.
     fn node(&self, reference: &NodeReference) -> NodeId {
         let spelled = self.node_id.as_deref().and_then(|id| NodeId::parse(id).ok());
         spelled.filter(|id| id.key() == reference.node.key()).unwrap_or_else(|| reference.node.clone())
@@ -95,9 +95,9 @@ pub(super) fn install(arguments: &InstallArguments) -> Result<(), CliError> {
     let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     create_directory(parent)?;
     let beside = if target.is_dir() { &target } else { parent };
-    let draft = tempfile::tempdir_in(beside).and_then(|draft| Ok((tempfile::tempfile_in(beside)?, draft)));
-    let draft = draft.with_context(|| format!("cannot write to {}", beside.display()));
-    let (mut archive, draft) = draft.map_err(CliError::CannotRun)?;
+    let create_drafts = || -> io::Result<_> { Ok((tempfile::tempfile_in(beside)?, tempfile::tempdir_in(beside)?)) };
+    let drafts = create_drafts().with_context(|| format!("cannot write to {}", beside.display()));
+    let (mut archive, draft) = drafts.map_err(CliError::CannotRun)?;
 
     let downloaded = app::block_on(service.download(url, ARCHIVE_BYTES_MAX, &mut archive));
     let bytes = downloaded.map_err(|failure| {
@@ -108,7 +108,7 @@ pub(super) fn install(arguments: &InstallArguments) -> Result<(), CliError> {
     let count = unpack(BufReader::new(&archive), draft.path()).map_err(|error| match error {
         ArchiveError::Rejected(flaws) => {
             let flaws = indented_lines(flaws.reported());
-            CliError::Runtime(anyhow!("the archive is not safe, nothing was installed:{flaws}"))
+            CliError::Runtime(anyhow!("the archive is not safe, so nothing was installed:{flaws}"))
         }
         ArchiveError::Io(error) => CliError::CannotRun(anyhow!("cannot unpack the archive: {error}")),
     })?;
@@ -127,7 +127,7 @@ pub(super) fn install(arguments: &InstallArguments) -> Result<(), CliError> {
     print_text(&format!("Installed {} {number} in {}: {files}, {size} packed.\n", reference.node, target.display()))
 }
 
-/// Returns the version to install. Does not use `/install`, which would count a download before there is one.
+/// Returns the version to install. Does not use `/install`, which would count a download that may still fail.
 async fn find_version(service: &ServiceConnection, reference: &NodeReference) -> Result<InstallableVersion, CliError> {
     let node = &reference.node;
     if let Some(version) = &reference.version {
@@ -158,7 +158,7 @@ async fn count_install(service: &ServiceConnection, reference: &NodeReference, v
     let _ = service.get(&format!("/nodes/{}/install?version={number}", reference.node)).await;
 }
 
-/// Checks that the target can be written.
+/// Checks that the files can be written to the target: it must not exist, be empty, or be replaced with `force`.
 fn check_target(target: &Path, force: bool) -> anyhow::Result<()> {
     let name = target.display();
     match fs::read_dir(target) {
@@ -193,7 +193,7 @@ fn merge(from: &Path, to: &Path) -> anyhow::Result<()> {
                 fs::remove_file(&target).with_context(|| format!("cannot replace {name}"))?;
             }
             Some(existing) if !is_directory && existing.is_dir() => {
-                bail!("{name} is a directory, and a file in the archive: remove it first");
+                bail!("{name} is a directory, but a file in the archive: remove the directory first");
             }
             _ => {}
         }

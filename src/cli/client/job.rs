@@ -15,7 +15,7 @@ use crate::domain::video::MultiframeJob;
 
 /// Maximum edit distance of a suggestion.
 const SUGGESTION_DISTANCE_MAX: usize = 3;
-/// Job whose price depends on the number of key frames too; each lasts a second or longer.
+/// Job whose price also depends on the number of key frames, each of which lasts at least a second.
 const MULTIFRAME: &str = "multiframe";
 /// Maximum characters of the allowed values in a table.
 const VALUES_MAX: usize = 70;
@@ -190,7 +190,7 @@ impl Job {
 }
 
 impl ServiceJobParameter {
-    /// Returns the type without `null`; `None` if several or none are named.
+    /// Returns the type apart from `null`; `None` if the schema names none or several.
     fn kind(&self) -> Option<&str> {
         match self.schema.get("type")? {
             Value::String(kind) => Some(kind),
@@ -236,6 +236,7 @@ impl ServiceJobParameter {
     }
 }
 
+/// Returns ` (did you mean …?)` with the most similar known name; empty if none is similar.
 fn suggestion(name: &str, known: &[String]) -> String {
     let nearest = known.iter().map(|known| (edit_distance(known, name), known)).min();
     let nearest = nearest.filter(|(distance, _)| *distance <= SUGGESTION_DISTANCE_MAX);
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_assignment_says_what_is_right() {
+    fn the_error_for_a_wrong_assignment_says_what_is_allowed() {
         let error = |assignment: &str| job().parse_assignment(assignment).unwrap_err().to_string();
         assert!(error("hdr=high").ends_with("must be an integer"));
         assert!(error("deep=yes").ends_with("must be true or false"));

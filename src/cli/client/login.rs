@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_account_is_named_by_what_is_known() {
+    fn an_account_is_shown_by_name_and_email_or_by_id() {
         let account = |json: Value| serde_json::from_value::<SignedInUser>(json).unwrap();
         let full = json!({"id": "1", "name": "Ada", "email": "ada@example.org", "isAdmin": true, "isApproved": true});
         let bare = json!({"id": "1", "isAdmin": false, "isApproved": true});

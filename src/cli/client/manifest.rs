@@ -49,8 +49,8 @@ const VERSION_FIELDS: [&str; 7] = [
     "supported_host_frontend_version",
 ];
 
-/// Fields with a picture: the URL of one elsewhere, or a file beside the manifest, which is uploaded to this path below
-/// that of the node.
+/// Fields whose value is a picture: a URL, or a file beside the manifest. With each, the last segment of the path to
+/// which the file is uploaded.
 const PICTURE_FIELDS: [(&str, &str); 2] = [("icon", "icon"), ("banner_url", "banner")];
 
 /// Checked manifest.
@@ -114,12 +114,12 @@ impl NodeManifest {
         json!({"node": select(&NODE_FIELDS), "node_version": select(&VERSION_FIELDS)})
     }
 
-    /// Returns the pictures that are files: field, path below that of the node, and file name.
+    /// Returns the pictures that are files: field, last segment of the path of the upload, and file name.
     pub(super) fn picture_files(&self) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
         PICTURE_FIELDS.into_iter().filter_map(|(field, path)| {
             let file = self.fields.get(field)?.as_str()?;
-            let is_url = file.is_empty() || file.contains("://");
-            (!is_url).then_some((field, path, file))
+            let is_file = !file.is_empty() && !file.contains("://");
+            is_file.then_some((field, path, file))
         })
     }
 
@@ -129,7 +129,7 @@ impl NodeManifest {
     }
 }
 
-/// Reads a required field, and notes what is wrong with it.
+/// Parses a required field. If it is missing or invalid, adds a line to `problems` and returns `None`.
 fn read_field<T>(
     fields: &Table,
     name: &str,
@@ -144,7 +144,7 @@ fn read_field<T>(
     parsed.map_err(|reason| problems.push(format!("\n  {name} = {value}: {reason}"))).ok()
 }
 
-/// Values for a new manifest.
+/// Values of the fields of a new manifest; optional ones may be empty.
 pub(super) struct NewManifest {
     pub(super) publisher: String,
     pub(super) id: String,
@@ -156,7 +156,7 @@ pub(super) struct NewManifest {
 }
 
 impl NewManifest {
-    /// Returns the file, with comments for its author.
+    /// Returns the text of the file, with comments for its author.
     ///
     /// # Errors
     /// If a value is invalid.
@@ -168,22 +168,29 @@ impl NewManifest {
             let (mark, value) = if value.is_empty() { ("# ", example) } else { ("", value) };
             format!("{mark}{field} = {}", quote(value))
         };
+        let (publisher, id, version) = (quote(publisher), quote(id), quote(version));
+        let changelog = optional("changelog", "", "What is new in this version");
+        let name = optional("name", name, "Face Tools");
+        let description = optional("description", description, "Masks and landmarks");
+        let repository = optional("repository", repository, "https://example.org/acme/face-tools");
+        let license = optional("license", license, "MIT");
+
         let text = format!(
             "\
 # Manifest of a node: `mediary pack` makes the archive that it describes, `mediary publish` publishes the archive.
 
 # Publisher that owns the node. Publishing needs a token of a member, or of the publisher.
-publisher = {}
+publisher = {publisher}
 # Id of the node. It never changes.
-id = {}
+id = {id}
 # Version, as in https://semver.org. A version is published once: raise it before the next one.
-version = {}
-{}
+version = {version}
+{changelog}
 
-{}
-{}
-{}
-{}
+{name}
+{description}
+{repository}
+{license}
 # icon = \"icon.png\"
 # banner_url = \"banner.png\"
 # tags = [\"faces\", \"masks\"]
@@ -194,15 +201,7 @@ version = {}
 # Files that are not packed, in the syntax of .gitignore; .mediaryignore files work too. Version control
 # directories and files that look like secrets (.env, *.pem, …) are never packed.
 ignore = [\"__pycache__/\", \"*.pyc\", \".venv/\", \"tests/\"]
-",
-            quote(publisher),
-            quote(id),
-            quote(version),
-            optional("changelog", "", "What is new in this version"),
-            optional("name", name, "Face Tools"),
-            optional("description", description, "Masks and landmarks"),
-            optional("repository", repository, "https://example.org/acme/face-tools"),
-            optional("license", license, "MIT"),
+"
         );
         NodeManifest::parse(&text)
             .map_err(|reason| CliError::Usage(format!("these values cannot be used:{reason}")))?;

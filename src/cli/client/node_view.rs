@@ -81,7 +81,7 @@ struct SupportedPlatforms {
     frontend: Option<String>,
 }
 
-/// Value of a field. Displays as one line, unless the text has several.
+/// Value of a field. Displays as text; a list becomes one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FieldValue {
     Text(String),
@@ -129,7 +129,7 @@ impl FoundNode {
 }
 
 impl FoundVersion {
-    /// Returns the fields that are not in a table of versions.
+    /// Returns the fields that the table of versions does not have.
     pub(super) fn fields(&self) -> Vec<NamedValue> {
         let mut fields = vec![
             ("dependencies", self.dependencies()),
@@ -218,14 +218,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_named_if_it_is_not_active() {
+    fn a_status_is_shown_if_it_is_not_active_or_has_a_reason() {
         assert_eq!(status("NodeStatusActive", None), None);
         assert_eq!(status("NodeStatusBanned", None), text("banned"));
         assert_eq!(status("NodeVersionStatusFlagged", Some("odd")), text("flagged: odd"));
     }
 
     #[test]
-    fn every_field_of_a_node_is_named() {
+    fn every_field_of_a_node_is_shown() {
         let node: FoundNode = serde_json::from_value(json!({
             "id": "a", "name": "A", "downloads": 7, "github_stars": 3, "rating": 4.25, "author": "Ada", "license": "MIT",
             "category": "image", "repository": "https://example.org/a", "icon": "https://example.org/i.png",

@@ -19,9 +19,9 @@ use crate::media::archive::pack::{PackedFile, pack};
 
 /// Name of the ignore files, in the syntax of `.gitignore`; a directory can have one of its own.
 pub(super) const IGNORE_FILE: &str = ".mediaryignore";
-/// Never packed, and not reported.
+/// Patterns of files that are never packed. They are not reported, because no author expects them in the archive.
 const CLUTTER: [&str; 5] = [".git", ".hg", ".svn", ".DS_Store", IGNORE_FILE];
-/// Never packed but reported, because such files hold secrets.
+/// Patterns of files that may contain secrets. They are never packed, but reported, because the author may miss them.
 const SECRETS: [&str; 15] = [
     ".env",
     ".env.*",
@@ -46,7 +46,7 @@ const EXECUTABLE_BITS: u32 = 0o111;
 pub(super) struct PackageFiles {
     /// Paths by their names in the archive, which have slashes.
     pub(super) files: BTreeMap<String, PathBuf>,
-    /// Names of the files that look like secrets and are left out.
+    /// Names of the files that are left out because they look like secrets.
     pub(super) secrets: Vec<String>,
 }
 
@@ -54,12 +54,13 @@ impl PackageFiles {
     /// Collects the files in `directory`.
     ///
     /// # Errors
-    /// If there is none, a file cannot be packed, or a pattern is invalid.
+    /// If there is no file to pack, a file cannot be packed, or a pattern is invalid.
     pub(super) fn collect(directory: &Path, manifest: &NodeManifest) -> Result<Self, CliError> {
+        // Archives that earlier runs of `mediary pack` wrote to the directory.
         let own_archives = format!("/{}-*.zip", manifest.id);
-        let clutter = CLUTTER.into_iter().chain([own_archives.as_str()]);
-        let clutter = matcher(directory, clutter.chain(manifest.ignore.iter().map(String::as_str)))?;
-        let secrets = matcher(directory, SECRETS)?;
+        let ignored = CLUTTER.into_iter().chain([own_archives.as_str()]);
+        let ignored = build_matcher(directory, ignored.chain(manifest.ignore.iter().map(String::as_str)))?;
+        let secrets = build_matcher(directory, SECRETS)?;
         let found_secrets = Arc::new(Mutex::new(Vec::new()));
         let secret_names = Arc::clone(&found_secrets);
         let root = directory.to_owned();
@@ -68,7 +69,7 @@ impl PackageFiles {
         walk.standard_filters(false).parents(false).add_custom_ignore_filename(IGNORE_FILE);
         walk.filter_entry(move |entry| {
             let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
-            if clutter.matched(entry.path(), is_directory).is_ignore() {
+            if ignored.matched(entry.path(), is_directory).is_ignore() {
                 return false;
             }
             let is_secret = secrets.matched(entry.path(), is_directory).is_ignore();
@@ -83,7 +84,7 @@ impl PackageFiles {
         let mut problems = Vec::new();
         for entry in walk.build() {
             let entry = entry.map_err(|error| CliError::CannotRun(anyhow!("cannot read the files: {error}")))?;
-            // A pattern of an ignore file that cannot be parsed would otherwise ignore nothing.
+            // An invalid pattern in an ignore file must be reported, because it would silently ignore nothing.
             problems.extend(entry.error().map(ToString::to_string));
             let kind = entry.file_type();
             if kind.is_none_or(|kind| kind.is_dir()) {
@@ -140,10 +141,10 @@ impl PackageFiles {
     }
 }
 
-fn matcher<'p>(directory: &Path, patterns: impl IntoIterator<Item = &'p str>) -> Result<Gitignore, CliError> {
+fn build_matcher<'p>(directory: &Path, patterns: impl IntoIterator<Item = &'p str>) -> Result<Gitignore, CliError> {
     let mut builder = GitignoreBuilder::new(directory);
-    let invalid = |error: ignore::Error| CliError::Usage(format!("ignore: {error}"));
-    // File systems of some users ignore case.
+    let invalid = |error: ignore::Error| CliError::Usage(format!("the field `ignore` of the manifest: {error}"));
+    // On file systems that ignore case, `.ENV` is the same file as `.env`.
     builder.case_insensitive(true).map_err(invalid)?;
     for pattern in patterns {
         builder.add_line(None, pattern).map_err(invalid)?;

@@ -47,8 +47,8 @@ __pycache__/
 ";
 
 pub(super) const INIT_HELP: &str = "\
-Writes mediary-node.toml, with comments, and a .mediaryignore. On a terminal, it asks for what no flag
-gives.
+Writes mediary-node.toml, with comments, and a .mediaryignore. On a terminal, it asks for the values
+that no flag gives.
 
 Examples:
   mediary init
@@ -57,8 +57,8 @@ Examples:
 
 pub(super) const PACK_HELP: &str = "\
 Packs the files of a node by its manifest, mediary-node.toml. The same files make the same archive,
-byte for byte. Left out are files that .mediaryignore (in the syntax of .gitignore) or the field
-`ignore` of the manifest names, version control directories, and files that look like secrets.
+byte for byte. The command leaves out files that .mediaryignore (in the syntax of .gitignore) or the
+field `ignore` of the manifest names, version control directories, and files that look like secrets.
 
 Examples:
   mediary pack
@@ -66,10 +66,11 @@ Examples:
   mediary pack nodes/face-tools -o face-tools.zip";
 
 pub(super) const PUBLISH_HELP: &str = "\
-Packs the files of a node like `mediary pack`, creates the version, and the node if it is new, and
-uploads the archive, and the icon and the banner if the manifest names files (`icon = \"icon.png\"`,
-`banner_url = \"banner.png\"`). An interrupted upload continues with the next run. Needs the token of a member
-of the publisher, or one of the publisher (`mediary token create`).
+Packs the files of a node like `mediary pack`, creates the version (and the node if it is new), and
+uploads the archive. If the manifest names files for the icon and the banner (`icon = \"icon.png\"`,
+`banner_url = \"banner.png\"`), uploads them too. After an interrupted upload, run the command again.
+
+Needs the token of a member of the publisher, or one of the publisher (`mediary token create`).
 
 Examples:
   mediary publish
@@ -131,14 +132,14 @@ pub(in crate::cli) struct PublishArguments {
     service: ServiceArguments,
 }
 
-/// Archive in a file without a name, with its length and digest.
+/// Archive in an unnamed temporary file, with its length and hash.
 struct PackedArchive {
     file: File,
     bytes: u64,
     sha256: String,
 }
 
-/// Version as far as publishing needs it.
+/// Fields of a version that publishing needs.
 #[derive(Deserialize)]
 struct PublishedVersion {
     status: String,
@@ -192,7 +193,7 @@ pub(super) fn init(arguments: &InitArguments) -> Result<(), CliError> {
     write(&path, &text)?;
     let ignore = directory.join(IGNORE_FILE);
     let written = if ignore.exists() {
-        format!("Wrote {}. {} exists, and stays as it is.", path.display(), ignore.display())
+        format!("Wrote {}. {} exists and was not changed.", path.display(), ignore.display())
     } else {
         write(&ignore, IGNORE_TEMPLATE)?;
         format!("Wrote {} and {}, which names the files to leave out.", path.display(), ignore.display())
@@ -267,7 +268,7 @@ pub(super) fn publish(arguments: &PublishArguments) -> Result<(), CliError> {
 
 /// Icon or banner of a node.
 struct PictureFile {
-    /// Path below that of the node.
+    /// Last segment of the path of the upload.
     path: &'static str,
     file: PathBuf,
     /// Content in base64.
@@ -285,7 +286,7 @@ fn read_pictures(directory: &Path, manifest: &NodeManifest) -> Result<Vec<Pictur
     pictures.collect()
 }
 
-/// Makes the pictures those of the node. A picture that the node has already changes nothing.
+/// Uploads the icon and the banner of the node. Uploading the same picture again changes nothing.
 async fn upload_pictures(
     service: &ServiceConnection,
     manifest: &NodeManifest,
@@ -300,8 +301,8 @@ async fn upload_pictures(
     Ok(())
 }
 
-/// Creates the version and returns the URL for its archive. If an earlier run created it and could not upload the
-/// archive, continues there.
+/// Creates the version and returns the URL for its archive. If an earlier run created the version but did not upload
+/// its archive, requests another URL.
 async fn create_version(service: &ServiceConnection, manifest: &NodeManifest) -> Result<String, CliError> {
     let NodeManifest { publisher, id, version, .. } = manifest;
     let path = format!("/publishers/{publisher}/nodes/{id}/versions");
@@ -322,7 +323,7 @@ async fn create_version(service: &ServiceConnection, manifest: &NodeManifest) ->
             "version {version} of {id} exists already: raise `version` in {MANIFEST_FILE}, and publish again"
         )
         .into()),
-        // The conflict is another one, such as a node of another publisher.
+        // The conflict is not about the version: the node may belong to another publisher, for example.
         Err(_) => Err(service.refusal(&created)),
     }
 }
@@ -332,7 +333,7 @@ fn upload_url(response: &Value) -> Result<String, CliError> {
     Ok(url.to_owned())
 }
 
-/// Packs the files into a file that is removed with the process.
+/// Packs the files into a temporary file, which the system removes when the process ends.
 fn pack_files(package: &PackageFiles) -> Result<PackedArchive, CliError> {
     let mut file = tempfile::tempfile().context("cannot create a temporary file").map_err(CliError::CannotRun)?;
     let progress = ProgressLine::new("packing", ProgressUnit::Files);
@@ -344,20 +345,20 @@ fn pack_files(package: &PackageFiles) -> Result<PackedArchive, CliError> {
     })?;
     progress.finish();
 
-    let hash = || -> std::io::Result<(u64, String)> {
+    let hash_archive = || -> std::io::Result<(u64, String)> {
         let mut hash = Sha256::new();
         let bytes = std::io::copy(&mut &file, &mut hash)?;
         std::io::Seek::rewind(&mut &file)?;
         Ok((bytes, value::Digest(hash.finalize().into()).to_string()))
     };
-    let (bytes, sha256) = hash().context("cannot read the archive").map_err(CliError::CannotRun)?;
+    let (bytes, sha256) = hash_archive().context("cannot read the archive").map_err(CliError::CannotRun)?;
     Ok(PackedArchive { file, bytes, sha256 })
 }
 
-/// Names the files that look like secrets, on stderr: their author may wonder where they are.
+/// Prints the names of the files that look like secrets to stderr, because the author may miss them in the archive.
 fn report_secrets(package: &PackageFiles) {
     for name in &package.secrets {
         // stderr may be closed.
-        let _ = writeln!(std::io::stderr(), "left out, it looks like a secret: {}", printable(name));
+        let _ = writeln!(std::io::stderr(), "left out because it looks like a secret: {}", printable(name));
     }
 }

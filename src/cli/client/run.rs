@@ -27,10 +27,11 @@ use crate::pluralize::pluralize;
 /// Media type of a file whose format the service detects.
 const UNKNOWN_TYPE: &str = "application/octet-stream";
 
-/// Model of an extension unless the user names one; the API requires one. It is the cheaper of the two.
+/// Model of an extension unless the user names another; the API requires one. It is the cheaper of the two possible
+/// models.
 const EXTENSION_MODEL: &str = "vq2-turbo";
 
-/// Maximum size of the answer to the request for a price.
+/// Maximum size of the response to the request for a price.
 const ESTIMATE_BYTES_MAX: usize = 64 << 10;
 
 /// Picture of 8 by 8 pixels, the placeholder for any picture in the request for a price.
@@ -42,12 +43,12 @@ const PLACEHOLDER_VIDEO: &str = "https://example.org/video.mp4";
 pub(super) const HELP: &str = "\
 Uploads the files, submits the job, waits for its end, and writes the result to a file: to -o, or to
 one named after the job and the task. Music is written while it is made. Ctrl-C ends the command and
-leaves the task running, except for music, which ends with its listener. A price is printed first;
-with --estimate, nothing else happens.
+leaves the task running, except for music, which ends too. A price is printed first; with --estimate,
+nothing else happens.
 
-The first FILE is the picture or the video, the second one of an image job its reference, of `extend`
-the end frame. `multiframe` takes two to nine key frames in order; its prompt applies to each. `extend`
-uses the model vq2-turbo unless -s names another. A FILE can be an http(s) URL.
+The first FILE is the picture or the video. The second FILE is the reference of an image job, or the
+end frame of `extend`. `multiframe` takes two to nine key frames in order; its prompt applies to each.
+`extend` uses the model vq2-turbo unless -s names another. A FILE can be an http(s) URL.
 
 Examples:
   mediary run --list
@@ -138,15 +139,14 @@ struct JobEstimateItem {
 }
 
 impl JobEstimate {
-    /// Reads the answer to the request for a price.
+    /// Parses the response to the request for a price.
     ///
-    /// # Errors
-    /// If it is no price. The job must not be submitted then: a service that does not know the parameter has taken the
-    /// request for a submission.
-    fn parse(job: &Job, answer: Value) -> Result<Self, CliError> {
-        serde_json::from_value(answer).map_err(|_| {
+    /// # Errors If the response is not a price. The caller must not submit the job then: a service that does not know
+    /// the parameter `estimate` has already run it.
+    fn parse(job: &Job, response: Value) -> Result<Self, CliError> {
+        serde_json::from_value(response).map_err(|_| {
             CliError::Runtime(anyhow!(
-                "the service has not answered with the price of {}, and may have run it: see `mediary tasks`",
+                "the service did not return the price of {}, and may have run the job: see `mediary tasks`",
                 printable(&job.name)
             ))
         })
@@ -192,7 +192,7 @@ async fn request_task_price(
     service.json_of(service.api.create_without_key(&path, &Value::Object(fields.clone())).await)
 }
 
-/// Requests the price of a piece of music. A body that is longer than a price, or no JSON, is read as `null`.
+/// Requests the price of a piece of music. Returns `null` if the response is too long for a price or is not JSON.
 async fn request_music_price(
     service: &ServiceConnection,
     job: &Job,
@@ -234,7 +234,7 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), CliError> {
             if estimate {
                 return JobEstimate::parse(&job, price?)?.print(&service);
             }
-            // Without an answer, the submission succeeds or fails for its own reason.
+            // If the price cannot be read, the submission reports what is wrong.
             if let Ok(price) = price {
                 JobEstimate::parse(&job, price)?.announce(&job);
             }
@@ -275,7 +275,7 @@ fn print_jobs(service: &ServiceConnection, job: Option<&str>) -> Result<(), CliE
     if service.json {
         let mut list = app::block_on(service.get("/models"))?;
         if let Some(job) = job {
-            // An unknown job is an error here too.
+            // An unknown job is an error, as without --json.
             Job::find(Job::parse_list(service, list.clone())?, job)?;
             if let Some(models) = list["models"].as_array_mut() {
                 models.retain(|model| model["job"] == job);
@@ -319,7 +319,7 @@ fn fill_video_fields(job: &Job, prompt: Option<String>, fields: &mut Map<String,
 
     let Some(url) = fields.get("video_url").and_then(Value::as_str).map(str::to_owned) else { return };
     if job.has("video_creation_id") {
-        // The URL selects the video. The API requires an id with it, and takes any that is not of another creation.
+        // The URL selects the video. The API also requires an id, and takes any that does not belong to another video.
         let id = url.split(['?', '#']).next().and_then(|path| path.rsplit('/').find(|part| !part.is_empty()));
         fields.entry("video_creation_id").or_insert_with(|| id.unwrap_or("video").into());
         fields.entry("model").or_insert_with(|| EXTENSION_MODEL.into());
@@ -375,9 +375,9 @@ async fn make_music(
     let opened = service.api.post_form_streaming(&job.path, &form).await;
     let body = opened.map_err(|failure| service.unreachable(&failure))?.map_err(|reply| service.refusal(&reply))?;
 
-    // The id of the task comes last, so the file is named after the job alone.
-    let named = || ResultOutput::create(&unused_name(&job.name, "opus"));
-    let mut output = output.map_or_else(named, Ok)?;
+    // The file is named after the job alone, because the id of the task is known only at the end of the stream.
+    let create_file = || ResultOutput::create(&unused_name(&job.name, "opus"));
+    let mut output = output.map_or_else(create_file, Ok)?;
     let is_stdout = output.is_stdout();
     let made = tokio::select! {
         made = with_progress_bar("music", async |on_progress| read_music(body, &mut output, on_progress).await) => made?,
@@ -392,9 +392,9 @@ async fn make_music(
     if service.json && !is_stdout {
         return ServiceConnection::print_json(&json!({"task": task, "music": made, "files": [{"path": path}]}));
     }
-    let place = path.map(|path| format!("{}\n", path.display())).unwrap_or_default();
+    let file_line = path.map(|path| format!("{}\n", path.display())).unwrap_or_default();
     let text = format!(
-        "{place}{:?}, {:.0} s, task {}, {}\n",
+        "{file_line}{:?}, {:.0} s, task {}, {}\n",
         printable(&made.title),
         made.seconds,
         printable(&made.task),

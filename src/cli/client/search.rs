@@ -77,7 +77,7 @@ struct NodeSelection {
     page: u64,
 }
 
-/// Order of a list: by name from A to Z, by all others from the highest value.
+/// Order of a list: texts from A to Z, numbers and times from the highest value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum NodeOrder {
     Downloads,

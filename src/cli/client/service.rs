@@ -28,7 +28,8 @@ const VALUE_MAX: usize = 48;
 
 #[derive(Debug, Clone, Default, Args)]
 pub(in crate::cli) struct ServiceArguments {
-    /// URL of the service [default: `MEDIARY_URL`, otherwise that of `mediary login`, otherwise <http://127.0.0.1:8080>]
+    /// URL of the service [default: `MEDIARY_URL`, otherwise that of `mediary login`, otherwise
+    /// <http://127.0.0.1:8080>]
     #[arg(long, value_name = "URL")]
     pub(super) url: Option<String>,
     /// Print JSON instead of text
@@ -119,7 +120,7 @@ impl ServiceConnection {
         self.parse(self.get(path).await?)
     }
 
-    /// Parses a response.
+    /// Parses the JSON of a response.
     ///
     /// # Errors
     /// If it is not of the expected form.

@@ -65,17 +65,19 @@ fn describe(node: &FoundNode, versions: &[FoundVersion], reference: &NodeReferen
     push_lines(&mut text, &node.description);
     text.push('\n');
 
-    let only_version = if reference.version.is_some() { versions.first() } else { None };
     push_fields(&mut text, node.fields());
     if versions.is_empty() {
         text.push_str("\nThis node has no versions yet.\n");
         return text;
     }
-    let _ = write!(text, "\n{}", table(versions));
+
+    let _ = write!(text, "\n{}", version_table(versions));
     if versions.len() > VERSIONS_SHOWN {
         let _ =
             writeln!(text, "and {}; see --json", pluralize((versions.len() - VERSIONS_SHOWN) as u64, "older version"));
     }
+
+    let only_version = if reference.version.is_some() { versions.first() } else { None };
     if let Some(version) = only_version {
         push_fields(&mut text, version.fields());
         if let Some(changelog) = version.changelog.as_deref().filter(|changelog| !changelog.trim().is_empty()) {
@@ -115,7 +117,7 @@ fn push_lines(text: &mut String, lines: &str) {
     }
 }
 
-fn table(versions: &[FoundVersion]) -> TextTable {
+fn version_table(versions: &[FoundVersion]) -> TextTable {
     let mut table = TextTable::new(&["VERSION", "STATUS", "PUBLISHED", "CHANGES"]);
     for version in versions.iter().take(VERSIONS_SHOWN) {
         let color = match version.status.as_str() {

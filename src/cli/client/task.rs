@@ -24,12 +24,12 @@ use crate::domain::ids::TaskId;
 use crate::domain::value::Timestamp;
 use crate::environment::Environment;
 
-/// States of tasks. The API has other names for some of them in videos and music; these commands print and take one set.
+/// States of tasks in these commands. The API has other names for some of them in videos and music.
 const STATES: [&str; 5] = ["created", "queueing", "in_progress", "completed", "failed"];
 /// Maximum size of a page of tasks.
 const PAGE_MAX: usize = 100;
-/// Maximum number of pages that are searched for tasks of one mode, besides those that `--limit` needs. The API selects
-/// by kind only.
+/// Maximum number of pages that are searched for tasks of one mode (`skin-enhancer/faithful`), in addition to those
+/// that `--limit` needs: the API can only select by kind (`skin-enhancer`).
 const PAGES_SEARCHED_MAX: usize = 50;
 /// Maximum characters of a note in a table.
 const NOTE_MAX: usize = 100;
@@ -87,7 +87,7 @@ struct ListedTasks {
     next_cursor: Option<String>,
 }
 
-/// A task as far as these commands show it.
+/// Fields of a task that these commands show.
 #[derive(Deserialize)]
 pub(super) struct ShownTask {
     pub(super) task_id: String,
@@ -121,7 +121,7 @@ struct ShownVendor {
 struct TaskReason {
     code: String,
     message: String,
-    /// Only of a reason that blocks a task.
+    /// Only set in the reason why a task is blocked.
     next_attempt_at: Option<String>,
 }
 
@@ -137,7 +137,7 @@ impl ShownTask {
         self.job.as_deref().unwrap_or(&self.kind)
     }
 
-    /// Returns the state in the words of these commands.
+    /// Returns the state by its name in [`STATES`].
     fn state(&self) -> String {
         match self.state.to_lowercase().as_str() {
             "processing" => "in_progress".to_owned(),
@@ -167,6 +167,7 @@ impl ShownTask {
         self.vendor.as_ref().map(|vendor| vendor.name.as_str())
     }
 
+    /// Returns why the task failed or is blocked, or its place in the queue; empty if there is nothing to say.
     fn note(&self) -> String {
         match (&self.error, &self.blocked_by, self.queue_position) {
             (Some(TaskReason { code, message, .. }), _, _) => format!("{code}: {message}"),
@@ -180,7 +181,7 @@ impl ShownTask {
         }
     }
 
-    /// Returns the activity, for a progress bar.
+    /// Returns the text beside the progress bar.
     fn activity(&self) -> String {
         let note = self.note();
         let separator = if note.is_empty() { "" } else { ", " };
@@ -252,16 +253,16 @@ pub(super) fn tasks(arguments: &TasksArguments) -> Result<(), CliError> {
     print_text(&table.to_string())
 }
 
-/// Returns a time up to its minute.
+/// Returns a time without seconds, such as `2026-03-01 09:30`.
 fn minute(time: &str) -> String {
     time.replace('T', " ").chars().take(16).collect()
 }
 
-/// Reads as many pages as necessary.
+/// Reads the newest matching tasks, in as many pages as necessary.
 async fn list(service: &ServiceConnection, arguments: &TasksArguments) -> Result<Vec<Value>, CliError> {
     let TasksArguments { state, job, limit, .. } = arguments;
     let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
-    // The API selects by kind; a job of a kind with several modes is selected here.
+    // The API selects by kind; a mode of a kind is selected here.
     let kinds: Vec<_> = job.iter().map(|job| job.split('/').next().unwrap_or(job)).collect();
     let is_selected = |task: &Value| {
         let (kind, name) = (task["kind"].as_str(), task["job"].as_str());
@@ -298,7 +299,7 @@ async fn list(service: &ServiceConnection, arguments: &TasksArguments) -> Result
     Ok(tasks)
 }
 
-/// Returns a state as the API spells it: those of images are in upper case, and stand for the same ones of other media.
+/// Returns a state as the API spells it. States of images are in upper case, and select the same states of other media.
 fn api_state(state: &str) -> String {
     let upper = state.to_uppercase();
     if ["CREATED", "IN_PROGRESS", "COMPLETED", "FAILED"].contains(&upper.as_str()) {
@@ -408,8 +409,8 @@ impl Write for ResultOutput {
     }
 }
 
-/// Downloads the results of a task and prints what became of it. The first result goes to `output`, the others to files
-/// named after the task.
+/// Downloads the results of a task that succeeded, and prints a report. The first result goes to `output`, the others
+/// to files named after the task.
 ///
 /// # Errors
 /// If a result cannot be downloaded or written.
@@ -482,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_a_user_may_need_is_in_the_summary() {
+    fn the_summary_has_price_vendor_cover_expiry_and_prompt_report() {
         let task: ShownTask = serde_json::from_value(json!({
             "task_id": "5a7f", "kind": "start-end2video", "job": "start-end2video", "state": "success", "progress": 1.0,
             "cost": 40, "cost_state": "held", "vendor": {"name": "studio"}, "created_at": "2026-03-01T09:30:00Z",

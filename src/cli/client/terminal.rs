@@ -10,7 +10,7 @@ use crate::cli::CliError;
 /// Maximum length of a token on stdin.
 const TOKEN_BYTES_MAX: u64 = 64 * 1024;
 
-/// Returns `true` if the user can be asked.
+/// Returns `true` if stdin and stderr are terminals, so that the user can answer questions.
 pub(super) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }

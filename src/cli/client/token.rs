@@ -17,7 +17,7 @@ use crate::domain::ids::{PublisherId, TokenId};
 use crate::environment::Environment;
 
 pub(super) const HELP: &str = "\
-Access tokens of a publisher, for build servers: they publish, and cannot delete. Only owners of the
+Access tokens of a publisher, for build servers: they can publish, but not delete. Only owners of the
 publisher can list, create and revoke them.
 
 Examples:
@@ -140,22 +140,22 @@ fn create(
     }
     print_text(&format!("{}\n", printable(response["token"].as_str().unwrap_or_default())))?;
 
-    // On stderr, so that stdout has the token alone. It may be closed.
-    let _ = match id_of_token(&service, &path, name) {
+    // On stderr, which may be closed, so that stdout has only the token.
+    let _ = match find_token_id(&service, &path, name) {
         Some(id) => writeln!(io::stderr(), "Revoke it with `mediary token revoke {publisher} {}`.", printable(&id)),
         None => writeln!(io::stderr(), "`mediary token list {publisher}` shows its id, by which it can be revoked."),
     };
     Ok(())
 }
 
-/// Returns the id of a new token, which is not in the response; `None` if several tokens have its name. The token
-/// exists, so a failure of this request is not one of the command.
-fn id_of_token(service: &ServiceConnection, path: &str, name: &str) -> Option<String> {
+/// Returns the id of a new token, which the response to its creation does not contain; `None` if several tokens have
+/// its name. The token exists, so a failure of this request must not fail the command.
+fn find_token_id(service: &ServiceConnection, path: &str, name: &str) -> Option<String> {
     let response = app::block_on(service.get(path)).ok()?;
     let listed: Vec<ListedToken> = service.parse(response).ok()?;
-    let mut of_that_name = listed.into_iter().filter(|token| token.name == name);
-    let token = of_that_name.next()?;
-    of_that_name.next().is_none().then_some(token.id)
+    let mut same_name = listed.into_iter().filter(|token| token.name == name);
+    let token = same_name.next()?;
+    same_name.next().is_none().then_some(token.id)
 }
 
 fn revoke(TokenOwner { publisher, service }: &TokenOwner, id: TokenId) -> Result<(), CliError> {

@@ -6,11 +6,11 @@ use std::io::{self, Cursor};
 use super::sample::{SampleNode, SampleVersion};
 use crate::media::archive::pack::{PackedFile, pack};
 
-/// Packs the files of a version.
+/// Packs the archive of a version.
 ///
 /// # Errors
 /// If a name does not fit in an archive.
-pub(super) fn archive(node: &SampleNode, version: &SampleVersion) -> io::Result<Vec<u8>> {
+pub(super) fn pack_version(node: &SampleNode, version: &SampleVersion) -> io::Result<Vec<u8>> {
     let description = node.other_fields.get("description").and_then(|text| text.as_str()).unwrap_or_default();
     let changelog = version.other_fields.get("changelog").and_then(|text| text.as_str()).unwrap_or_default();
     let id = &node.id;
@@ -41,9 +41,9 @@ mod tests {
     fn an_archive_has_the_files_of_its_version() {
         let samples = load_samples(&["kitetail".to_owned()]).unwrap();
         let node = &samples[0].nodes[0];
-        let packed = archive(node, &node.versions[0]).unwrap();
+        let packed = pack_version(node, &node.versions[0]).unwrap();
 
-        assert_eq!(packed, archive(node, &node.versions[0]).unwrap());
+        assert_eq!(packed, pack_version(node, &node.versions[0]).unwrap());
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(unpack(Cursor::new(packed), folder.path()).unwrap(), 4);
         for name in ["CHANGELOG.md", "README.md", "__init__.py", "node.json"] {

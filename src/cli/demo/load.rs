@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::archive::archive;
+use super::archive::pack_version;
 use super::progress::DemoProgress;
 use super::sample::{SampleNode, SamplePublisher, SampleVersion};
 use crate::outbound::api_client::{ApiClient, ServiceResponse};
@@ -136,7 +136,7 @@ impl SampleLoader<'_> {
         signed_url: Option<String>,
     ) -> Result<(), SampleLoadError> {
         let label = || format!("the archive of version {} of node {}", version.version, node.id);
-        let archive = archive(node, version)
+        let archive = pack_version(node, version)
             .map_err(|error| SampleLoadError::Rejected { label: label(), reason: error.to_string() })?;
         let archive = Bytes::from(archive);
         if let Some(url) = signed_url

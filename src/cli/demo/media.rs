@@ -23,7 +23,7 @@ const VIDEOS: &str = "/proxy/videovendor/start-end2video";
 const MUSIC: &str = "/proxy/musicvendor/t2m/generate";
 const LANDSCAPE: &[u8] = include_bytes!("../../../data/photographs/landscape.jpg");
 
-/// Locations of the results.
+/// Results of the jobs, for the report at the end.
 pub(super) struct DemoResults {
     base: String,
     /// Kind, task id and URL.
@@ -95,7 +95,7 @@ fn upscale_request() -> anyhow::Result<Value> {
     }))
 }
 
-/// Small and short, so that it finishes soon even in a debug build.
+/// Returns the request for a video that is small and short, so that it finishes soon even in a debug build.
 fn video_request() -> Value {
     json!({
         "images": [STANDARD.encode(LANDSCAPE)], "prompt": "slow push in at dusk, fog", "model": "vq3-pro",

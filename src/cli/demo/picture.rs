@@ -9,9 +9,9 @@ const HEIGHT: u32 = 128;
 /// Samples per side of a pixel.
 const GRID: u32 = 4;
 
-/// Position and radius of the sun in pixels.
+/// Position (x, y) and radius of the sun in pixels.
 const SUN: (f32, f32, f32) = (132.0, 58.0, 17.0);
-/// Ridges from far to near: height, width of a wave and height of a wave in pixels, and colour.
+/// Ridges from far to near: distance from the top, width and height of their waves, all in pixels, and colour.
 const RIDGES: [(f32, f32, f32, [f32; 3]); 4] = [
     (78.0, 31.0, 5.0, [150.0, 108.0, 132.0]),
     (90.0, 23.0, 6.0, [104.0, 76.0, 110.0]),

@@ -39,7 +39,7 @@ use crate::http::server::{AppState, IssuerSignIn};
 pub(in crate::http) const ROUTE: &str = "console";
 
 /// Media types of documents, to which a browser applies a content security policy. Scripts, styles and pictures are
-/// subject to the policy of their document; without one of their own, a page transfers a quarter less.
+/// subject to the policy of their document; not sending it with them saves a quarter of the bytes of a page.
 const DOCUMENT_TYPES: [&str; 2] = [HTML, SVG];
 const HTML: &str = "text/html; charset=utf-8";
 const SVG: &str = "image/svg+xml";
@@ -62,18 +62,18 @@ const DOCUMENT_HEADERS: [(HeaderName, HeaderValue); 2] = [
 const INDEX: &str = "index.html";
 /// Path of the API reference.
 pub(in crate::http) const API_REFERENCE_PATH: &str = "/docs";
-/// Paths of the main page: the root, and the pages of the console whose path is not one of the API. The main page leads
-/// to the page of its path.
+/// Paths of the main page: the root, and the pages of the console whose path is not one of the API. A script of the
+/// main page then goes to the page of the path.
 const INDEX_PATHS: [&str; 8] =
     ["/", API_REFERENCE_PATH, "/studio", "/account", "/state", "/audit", "/budgets", "/moderation"];
 
-/// Path of the jobs of the OpenAPI document.
+/// Path of the part of the OpenAPI document that describes the jobs, for their forms.
 const JOBS_PATH: &str = "/console/jobs.json";
-/// Path of their list.
+/// Path of the list of the jobs, for the overview.
 const JOB_LIST_PATH: &str = "/console/job-list.json";
-/// Path of the list of its operations.
+/// Path of the list of all operations of the OpenAPI document.
 const REFERENCE_PATH: &str = "/console/reference.json";
-/// Prefix of the paths of single operations, which continue with `{operationId}.json`.
+/// Prefix of the paths of the parts that describe one operation, which continue with `{operationId}.json`.
 const OPERATION_PREFIX: &str = "/console/reference/";
 
 /// File with its response headers.
@@ -81,7 +81,7 @@ struct ConsoleFile {
     bytes: Bytes,
     media_type: &'static str,
     etag: String,
-    /// Compressed once, and further than the server does. `None` if that fails.
+    /// Compressed on first use, and at a higher level than the server compresses. `None` if that fails.
     gzip: OnceLock<Option<Bytes>>,
     brotli: OnceLock<Option<Bytes>>,
 }
@@ -126,15 +126,17 @@ fn compress_gzip(bytes: &[u8]) -> std::io::Result<Bytes> {
 
 /// All embedded files, by path.
 static FILES_BY_PATH: LazyLock<HashMap<String, ConsoleFile>> = LazyLock::new(|| {
-    let paths = |name: &'static str| match name {
-        INDEX => INDEX_PATHS.map(str::to_owned).to_vec(),
-        _ => vec![format!("/console/{name}")],
-    };
-    let at_paths = |(name, bytes)| {
-        let file = move || ConsoleFile::new(Bytes::from_static(bytes), media_type(name));
-        paths(name).into_iter().map(move |path| (path, file()))
-    };
-    FILES.iter().copied().flat_map(at_paths).collect()
+    let mut files = HashMap::new();
+    for &(name, bytes) in FILES {
+        let paths = match name {
+            INDEX => INDEX_PATHS.map(str::to_owned).to_vec(),
+            _ => vec![format!("/console/{name}")],
+        };
+        for path in paths {
+            files.insert(path, ConsoleFile::new(Bytes::from_static(bytes), media_type(name)));
+        }
+    }
+    files
 });
 
 /// Returns the content security policy: only own files, nothing inline, no text as markup (trusted types), no framing.
@@ -151,21 +153,21 @@ pub(in crate::http) fn content_security_policy(sign_in: Option<&IssuerSignIn>) -
     HeaderValue::from_str(&policy).expect("an origin is ASCII without control characters")
 }
 
-/// Returns the jobs of a service that accepts `max_images` images per video, cached per limit.
+/// Returns the description of the jobs of a service that accepts `max_images` images per video, cached by that limit.
 fn job_file(max_images: usize) -> Result<&'static ConsoleFile, &'static serde_json::Error> {
-    static FILES: [OnceLock<serde_json::Result<ConsoleFile>>; REFERENCE_IMAGES_MAX] =
+    static JOB_FILES: [OnceLock<serde_json::Result<ConsoleFile>>; REFERENCE_IMAGES_MAX] =
         [const { OnceLock::new() }; REFERENCE_IMAGES_MAX];
     let max_images = max_images.clamp(1, REFERENCE_IMAGES_MAX);
     let create_file = || Ok(ConsoleFile::new(job_document(max_images)?.into(), media_type(JOBS_PATH)));
-    FILES[max_images - 1].get_or_init(create_file).as_ref()
+    JOB_FILES[max_images - 1].get_or_init(create_file).as_ref()
 }
 
 /// Returns a part of the OpenAPI document of a service that accepts `max_images` images per video, by its path.
 fn reference_file(max_images: usize, path: &str) -> Result<Option<&'static ConsoleFile>, &'static serde_json::Error> {
-    static FILES: [OnceLock<serde_json::Result<HashMap<String, ConsoleFile>>>; REFERENCE_IMAGES_MAX] =
+    static REFERENCE_FILES: [OnceLock<serde_json::Result<HashMap<String, ConsoleFile>>>; REFERENCE_IMAGES_MAX] =
         [const { OnceLock::new() }; REFERENCE_IMAGES_MAX];
     let max_images = max_images.clamp(1, REFERENCE_IMAGES_MAX);
-    let files = FILES[max_images - 1].get_or_init(|| create_reference_files(max_images)).as_ref()?;
+    let files = REFERENCE_FILES[max_images - 1].get_or_init(|| create_reference_files(max_images)).as_ref()?;
     Ok(files.get(path))
 }
 

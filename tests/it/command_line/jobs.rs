@@ -164,7 +164,7 @@ async fn a_service_that_ignores_estimates_gets_no_job_twice() {
     // When jobs run, then the command ends with the answer, and does not submit them again
     for job in ["music", "picture"] {
         let failed = place.run(&["run", job]).await.expect(1);
-        assert!(failed.err.contains("may have run it: see `mediary tasks`"), "{}", failed.err);
+        assert!(failed.err.contains("may have run the job: see `mediary tasks`"), "{}", failed.err);
     }
     assert_eq!(server.requested_paths(), ["/models", "/music?estimate=true", "/models", "/picture?estimate=true"]);
 }

@@ -286,8 +286,8 @@ def _is_temporary(error: Exception) -> bool:
 
 def _pause(attempt: int, failure: Exception) -> float:
     """Returns the seconds to wait after a failed attempt, as the service asks."""
-    asked = failure.retry_after if isinstance(failure, ServiceError) else None
-    return min(0.25 * 2**attempt if asked is None else asked, PAUSE_MAX)
+    requested = failure.retry_after if isinstance(failure, ServiceError) else None
+    return min(0.25 * 2**attempt if requested is None else requested, PAUSE_MAX)
 
 
 def _list(values: Sequence[str] | None) -> list[str] | None:

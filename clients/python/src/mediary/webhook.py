@@ -15,10 +15,10 @@ def verify_webhook(headers: Mapping[str, str], body: bytes, key: str, *, toleran
     ``key`` is a secret of the account (``whsec_…``) or the public key of the service (``whpk_…``), and ``body`` the raw
     bytes. Bad headers give ``False``; a bad key raises ``ValueError``.
     """
-    prefix, _, encoded = key.partition("_")
+    prefix, _, encoded_key = key.partition("_")
     if prefix not in ("whsec", "whpk"):
         raise ValueError("the key must begin with whsec_ or whpk_")
-    raw = base64.b64decode(encoded, validate=True)
+    key_bytes = base64.b64decode(encoded_key, validate=True)
 
     received = {name.lower(): value for name, value in headers.items()}
     message_id = received.get("webhook-id", "")
@@ -28,26 +28,26 @@ def verify_webhook(headers: Mapping[str, str], body: bytes, key: str, *, toleran
     if abs(time.time() - int(timestamp[:15])) > tolerance:
         return False
 
-    signed = f"{message_id}.{timestamp}.".encode() + body
+    signed_bytes = f"{message_id}.{timestamp}.".encode() + body
     entries = (entry.partition(",") for entry in received.get("webhook-signature", "").split(" "))
-    return any(_matches(prefix, raw, signed, version, signature) for version, _, signature in entries)
+    return any(_matches(prefix, key_bytes, signed_bytes, version, signature) for version, _, signature in entries)
 
 
-def _matches(prefix: str, raw: bytes, signed: bytes, version: str, signature: str) -> bool:
+def _matches(prefix: str, key_bytes: bytes, signed_bytes: bytes, version: str, signature: str) -> bool:
     if (prefix, version) not in (("whsec", "v1"), ("whpk", "v1a")):
         return False
     try:
-        given = base64.b64decode(signature, validate=True)
+        decoded = base64.b64decode(signature, validate=True)
     except ValueError:
         return False
     if prefix == "whsec":
-        return hmac.compare_digest(hmac.digest(raw, signed, hashlib.sha256), given)
+        return hmac.compare_digest(hmac.digest(key_bytes, signed_bytes, hashlib.sha256), decoded)
 
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
-        Ed25519PublicKey.from_public_bytes(raw).verify(given, signed)
+        Ed25519PublicKey.from_public_bytes(key_bytes).verify(decoded, signed_bytes)
     except InvalidSignature:
         return False
     return True

@@ -1,6 +1,6 @@
 // Application shell of the console: menu, routing, access checks and theme.
 import { html, render, useEffect, useRef, useState } from './core/dom.js';
-import { Problem, root } from './core/api.js';
+import { root } from './core/api.js';
 import { displayName } from './core/format.js';
 import { route, to, useTitle } from './core/router.js';
 import { session } from './core/session.js';
@@ -11,7 +11,7 @@ import { AccountMenu, SignIn, SignInButton, loadUser } from './parts/login.js';
 // Registers the search shortcuts, which work on every page.
 import './parts/search_key.js';
 
-// Pages are loaded when they are shown for the first time. The frame keeps the content from moving when they appear.
+// Pages are loaded when they are shown for the first time. Until then, the frame of a page keeps the layout from moving.
 const lazyPage = (load, name) => lazy(load, name, (content) => html`<${Page} title=" ">${content}</${Page}>`);
 
 const AccountPage = lazyPage(() => import('./pages/account.js'), 'AccountPage');
@@ -30,11 +30,13 @@ const TasksPage = lazyPage(() => import('./pages/tasks.js'), 'TasksPage');
 const HistoryPage = lazyPage(() => import('./pages/history.js'), 'HistoryPage');
 const UsersPage = lazyPage(() => import('./pages/users.js'), 'UsersPage');
 
-// Pages by the first segment of the hash: component, access level, and number of segments that identify the page.
-// Further segments, such as a tab, belong to the same page.
+// Access levels.
 const EVERYBODY = 0;
 const SIGNED_IN = 1;
 const ADMINISTRATORS = 2;
+
+// Pages by the first segment of the hash: component, access level, and number of segments that identify the page.
+// Further segments, such as a tab, belong to the same page.
 const PAGES = {
   nodes: [([id]) => (id ? NodePage : NodesPage), EVERYBODY, 2],
   publishers: [([id]) => (id ? PublisherPage : PublishersPage), EVERYBODY, 2],
@@ -63,89 +65,90 @@ const MENU = [
 function App() {
   const { parts, query, path } = useStore(route);
   const { user, problem } = useStore(session);
-  const [, , length] = pageOf(parts[0]);
-  const key = parts.slice(0, length).join('/');
+  const [, , identifyingSegments] = pageOf(parts[0]);
+  const key = parts.slice(0, identifyingSegments).join('/');
   const main = useRef(null);
-  const first = useRef(true);
+  const isFirstPage = useRef(true);
   const [open, setOpen] = useState(false);
-  const fold = useRef(null);
+  const menuButton = useRef(null);
   // On a narrow screen the menu is collapsible. Navigation closes it.
   useEffect(() => setOpen(false), [path]);
-  const onKey = (event) => { if (event.key === 'Escape' && open) { setOpen(false); fold.current.focus(); } };
+  const onKey = (event) => { if (event.key === 'Escape' && open) { setOpen(false); menuButton.current.focus(); } };
   useEffect(() => {
-    if (first.current) { first.current = false; return; }
+    if (isFirstPage.current) { isFirstPage.current = false; return; }
     scrollTo(0, 0);
     main.current?.focus({ preventScroll: true });
   }, [key]);
   return html`
     <aside class="side ${open ? 'open' : ''}" onKeyDown=${onKey}>
       <a class="skip" href=${`#${path}`} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to content</a>
-      <button type="button" ref=${fold} class="fold" aria-expanded=${open ? 'true' : 'false'} aria-controls="menu" onClick=${() => setOpen(!open)}>
+      <button type="button" ref=${menuButton} class="fold" aria-expanded=${open ? 'true' : 'false'} aria-controls="menu" onClick=${() => setOpen(!open)}>
         <${Icon} name=${open ? 'close' : 'menu'} />Menu</button>
       <a class="brand" href=${to('nodes')}><img src=${new URL('console/icon.svg', root).href} alt="" width="28" height="28" />Mediary</a>
-      <${Menu} here=${parts[0] ?? 'nodes'} user=${user} onGone=${() => setOpen(false)} />
+      <${Menu} here=${parts[0] ?? 'nodes'} user=${user} onNavigate=${() => setOpen(false)} />
       <div class="side-end"><${AccountMenu} /><${Theme} /></div>
     </aside>
-    <main ref=${main} id="main" tabindex="-1"><${Place} key=${key} ...${{ parts, query, user, problem }} /></main>
+    <main ref=${main} id="main" tabindex="-1"><${CurrentPage} key=${key} ...${{ parts, query, user, problem }} /></main>
     <${SignIn} /><${Toasts} />`;
 }
 
-function Menu({ here, user, onGone }) {
-  const isFor = (who) => who === EVERYBODY || (user && (who === SIGNED_IN || user.isAdmin));
-  return html`<nav id="menu" class="menu" aria-label="Console" onClick=${(event) => { if (event.target.closest('a')) onGone(); }}>
-    ${MENU.filter(([, who]) => isFor(who)).map(([name, , entries]) => html`
-    <div key=${name} class="menu-group"><p>${name}</p><ul>${entries.map(([place, title]) => html`
-      <li key=${place}><a href=${to(place)} aria-current=${here === place ? 'page' : undefined}><${Icon} name=${place} />${title}</a></li>`)}</ul>
+function Menu({ here, user, onNavigate }) {
+  const mayAccess = (access) => access === EVERYBODY || (user && (access === SIGNED_IN || user.isAdmin));
+  return html`<nav id="menu" class="menu" aria-label="Console" onClick=${(event) => { if (event.target.closest('a')) onNavigate(); }}>
+    ${MENU.filter(([, access]) => mayAccess(access)).map(([name, , entries]) => html`
+    <div key=${name} class="menu-group"><p>${name}</p><ul>${entries.map(([page, title]) => html`
+      <li key=${page}><a href=${to(page)} aria-current=${here === page ? 'page' : undefined}><${Icon} name=${page} />${title}</a></li>`)}</ul>
         </div>`)}</nav>`;
 }
 
-// Page in place of another one; the title of the document is its own.
+// Page that is shown instead of the requested one, with a document title of its own.
 function Notice({ title, lead, children }) {
   useTitle(title);
   return html`<${Page} title=${title} lead=${lead}>${children}</${Page}>`;
 }
 
-function Place({ parts, query, user, problem }) {
+// The page of the URL, or the notice why it cannot be shown. `user` is undefined while unknown.
+function CurrentPage({ parts, query, user, problem }) {
   const [name = 'nodes', ...rest] = parts;
-  const [find, who] = pageOf(name);
-  if (!find) {
+  const [componentOf, access] = pageOf(name);
+  if (!componentOf) {
     return html`<${Notice} title="Not found">
       <${Empty} icon="search" title="Unknown URL" action=${html`<a class="button" href=${to('nodes')}>Browse nodes</a>`}>
       This URL matches no page of the console.</${Empty}></${Notice}>`;
   }
-  if (who !== EVERYBODY && user === undefined) return html`<${Page} title=" "><${Skeleton} lines=${5} /></${Page}>`;
-  if (who !== EVERYBODY && !user && problem) {
+  if (access !== EVERYBODY && user === undefined) return html`<${Page} title=" "><${Skeleton} lines=${5} /></${Page}>`;
+  if (access !== EVERYBODY && !user && problem) {
     return html`<${Notice} title="Sign-in failed" lead="The service could not look up the user of this token."><${ErrorMessage} problem=${problem} again=${loadUser} /></${Notice}>`;
   }
-  if (who !== EVERYBODY && !user) {
+  if (access !== EVERYBODY && !user) {
     return html`<${Notice} title="Sign in"><${Empty} icon="key" title="Sign-in required" action=${html`<${SignInButton} />`}>
       Sign in to see your account, tasks and results.</${Empty}></${Notice}>`;
   }
-  if (who === ADMINISTRATORS && !user.isAdmin) {
+  if (access === ADMINISTRATORS && !user.isAdmin) {
     return html`<${Notice} title="Administrators only"><${Empty} icon="moderation" title="Administrator rights required">
       You are signed in as ${displayName(user)}, who is not an administrator.</${Empty}></${Notice}>`;
   }
-  const Found = find(rest);
-  return html`<${Found} parts=${rest} query=${query} user=${user} />`;
+  const Component = componentOf(rest);
+  return html`<${Component} parts=${rest} query=${query} user=${user} />`;
 }
 
-const THEMES = [['auto', 'System'], ['sun', 'Light'], ['moon', 'Dark']];
-const VALUES = { auto: null, sun: 'light', moon: 'dark' };
+// Themes: icon, name, and stored value; null follows the system.
+const THEMES = [['auto', 'System', null], ['sun', 'Light', 'light'], ['moon', 'Dark', 'dark']];
 
 function Theme() {
-  const [chosen, set] = useState(localStorage.getItem('mediary.theme'));
+  const [chosen, setChosen] = useState(localStorage.getItem('mediary.theme'));
   const choose = (value) => {
     if (value) localStorage.setItem('mediary.theme', value);
     else localStorage.removeItem('mediary.theme');
     if (value) document.documentElement.dataset.theme = value;
     else delete document.documentElement.dataset.theme;
-    set(value);
+    setChosen(value);
   };
-  return html`<div class="theme" role="group" aria-label="Appearance">${THEMES.map(([icon, name]) => html`
-    <button key=${icon} type="button" aria-pressed=${(chosen ?? null) === VALUES[icon] ? 'true' : 'false'} aria-label=${name} title=${name} onClick=${() => choose(VALUES[icon])}><${Icon} name=${icon} /></button>`)}</div>`;
+  return html`<div class="theme" role="group" aria-label="Appearance">${THEMES.map(([icon, name, value]) => html`
+    <button key=${icon} type="button" aria-pressed=${(chosen ?? null) === value ? 'true' : 'false'} aria-label=${name} title=${name} onClick=${() => choose(value)}><${Icon} name=${icon} /></button>`)}</div>`;
 }
 
-// The service sends the same file for the paths of some pages, such as `/docs`; redirect to the page.
+// The service also sends the main page for the paths of some pages, such as `/docs`: go to that page.
 const page = location.pathname.split('/').pop();
 if (Object.hasOwn(PAGES, page)) location.replace(new URL(`#/${page}`, root));
 loadUser();

@@ -1,4 +1,6 @@
-// Runs before the first paint: applies the stored theme, and starts loading the modules of the page.
+// Runs before the first paint.
+
+// Applies the stored theme.
 {
   const chosen = localStorage.getItem('mediary.theme');
   if (chosen === 'light' || chosen === 'dark') document.documentElement.dataset.theme = chosen;

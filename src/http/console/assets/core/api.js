@@ -27,7 +27,7 @@ export function thumbnailOf(address, size) {
 export class Problem extends Error {
   constructor({ status = 0, error = 'unreachable', title, detail, errors = [], retryAfter, request, ...others }) {
     super(detail || title || 'Something went wrong.');
-    // The members of a single error code, such as the budget of `budget_exceeded`.
+    // Members that only some error codes have, such as the budget of `budget_exceeded`.
     this.others = others;
     Object.assign(this, { status, code: error, title: title || 'Service unreachable', errors, retryAfter, request });
   }
@@ -37,14 +37,15 @@ export class Problem extends Error {
     return failure instanceof Problem ? failure : new Problem({ error: 'unknown', title: 'Something went wrong', detail: failure?.message });
   }
 
-  // true` if the outcome of the request is known. Otherwise it may have been executed, and a retry must use the same idempotency key.
+  // `true` if the outcome of the request is known. Otherwise it may have been executed, and a retry must use the same idempotency key.
   get isFinal() {
     return this.status >= 400 && this.status < 500 && this.code !== 'idempotency_key_in_use';
   }
 
-  // Returns the problem without the errors of fields that changed since; null if none is left.
+  // Returns the problem without the errors of fields that the user has changed since; null if no error is left. The
+  // result has `isRest`, so that a form does not move the focus to it again.
   without(isChanged) {
-    const errors = this.errors.filter((fault) => !isChanged(fault.pointer));
+    const errors = this.errors.filter(({ pointer }) => !isChanged(pointer));
     if (errors.length === this.errors.length) return this;
     if (errors.length === 0) return null;
     const { status, code: error, title, message: detail, retryAfter, request, others } = this;
@@ -53,12 +54,13 @@ export class Problem extends Error {
 
   // Returns the errors of the field at a JSON pointer.
   at(pointer) {
-    return this.errors.filter((fault) => fault.pointer === pointer).map((fault) => fault.reason).join('; ');
+    return this.errors.filter((error) => error.pointer === pointer).map((error) => error.reason).join('; ');
   }
 }
 
+// Returns the query string of the parameters that have a value, with `?`; an array repeats its parameter.
 export function search(query = {}) {
-  const pairs = Object.entries(query).flatMap(([name, value]) => [value].flat().map((one) => [name, one]));
+  const pairs = Object.entries(query).flatMap(([name, value]) => [value].flat().map((item) => [name, item]));
   const given = pairs.filter(([, value]) => value !== undefined && value !== null && value !== '');
   return given.length ? `?${new URLSearchParams(given)}` : '';
 }
@@ -80,22 +82,23 @@ export async function request(method, path, { query, body, form, headers = {}, s
 
 // Sends a request and returns the raw response; throws a Problem for errors.
 export async function send(method, path, options) {
-  const answer = await request(method, path, options);
-  if (answer.status >= 400) throw await problem(answer);
-  return answer;
+  const response = await request(method, path, options);
+  if (response.status >= 400) throw await problemOf(response);
+  return response;
 }
 
-async function problem(answer) {
-  const told = await answer.json().catch(() => ({}));
-  if (answer.status === 401 && session.token() && session.session.get().user) session.endSession();
-  const [retryAfter, request] = [answer.headers.get('Retry-After'), answer.headers.get('X-Request-Id')];
-  return new Problem({ title: `The service responded with ${answer.status}`, ...told, status: answer.status, retryAfter, request });
+// Returns the error of a response. If the service no longer accepts the token, the session ends.
+async function problemOf(response) {
+  const details = await response.json().catch(() => ({}));
+  if (response.status === 401 && session.token() && session.session.get().user) session.endSession();
+  const [retryAfter, request] = [response.headers.get('Retry-After'), response.headers.get('X-Request-Id')];
+  return new Problem({ title: `The service responded with ${response.status}`, ...details, status: response.status, retryAfter, request });
 }
 
 // Sends a request and returns the JSON of the response; null for 204.
 export async function call(method, path, options) {
-  const answer = await send(method, path, options);
-  return answer.status === 204 ? null : answer.json().catch((failure) => {
+  const response = await send(method, path, options);
+  return response.status === 204 ? null : response.json().catch((failure) => {
     if (options?.signal?.aborted) throw failure;
     throw new Problem({ error: 'broken', title: 'Unreadable response', detail: 'The response is incomplete or not from the service. Try again.' });
   });

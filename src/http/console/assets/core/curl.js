@@ -1,29 +1,31 @@
-// The request of a form as a curl command for a POSIX shell, with $TOKEN for the token and files by name.
+// Writes a request as a curl command for a POSIX shell, with the token as $TOKEN and files by name.
 
 const shellQuote = (text) => `'${String(text).replaceAll("'", "'\\''")}'`;
 // Escapes the characters that the shell expands in an unquoted here-document.
 const escapeHeredoc = (text) => text.replaceAll(/[\\$`]/g, (letter) => `\\${letter}`);
 
-// File whose base64 replaces it in the JSON.
+// Stands for a file in a JSON body, where programs insert its content as base64.
 export class FilePlaceholder {
   constructor(name) { this.name = name; }
 }
 
-// Collects the files of a request. `of(picture)` returns the placeholder for the body; `all` maps unique names to files.
+// Collects the files of a request. `of(picture)` returns the value for the body: its URL, or a placeholder for its file;
+// `all` maps unique names to files.
 export function collectFiles() {
   const all = new Map();
   const of = (picture) => {
     if (picture.url !== undefined) return picture.url;
     const [, stem, ending] = /^(.*?)(\.[^.]*)?$/.exec(picture.name.replaceAll(/[\p{Cc}/]/gu, '_'));
-    const names = [...Array(all.size + 1).keys()].map((at) => `${stem}${at ? `-${at + 1}` : ''}${ending ?? ''}`);
-    const name = names.find((name) => [undefined, picture].includes(all.get(name)));
+    const candidates = [...Array(all.size + 1).keys()].map((index) => `${stem}${index ? `-${index + 1}` : ''}${ending ?? ''}`);
+    const name = candidates.find((name) => [undefined, picture].includes(all.get(name)));
     all.set(name, picture);
     return new FilePlaceholder(name);
   };
   return { all, of };
 }
 
-// Serializes JSON with shell substitutions for files. It is built piece by piece, because placeholders in finished text could be user input.
+// Serializes JSON with shell substitutions for files. Does not search the finished text for placeholders, because user input
+// could look like one.
 function toShellJson(value, margin = '\n') {
   if (value instanceof FilePlaceholder) return `"$(base64 < ${shellQuote(value.name)} | tr -d '\\n')"`;
   if (value === null || typeof value !== 'object') return escapeHeredoc(JSON.stringify(value));

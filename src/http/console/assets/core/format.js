@@ -2,6 +2,7 @@
 
 const NUMBERS = new Intl.NumberFormat('en');
 const AGO = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+// Units and their lengths in seconds.
 const UNITS = [['year', 31536000], ['month', 2592000], ['week', 604800], ['day', 86400], ['hour', 3600], ['minute', 60]];
 const DAY = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' });
 
@@ -18,10 +19,10 @@ function relative(seconds) {
   return AGO.format(Math.round(seconds / length), unit);
 }
 
-// Relative time of a past moment. It is never in the future, even if the clock of the browser is behind the server's.
+// Relative time of a past moment, never in the future: the clock of the browser may be behind that of the service.
 export const ago = (iso) => (secondsUntil(iso) > -10 ? 'just now' : relative(secondsUntil(iso)));
 
-// Relative time of a future moment. Once it has passed while the page was open, it is due.
+// Relative time of a future moment; 'due now' if it has passed while the page was open.
 export const until = (iso) => (secondsUntil(iso) < 1 ? 'due now' : relative(secondsUntil(iso)));
 
 // UTC time with milliseconds.
@@ -49,7 +50,7 @@ export function duration(from, to) {
   return seconds < 120 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
 }
 
-// `Converts identifiers such as `style_strength`, `NodeVersionStatusActive`, `webhookUrl` and `reference2video` to words.
+// Converts identifiers such as `style_strength`, `NodeVersionStatusActive`, `webhookUrl` and `reference2video` to words.
 export function toWords(name) {
   const spaced = String(name)
     .replace(/^(NodeVersionStatus|NodeStatus|PublisherStatus|UserStatus)/, '')
@@ -62,7 +63,7 @@ const STATES = { success: 'completed', processing: 'in_progress' };
 export const stateName = (state) => toWords(STATES[state] ?? state);
 
 // Short description of a stored file.
-export const fileOf = ({ digest, format, bytes: size, width, height }) =>
+export const describeFile = ({ digest, format, bytes: size, width, height }) =>
   [format, width && `${width} × ${height}`, bytes(size), `SHA-256 ${digest.slice(0, 12)}…`].filter(Boolean).join(', ');
 
 const isFile = (value) => typeof value.digest === 'string' && typeof value.bytes === 'number';
@@ -70,12 +71,12 @@ const isFile = (value) => typeof value.digest === 'string' && typeof value.bytes
 // Returns every scalar of a JSON value with its path; a stored file counts as one value.
 export function flatten(value, path = []) {
   if (value === null || typeof value !== 'object') return [[path, value]];
-  if (isFile(value)) return [[path, fileOf(value)]];
-  const inside = Object.entries(value);
-  return inside.length ? inside.flatMap(([name, part]) => flatten(part, [...path, name])) : [[path, value]];
+  if (isFile(value)) return [[path, describeFile(value)]];
+  const members = Object.entries(value);
+  return members.length ? members.flatMap(([name, member]) => flatten(member, [...path, name])) : [[path, value]];
 }
 
-// Only http and https URLs become links.
+// Returns the URL if it is http or https, otherwise null: other URLs must not become links.
 export function webAddress(text) {
   if (!text || !URL.canParse(text)) return null;
   const url = new URL(text);
@@ -90,7 +91,7 @@ export const userName = (user) => (user.erased ? 'Erased' : user.name?.trim() ||
 
 export const displayName = (user) => userName(user) ?? `User ${idSuffix(user.id)}`;
 
-// Two letters and one of eight colours, derived from the id.
+// Stands for a picture: two letters of the name, and one of eight colours derived from the id.
 export function monogram(id, name) {
   const parts = String(name || id || '?').split(/[^\p{L}\p{N}]+/u).filter(Boolean);
   const letters = parts.length > 1 ? [...parts[0]][0] + [...parts[1]][0] : [...(parts[0] ?? '?')].slice(0, 2).join('');

@@ -1,5 +1,5 @@
-// Presentation of the jobs by operation id: what the card says, the fields shown first, samples and example prompts.
-// An unknown job works too: its required fields come first.
+// Presentation of the jobs by operation id: the text of the card (`about`), the fields shown first, sample pictures and
+// example prompts. A job without an entry works too: its required fields come first.
 
 const PORTRAIT = 'portrait.webp';
 const LANDSCAPE = 'landscape.webp';
@@ -55,12 +55,12 @@ const GROUPS = [
 ];
 const OTHER = 'More';
 
-// Splits the fields of a job into those shown first and groups of the others.
+// Splits the fields of a job into `main`, which are shown first, and named groups of the others.
 export function arrange(job, fields) {
   const { first = [] } = infoOf(job);
-  const place = (name) => first.indexOf(name);
-  const isFirst = ({ name, required }) => required || place(name) >= 0;
-  const rank = ({ name }) => (place(name) < 0 ? first.length : place(name));
+  const indexOfName = (name) => first.indexOf(name);
+  const isFirst = ({ name, required }) => required || indexOfName(name) >= 0;
+  const rank = ({ name }) => (indexOfName(name) < 0 ? first.length : indexOfName(name));
   const main = fields.filter(isFirst).sort((one, other) => rank(one) - rank(other));
   const groupOf = ({ name }) => GROUPS.find(([, names]) => names.includes(name))?.[0] ?? OTHER;
   const rest = Map.groupBy(fields.filter((field) => !isFirst(field)), groupOf);

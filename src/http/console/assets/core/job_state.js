@@ -8,33 +8,35 @@ import { rememberTask } from './own_tasks.js';
 import { onUserChange, token } from './session.js';
 import { store } from './store.js';
 
-// `run` is the latest run: `task` or `heard` (music), whether it is `over`, `given` (the input picture), `report` (of
-// the prompt), and whether it is `anonymous`.
+// State of a job. `key` is the idempotency key of the submission in progress, `abort` its controller, and `problem` its
+// error. `run` is the latest run: its `number`, `task` (images, videos) or `music`, `over` (true if the music has ended),
+// `input` (the file of the input picture), `report` (of the prompt), and `anonymous` (true if submitted without a token).
 const EMPTY = { values: {}, key: null, busy: false, problem: null, run: null, abort: null };
 const jobStates = new Map();
 let runs = 0;
 
+// Returns the store with the state of a job.
 export function jobState(job) {
   if (!jobStates.has(job.operationId)) jobStates.set(job.operationId, store(EMPTY));
   return jobStates.get(job.operationId);
 }
 
 // Changed values are a new request, so the idempotency key is dropped.
-export function setValues(bench, change) {
-  const { values: before, problem } = bench.get();
+export function setValues(jobStore, change) {
+  const { values: before, problem } = jobStore.get();
   const values = applyChange(change, before);
-  bench.set({ ...bench.get(), values, problem: problem?.without(changedBetween(before, values)) ?? null, key: null });
+  jobStore.set({ ...jobStore.get(), values, problem: problem?.without(changedBetween(before, values)) ?? null, key: null });
 }
 
-export function reset(bench) {
-  bench.get().abort?.abort();
-  bench.set(EMPTY);
+export function reset(jobStore) {
+  jobStore.get().abort?.abort();
+  jobStore.set(EMPTY);
 }
 
 onUserChange(() => jobStates.forEach(reset));
 
-// First input picture, shown beside the result.
-const pictureOf = (values) => [values.image, values.start_image, values.images?.[0]].find((picture) => picture?.file)?.file;
+// Returns the file of the first input picture, which is shown beside the result.
+const inputFile = (values) => [values.image, values.start_image, values.images?.[0]].find((picture) => picture?.file)?.file;
 
 function formOf(json) {
   const form = new FormData();
@@ -43,24 +45,24 @@ function formOf(json) {
 }
 
 // Submits the values of the form. The submit button is disabled while `busy`.
-export async function submit(bench, document, job, encodePicture) {
+export async function submit(jobStore, document, job, encodePicture) {
   const { schema, mediaType } = bodyOf(document, job);
-  const { values, key: earlierKey } = bench.get();
+  const { values, key: earlierKey } = jobStore.get();
   const json = body(document, schema, values, encodePicture);
   const sent = mediaType === 'multipart/form-data' ? { form: formOf(json) } : { body: json };
   const anonymous = !token();
   const abort = new AbortController();
   const key = earlierKey ?? newIdempotencyKey();
-  const set = (changes) => { if (!abort.signal.aborted) bench.set({ ...bench.get(), ...changes }); };
-  const show = (run) => set({ run: { ...run, number, anonymous, given: pictureOf(values) } });
+  const set = (changes) => { if (!abort.signal.aborted) jobStore.set({ ...jobStore.get(), ...changes }); };
+  const show = (run) => set({ run: { ...run, number, anonymous, input: inputFile(values) } });
   const number = (runs += 1);
   set({ key, abort, busy: true, problem: null });
   try {
     const options = { ...sent, headers: { 'Idempotency-Key': key }, signal: abort.signal };
-    if (streams(job)) await streamMusic(job, options, show, set);
+    if (isStream(job)) await streamMusic(job, options, show, set);
     else {
-      const answer = await call('POST', job.path, options);
-      const { task_id: task, prompt_report: report } = answer.data ?? answer;
+      const response = await call('POST', job.path, options);
+      const { task_id: task, prompt_report: report } = response.data ?? response;
       if (anonymous) rememberTask({ id: task, job: job.operationId, at: new Date().toISOString(), settings: settingsOf(document, schema, values) });
       show({ task, report });
       set({ key: null });
@@ -72,13 +74,14 @@ export async function submit(bench, document, job, encodePicture) {
   set({ busy: false, abort: null });
 }
 
-export const streams = (job) => Object.values(job.responses).some((answer) => answer.content?.['application/x-ndjson']);
+// Returns true for jobs whose response is a stream, which are those of music.
+export const isStream = (job) => Object.values(job.responses).some((response) => response.content?.['application/x-ndjson']);
 
 // After an interrupted stream the key is kept: a retry refers to the same task.
 async function streamMusic(job, options, show, set) {
   const { readMusic } = await import('./music.js');
-  const answer = await send('POST', job.path, options);
-  const heard = await readMusic(answer, (heard) => show({ heard, over: false }), options.signal);
-  show({ heard, over: true });
-  if (heard.isComplete || heard.error.code !== 'broken_off') set({ key: null });
+  const response = await send('POST', job.path, options);
+  const music = await readMusic(response, (music) => show({ music, over: false }), options.signal);
+  show({ music, over: true });
+  if (music.isComplete || music.error.code !== 'broken_off') set({ key: null });
 }

@@ -6,44 +6,44 @@ import { body, fields, isEmpty } from './schema.js';
 const isStored = (value) => typeof value?.digest === 'string';
 
 // Reads a file of this service as a picture of a form.
-export async function fetchPicture(address, name, given) {
-  const answer = await fetch(address, { credentials: 'omit' });
-  if (!answer.ok) throw new Error('This file has been deleted.');
-  const content = await answer.blob();
-  return given(new File([content], name ?? new URL(address).pathname.split('/').at(-1), { type: content.type }));
+export async function fetchPicture(address, name, readPicture) {
+  const response = await fetch(address, { credentials: 'omit' });
+  if (!response.ok) throw new Error('This file has been deleted.');
+  const content = await response.blob();
+  return readPicture(new File([content], name ?? new URL(address).pathname.split('/').at(-1), { type: content.type }));
 }
 
-// Returns the form values of a task's request. `given` reads a file. Pictures are fetched; attached texts, of which the
-// service shows only the hash, are left out.
-export async function valuesOfRequest(document, schema, request, given) {
+// Returns the form values of a task's request. Pictures are fetched, and `readPicture` reads their files; attached texts,
+// of which the service shows only the hash, are left out.
+export async function valuesOfRequest(document, schema, request, readPicture) {
   const values = {};
   for (const field of fields(document, schema)) {
-    const value = await valueOf(document, field, request[field.name], given);
+    const value = await valueOf(document, field, request[field.name], readPicture);
     if (!isEmpty(value) && value !== field.schema.default) values[field.name] = value;
   }
   return values;
 }
 
-async function valueOf(document, { kind, schema }, value, given) {
+async function valueOf(document, { kind, schema }, value, readPicture) {
   if (value === undefined || value === null) return undefined;
   switch (kind) {
-    case 'picture': return pictureOf(value, given);
-    case 'pictures': return Promise.all(value.map((picture) => pictureOf(picture, given)));
-    case 'group': return valuesOfRequest(document, schema, value, given);
-    case 'groups': return Promise.all(value.map((entry) => valuesOfRequest(document, plain(document, schema.items), entry, given)));
+    case 'picture': return pictureOf(value, readPicture);
+    case 'pictures': return Promise.all(value.map((picture) => pictureOf(picture, readPicture)));
+    case 'group': return valuesOfRequest(document, schema, value, readPicture);
+    case 'groups': return Promise.all(value.map((entry) => valuesOfRequest(document, plain(document, schema.items), entry, readPicture)));
     case 'json': return isStored(value) ? undefined : JSON.stringify(value, null, 2);
     default: return isStored(value) ? undefined : value;
   }
 }
 
-function pictureOf(value, given) {
+function pictureOf(value, readPicture) {
   if (typeof value === 'string') return { url: value };
   const address = toLocalUrl(value.url ?? '');
   if (!address) throw new Error('The input picture has been deleted.');
-  return fetchPicture(address, `input.${value.format}`, given);
+  return fetchPicture(address, `input.${value.format}`, readPicture);
 }
 
-// Files, and what belongs to the caller alone, are not part of a link.
+// Fields that a shared link leaves out, because they belong to the caller alone. Pictures are left out too.
 const PRIVATE = ['webhook_url', 'callback_url', 'payload', 'meta_data', 'video_creation_id', 'video_url'];
 const isShared = ({ name, kind }) => !PRIVATE.includes(name) && kind !== 'picture' && kind !== 'pictures';
 
@@ -72,33 +72,34 @@ function parse({ kind, schema }, text) {
   } catch { return undefined; }
 }
 
-// What stands for inputs in the request for a price, which does not depend on them.
+// Placeholders for inputs in the request for a price, which does not depend on them. `DOT` is a small PNG.
 const DOT = 'iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAD0lEQVR42mNowAEYhpYEAILzYAEllbNjAAAAAElFTkSuQmCC';
-const STAND_INS = { video_url: 'https://example.org/video.mp4', video_creation_id: 'video' };
+const PLACEHOLDERS = { video_url: 'https://example.org/video.mp4', video_creation_id: 'video' };
 
 // Returns the body of the request for a price; null while a field that decides about it is missing or out of range.
 export function estimateBody(document, schema, values) {
   const sent = body(document, schema, values, (picture) => picture.url ?? DOT);
-  const all = { ...standIns(document, schema, sent), ...sent };
+  const all = { ...placeholders(document, schema, sent), ...sent };
   return isComplete(document, schema, all) ? all : null;
 }
 
-// Inputs that are missing yet. The prompt of music decides about its length.
-function standIns(document, schema, sent) {
+// Returns placeholders for inputs that the user has not entered yet. The prompt of music has none, because it decides about
+// the length and so the price.
+function placeholders(document, schema, sent) {
   const all = fields(document, schema);
-  const missing = Object.fromEntries(all.filter(({ required }) => required).map((field) => [field.name, standIn(document, field)]).filter(([, value]) => value !== undefined));
+  const missing = Object.fromEntries(all.filter(({ required }) => required).map((field) => [field.name, placeholder(document, field)]).filter(([, value]) => value !== undefined));
   // A job without required fields needs a picture or a prompt.
   const images = all.find(({ kind }) => kind === 'pictures');
   const isStarted = all.some(({ required }) => required) || 'prompt' in sent || !images;
   return isStarted ? missing : { ...missing, [images.name]: [DOT] };
 }
 
-function standIn(document, { name, kind, schema }) {
+function placeholder(document, { name, kind, schema }) {
   const list = (entry) => Array.from({ length: schema.minItems ?? 1 }, () => entry);
   if (kind === 'picture') return DOT;
   if (kind === 'pictures') return list(DOT);
-  if (kind === 'groups') return list(standIns(document, plain(document, schema.items), {}));
-  return STAND_INS[name];
+  if (kind === 'groups') return list(placeholders(document, plain(document, schema.items), {}));
+  return PLACEHOLDERS[name];
 }
 
 function isComplete(document, schema, sent) {

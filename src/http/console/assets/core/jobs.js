@@ -4,37 +4,39 @@ import { toWords } from './format.js';
 import { useLoad } from './load.js';
 import { bodyOf, jobDocument, jobs, plain, pointer } from './openapi.js';
 
-// Matches jobs to a task kind by path segment, or by tag for gateways with a single kind.
-const areOf = (kind) => (job) => job.path.split('/').includes(kind) || job.tags?.[0]?.toLowerCase() === kind;
+// Returns a function that returns true for jobs of a task kind: by a segment of the path, or by the tag if it names the kind
+// (music).
+const isOfKind = (kind) => (job) => job.path.split('/').includes(kind) || job.tags?.[0]?.toLowerCase() === kind;
 
-// Common leading words of several job summaries.
-function common(names) {
+// Returns the words with which all these job summaries begin.
+function commonWords(names) {
   const [first, ...others] = names.map((name) => name.split(' '));
-  const differ = first.findIndex((word, at) => others.some((other) => bare(other[at]) !== bare(word)));
-  return (differ < 0 ? first : first.slice(0, differ)).map(bare).join(' ');
+  const differ = first.findIndex((word, index) => others.some((other) => withoutPunctuation(other[index]) !== withoutPunctuation(word)));
+  return (differ < 0 ? first : first.slice(0, differ)).map(withoutPunctuation).join(' ');
 }
 
-const bare = (word) => word?.replace(/[,;:.]$/, '');
+const withoutPunctuation = (word) => word?.replace(/[,;:.]$/, '');
 
+// Returns a map from task kind to name.
 function kindsOf(document) {
   const { kind } = plain(document, pointer(document, '#/components/schemas/Task')).properties;
   const all = jobs(document);
   return new Map((plain(document, kind).enum ?? []).map((name) => {
-    const summaries = all.filter(areOf(name)).map((job) => job.summary);
-    return [name, summaries.length === 1 ? summaries[0] : summaries.length && common(summaries) || toWords(name)];
+    const summaries = all.filter(isOfKind(name)).map((job) => job.summary);
+    return [name, summaries.length === 1 ? summaries[0] : summaries.length && commonWords(summaries) || toWords(name)];
   }));
 }
 
 // Returns the task kind of a job.
 export function kindOfJob(document, job) {
   const { kind } = plain(document, pointer(document, '#/components/schemas/Task')).properties;
-  return plain(document, kind).enum.find((name) => areOf(name)(job));
+  return plain(document, kind).enum.find((name) => isOfKind(name)(job));
 }
 
-// Returns the job of a task. A kind with several jobs is told by the fields of its request.
+// Returns the job of a task. If its kind has several jobs, the one with the fewest fields that include those of the request.
 export function jobOfTask(document, { kind, request = {} }) {
   const names = (job) => Object.keys(bodyOf(document, job).schema.properties ?? {});
-  const fitting = jobs(document).filter(areOf(kind)).filter((job) => Object.keys(request).every((name) => names(job).includes(name)));
+  const fitting = jobs(document).filter(isOfKind(kind)).filter((job) => Object.keys(request).every((name) => names(job).includes(name)));
   return fitting.sort((one, other) => names(one).length - names(other).length)[0];
 }
 

@@ -1,23 +1,24 @@
 // Reads the JSON lines of a music stream and collects the audio, which can be played before the stream ends.
 
+// Media types by a part of the name of an encoding.
 const TYPES = [['mp3', 'audio/mpeg'], ['mpeg', 'audio/mpeg'], ['ogg', 'audio/ogg'], ['opus', 'audio/ogg'], ['flac', 'audio/flac'], ['webm', 'audio/webm'], ['aac', 'audio/aac'], ['mp4', 'audio/mp4']];
 const INTERRUPTED = { code: 'broken_off', message: 'The music ended early and is incomplete.' };
 
 // Media type of an encoding such as `opus`, `ogg/opus` or `audio/ogg; codecs=opus`.
 export function typeOf(encoding = '') {
-  const told = encoding.toLowerCase();
-  return TYPES.find(([name]) => told.includes(name))?.[1] ?? 'audio/wav';
+  const lowered = encoding.toLowerCase();
+  return TYPES.find(([name]) => lowered.includes(name))?.[1] ?? 'audio/wav';
 }
 
-// Reads a stream to its end and reports each change. A stream without a `complete` line ends with an `error`.
+// Reads a stream to its end, and calls `onChange` with the music so far. A stream without a `complete` line ends with an `error`.
 // Throws only if aborted.
-export async function readMusic(answer, onChange, signal) {
+export async function readMusic(response, onChange, signal) {
   const music = {
-    task: answer.headers.get('X-Task-Id'), titles: [], tags: [], parts: [], bytes: 0, secondsLoaded: 0, seconds: undefined, type: undefined, isComplete: false, error: undefined,
+    task: response.headers.get('X-Task-Id'), titles: [], tags: [], parts: [], bytes: 0, secondsLoaded: 0, seconds: undefined, type: undefined, isComplete: false, error: undefined,
   };
   onChange({ ...music });
   try {
-    for await (const line of lines(answer.body)) {
+    for await (const line of lines(response.body)) {
       applyLine(JSON.parse(line), music);
       onChange({ ...music });
       if (music.error) return music;
@@ -64,16 +65,19 @@ function applyLine(event, music) {
   }
 }
 
+// Start of an Ogg page ("OggS"), the length of its header, and the offset of the granule position in it (RFC 3533).
 const OGG_PAGE = 0x4f676753;
 const PAGE_HEADER = 27;
+const GRANULE_POSITION = 6;
+// Samples per second of granule positions in Opus streams (RFC 7845).
 const OPUS_RATE = 48000;
 
 // Position in seconds at the end of these Ogg/Opus pages, from the last page header; 0 for other data.
 function secondsOf(bytes) {
   const view = new DataView(bytes.buffer);
-  for (let at = bytes.length - PAGE_HEADER; at >= 0; at -= 1) {
-    if (view.getUint32(at) !== OGG_PAGE) continue;
-    const samples = Number(view.getBigInt64(at + 6, true));
+  for (let offset = bytes.length - PAGE_HEADER; offset >= 0; offset -= 1) {
+    if (view.getUint32(offset) !== OGG_PAGE) continue;
+    const samples = Number(view.getBigInt64(offset + GRANULE_POSITION, true));
     return samples > 0 ? samples / OPUS_RATE : 0;
   }
   return 0;

@@ -10,7 +10,7 @@ import { store, useStore } from './store.js';
 const BATCH_SIZE = { user: 50, publisher: 50, node: 50, token: 1 };
 const CACHE_MS = 60000;
 
-// Events that name a token.
+// Types of the events that issue a token, and name it.
 const TOKEN_ISSUES = ['TokenIssued', 'LimitedTokenIssued'];
 
 // Lookup by kind, as pairs of id and name.
@@ -22,7 +22,7 @@ const LOOKUPS = {
   token: async ([id]) => (await get('/admin/events', { stream: `token/${id}`, type: TOKEN_ISSUES, limit: 1 })).events.map(({ data }) => [id, data.name]),
 };
 
-// By `kind/id`: the name, null if it has none, and the time of the lookup.
+// By `kind/id`: the name (null if it has none) and the time of the lookup.
 const names = store(new Map());
 const pending = new Set();
 // Incremented at sign-out, so that responses to the previous user's lookups are dropped.
@@ -34,44 +34,45 @@ onUserChange(() => {
   names.set(new Map());
 });
 
-// Returns true if the name of a resource is found in one request with those of others.
-export const isLookedUp = (thing) => (BATCH_SIZE[thing.split('/')[0]] ?? 1) > 1;
+// Returns true if the names of several resources of this kind are looked up in one request.
+export const isBatched = (resource) => (BATCH_SIZE[resource.split('/')[0]] ?? 1) > 1;
 
-const isFresh = (thing) => Date.now() - (names.get().get(thing)?.at ?? 0) < CACHE_MS;
+const isFresh = (resource) => Date.now() - (names.get().get(resource)?.at ?? 0) < CACHE_MS;
 
-async function fetchNames(kind, things) {
+async function fetchNames(kind, resources) {
   const startedIn = sessionId;
-  const idOf = (thing) => thing.slice(kind.length + 1);
-  things.forEach((thing) => pending.add(thing));
-  for (let at = 0; at < things.length; at += BATCH_SIZE[kind]) {
-    const some = things.slice(at, at + BATCH_SIZE[kind]);
+  const idOf = (resource) => resource.slice(kind.length + 1);
+  resources.forEach((resource) => pending.add(resource));
+  for (let start = 0; start < resources.length; start += BATCH_SIZE[kind]) {
+    const batch = resources.slice(start, start + BATCH_SIZE[kind]);
     // Failed lookups count as unnamed for a while; the ids are shown.
-    const found = new Map(await LOOKUPS[kind](some.map(idOf)).catch(() => []));
+    const found = new Map(await LOOKUPS[kind](batch.map(idOf)).catch(() => []));
     if (startedIn !== sessionId) return;
-    some.forEach((thing) => pending.delete(thing));
-    names.set(new Map([...names.get(), ...some.map((thing) => [thing, { at: Date.now(), name: distinctName(idOf(thing), found) }])]));
+    batch.forEach((resource) => pending.delete(resource));
+    names.set(new Map([...names.get(), ...batch.map((resource) => [resource, { at: Date.now(), name: distinctName(idOf(resource), found) }])]));
   }
 }
 
+// Returns the name, or null if it is blank or repeats the id.
 function distinctName(id, found) {
   const name = found.get(id)?.trim();
   return name && name !== id ? name : null;
 }
 
-// Names contained in the events themselves, by `kind/id`.
+// Returns the names that the events themselves contain, by `kind/id`.
 export const namesIn = (events) => new Map(events.filter(({ type }) => TOKEN_ISSUES.includes(type)).map(({ stream, data }) => [stream, data.name]));
 
 // Returns a function from `kind/id` to the name: null if there is none, undefined during the lookup. Ids that are in
 // `namesFromEvents` are not looked up.
-export function useNames(things, namesFromEvents = new Map()) {
+export function useNames(resources, namesFromEvents = new Map()) {
   const known = useStore(names);
-  const wanted = [...new Set(things)].filter((thing) => !namesFromEvents.has(thing)).sort().join(' ');
+  const wanted = [...new Set(resources)].filter((resource) => !namesFromEvents.has(resource)).sort().join(' ');
   useEffect(() => {
-    const missing = wanted.split(' ').filter((thing) => thing && !isFresh(thing) && !pending.has(thing));
-    for (const [kind, all] of Map.groupBy(missing, (thing) => thing.split('/')[0])) {
+    const missing = wanted.split(' ').filter((resource) => resource && !isFresh(resource) && !pending.has(resource));
+    for (const [kind, all] of Map.groupBy(missing, (resource) => resource.split('/')[0])) {
       // The kind may come from the URL.
       if (Object.hasOwn(LOOKUPS, kind)) fetchNames(kind, all);
     }
   }, [wanted]);
-  return (thing) => known.get(thing)?.name ?? namesFromEvents.get(thing) ?? (known.has(thing) ? null : undefined);
+  return (resource) => known.get(resource)?.name ?? namesFromEvents.get(resource) ?? (known.has(resource) ? null : undefined);
 }

@@ -1,7 +1,7 @@
 // Sign-in at an OpenID Connect issuer: authorization code flow with PKCE (RFC 7636), in a redirect of this tab.
 import { Problem, root } from './api.js';
 
-// Session storage key of the sign-in in progress, which outlasts the redirect to the issuer.
+// Session storage key of the sign-in in progress, whose state must survive the redirect to the issuer.
 const SIGN_IN_KEY = 'mediary.sign-in';
 const SCOPE = 'openid profile email';
 
@@ -9,7 +9,7 @@ const base64url = (bytes) => btoa(String.fromCodePoint(...bytes)).replaceAll('+'
 const randomText = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
 const signInFailed = (detail) => new Problem({ error: 'sign_in_failed', title: 'Sign-in failed', detail });
 
-// Address of the console that the issuer redirects to.
+// URL of the console to which the issuer redirects.
 const redirectUri = () => root.href;
 
 // Loads the metadata of the issuer (OpenID Connect Discovery).
@@ -33,7 +33,7 @@ async function fetchJson(address, options, unreachable) {
   throw signInFailed(json.error_description ?? json.error ?? `The issuer responded with ${response.status}.`);
 }
 
-// Leaves the page for the issuer.
+// Redirects the tab to the issuer.
 export async function startSignIn({ issuer, client_id: clientId, audience }) {
   // Browsers have these functions only on https and on this machine.
   if (!crypto.subtle) throw signInFailed('Signing in at the issuer needs https. Use a token instead.');
@@ -58,7 +58,7 @@ export async function finishSignIn() {
   const signIn = JSON.parse(sessionStorage.getItem(SIGN_IN_KEY) ?? 'null');
   const isExpected = signIn !== null && response.get('state') === signIn.state;
   // The code is used only once, so a reload must not send it again.
-  leaveResponse(isExpected ? signIn.hash : location.hash);
+  removeResponse(isExpected ? signIn.hash : location.hash);
   if (!isExpected) throw signInFailed('The response does not belong to a sign-in of this tab. Try again.');
 
   sessionStorage.removeItem(SIGN_IN_KEY);
@@ -68,7 +68,7 @@ export async function finishSignIn() {
 }
 
 // Removes the response of the issuer from the address, and returns to the page from which the sign-in started.
-function leaveResponse(hash) {
+function removeResponse(hash) {
   history.replaceState(null, '', `${location.pathname}${hash}`);
   dispatchEvent(new HashChangeEvent('hashchange'));
 }

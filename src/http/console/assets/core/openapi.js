@@ -1,7 +1,7 @@
 // Access to the OpenAPI document of the service.
 import { at, get } from './api.js';
 
-// Loads a document once; a failure is not cached.
+// Returns a function that loads a document once; a failure is not cached.
 function loadOnce(path) {
   let loading;
   return () => {
@@ -24,7 +24,7 @@ export function operationDocument(id) {
 // Id, name and tag of each job; by path, as in the document.
 export const jobList = loadOnce('/console/job-list.json');
 
-// The operations that submit jobs, with the schemas of their bodies. It is much smaller than the whole document.
+// The operations that submit jobs, with the schemas of their bodies: much smaller than the whole document.
 export const jobDocument = loadOnce('/console/jobs.json');
 
 // Every job with its price and parameters.
@@ -47,29 +47,32 @@ export function jobs(document) {
 // Returns `true` if a job can be submitted without a token.
 export const allowsAnonymous = (operation) => Boolean(operation.security?.some((scheme) => Object.keys(scheme).length === 0));
 
+// Returns the value at a JSON pointer such as `#/components/schemas/Task`.
 export function pointer(document, reference) {
   return reference.replace(/^#\//, '').split('/').reduce((value, part) => value?.[part.replaceAll('~1', '/').replaceAll('~0', '~')], document);
 }
 
-// Resolves references and removes the null alternative, which means absent.
+// Resolves the references of a schema, and removes the alternatives `null` and empty text, which mean that a value is absent.
 export function plain(document, schema = {}) {
-  if (schema.$ref) return { ...plain(document, pointer(document, schema.$ref)), ...rest(schema) };
+  if (schema.$ref) return { ...plain(document, pointer(document, schema.$ref)), ...annotationsOf(schema) };
   if (schema.anyOf || schema.oneOf) {
     const choices = (schema.anyOf ?? schema.oneOf).filter((choice) => choice.type !== 'null' && choice.maxLength !== 0);
-    if (choices.length === 1) return { ...plain(document, choices[0]), ...rest(schema) };
+    if (choices.length === 1) return { ...plain(document, choices[0]), ...annotationsOf(schema) };
     // Alternatives that are all enumerations are merged.
     const forms = choices.map((choice) => plain(document, choice));
-    if (forms.every((form) => form.enum)) return { type: forms[0].type, enum: forms.flatMap((form) => form.enum), ...rest(schema) };
+    if (forms.every((form) => form.enum)) return { type: forms[0].type, enum: forms.flatMap((form) => form.enum), ...annotationsOf(schema) };
   }
   const types = [schema.type].flat().filter((type) => type && type !== 'null');
   const enumeration = schema.enum?.filter((value) => value !== null);
   return { ...schema, type: types.length > 1 ? undefined : types[0], ...(enumeration && { enum: enumeration }) };
 }
 
-function rest({ $ref, anyOf, oneOf, ...others }) {
+// Returns the keywords of a schema beside the reference or the alternatives, such as its description.
+function annotationsOf({ $ref, anyOf, oneOf, ...others }) {
   return others;
 }
 
+// Returns the media type, schema and example of the body of an operation; undefined if it has none.
 export function bodyOf(document, operation) {
   const [mediaType, content] = Object.entries(operation.requestBody?.content ?? {})[0] ?? [];
   return mediaType && { mediaType, schema: plain(document, content.schema), example: content.example };

@@ -1,4 +1,4 @@
-// Hash router. The hash keeps API paths free and survives reloads.
+// Router of the pages, by the hash of the URL: hashes never collide with paths of the API, and survive reloads.
 import { useEffect } from './dom.js';
 import { search } from './api.js';
 import { store } from './store.js';
@@ -14,7 +14,7 @@ function read() {
 export const route = store(read());
 addEventListener('hashchange', () => route.set(read()));
 
-// Builds the link to a page: to('nodes', id) or to('nodes', { search }).
+// Returns the link to a page: to('nodes', id) or to('nodes', { search }).
 export function to(...parts) {
   const query = typeof parts.at(-1) === 'object' ? parts.pop() : {};
   return `#/${parts.map(encodeURIComponent).join('/')}${search(query)}`;
@@ -24,7 +24,7 @@ export function go(address) {
   location.hash = address;
 }
 
-// Changes the query of the current page; `quiet` replaces the history entry.
+// Changes the query of the current page. With `quiet`, no entry is added to the history of the browser.
 export function refine(changes, { quiet = false } = {}) {
   const { path, query } = route.get();
   const kept = Object.fromEntries([...new Set(query.keys())].map((name) => [name, query.getAll(name)]));

@@ -1,4 +1,4 @@
-// Session of the tab. The token is in session storage and never in a URL.
+// Session of the browser tab. The token is in session storage, and never in a URL.
 import { store } from './store.js';
 
 const KEY = 'mediary.token';

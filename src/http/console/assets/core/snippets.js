@@ -1,7 +1,8 @@
-// A request as a program. Files are read by name, and the token comes from the environment.
+// Writes a request as a program. Files are read by name, and the token comes from the environment.
 import { FilePlaceholder, curl } from './curl.js';
 
-// Serializes a JSON value as an expression of a language.
+// Serializes a JSON value as an expression of a language: `text` quotes a string, `words` has the literals that differ from
+// JSON, and `file` returns the expression for the content of a file.
 function literal(value, { text, words, file }, margin = '') {
   if (value instanceof FilePlaceholder) return file(value.name);
   if (typeof value === 'string') return text(value);

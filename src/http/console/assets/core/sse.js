@@ -2,23 +2,24 @@
 // `Last-Event-ID`.
 import { send, Problem } from './api.js';
 
+// First pause before a reconnection, unless the service sends another (`retry`). It doubles with each failure.
 const RETRY_MS = 2000;
 const RETRY_MAX_MS = 30000;
 
-// 'lost', why)`, where a connection that only ended has no reason. | Reads until the stream ends or is aborted.
-// Calls `onEvent({ id, event, data })` and `onState('live' or 'lost', why)`; `why` is null if the connection only
-// ended. | 'lost', why)`, where a connection that only ended has no reason.
+// Reads a stream, and reconnects until the service has no more events (204), `ended()` is true or `signal` aborts. Throws
+// on a final error (4xx except 429). Calls `onEvent({ id, event, data })`, and `onState(state, problem)` with the state 'live' or 'lost';
+// `problem` is the reason of the service for a lost connection, if it gave one.
 export async function follow(path, { query, onEvent, onState = () => {}, signal, ended = () => false }) {
   const resume = { id: undefined, wait: RETRY_MS };
   for (let failures = 0; !signal.aborted; ) {
     let reason = null;
     try {
       const headers = resume.id === undefined ? {} : { 'Last-Event-ID': resume.id };
-      const answer = await send('GET', path, { query, headers, signal });
-      if (answer.status === 204) return;
+      const response = await send('GET', path, { query, headers, signal });
+      if (response.status === 204) return;
       onState('live');
       failures = 0;
-      await read(answer.body, resume, onEvent);
+      await read(response.body, resume, onEvent);
       if (ended()) return;
     } catch (failure) {
       if (signal.aborted) return;
@@ -45,7 +46,7 @@ async function read(body, resume, onEvent) {
 function parseBlock(block, resume, onEvent) {
   const fields = { event: 'message', data: [] };
   for (const line of block.split('\n').filter((line) => line && !line.startsWith(':'))) {
-    const [name, value] = split(line);
+    const [name, value] = splitField(line);
     if (name === 'data') fields.data.push(value);
     else if (name === 'retry' && /^\d+$/.test(value)) resume.wait = Number(value);
     else fields[name] = value;
@@ -53,12 +54,12 @@ function parseBlock(block, resume, onEvent) {
   if (fields.id !== undefined) resume.id = fields.id;
   if (!fields.data.length) return;
   const data = JSON.parse(fields.data.join('\n'));
-  // A `failed` event states why the stream ends; reconnect.
+  // A `failed` event says why the service ends the stream. The caller reconnects.
   if (fields.event === 'failed') throw new Problem(data);
   onEvent({ id: fields.id, event: fields.event, data });
 }
 
-function split(line) {
+function splitField(line) {
   const colon = line.indexOf(':');
   return colon < 0 ? [line, ''] : [line.slice(0, colon), line.slice(colon + 1).replace(/^ /, '')];
 }

@@ -1,4 +1,4 @@
-// Observable value.
+// Observable values, and the hook that renders a component again when one changes.
 import { useEffect, useState } from './dom.js';
 
 export function store(value) {
@@ -17,11 +17,11 @@ export function store(value) {
 }
 
 export function useStore(followed) {
-  const [value, set] = useState(followed.get());
+  const [value, setValue] = useState(followed.get());
   useEffect(() => {
     // The value may have changed between the first render and the subscription.
-    set(followed.get());
-    return followed.follow(set);
+    setValue(followed.get());
+    return followed.follow(setValue);
   }, [followed]);
   return value;
 }

@@ -35,7 +35,7 @@ function UsageTab({ user, query }) {
   const credits = useLoad((signal) => get('/users/credits', { limit: 1 }, signal), [user.id]);
   return html`<div class="stack"><${Loaded} from=${credits} skeleton=${html`<${Skeleton} kind="gauge-row" lines=${3} />`}>${({ charged, held, refunded, budgets }) => html`
       <div class="gauges"><${Gauge} name="Charged" of=${charged}>credits of completed tasks</${Gauge}><${Gauge} name="Held" of=${held}>credits of unfinished tasks</${Gauge}>
-        <${Gauge} name="Given back" of=${refunded}>credits of failed and cancelled tasks</${Gauge}></div>
+        <${Gauge} name="Refunded" of=${refunded}>credits of failed and cancelled tasks</${Gauge}></div>
       ${budgets.length > 0 && html`<section class="panel"><h2>Budgets</h2><ul class="plain-list budgets">${budgets.map((budget) => html`<li key=${`${budget.subject.kind} ${budget.subject.id}`}>
         <h3>${budgetName(budget.subject, user)}</h3><${BudgetUse} budget=${budget} /></li>`)}</ul></section>`}`}</${Loaded}></div>
     ${(credits.data || credits.error) && html`<section class="panel"><h2>Usage</h2><${Usage} query=${query} user=${user.id} groupings=${[['day', 'Day'], ['job', 'Job']]} /></section>`}`;
@@ -57,25 +57,25 @@ function TokensTab({ user }) {
 }
 
 function WebhooksTab() {
-  const [asked, set] = useState(null);
-  const [made, setMade] = useState(null);
-  const close = () => set(null);
+  const [confirming, setConfirming] = useState(null);
+  const [newSecret, setNewSecret] = useState(null);
+  const close = () => setConfirming(null);
   return html`<section class="panel"><h2>Webhook secret</h2>
     <p>Webhooks of your tasks carry a signature of the service. With a secret of your own they carry a second one, which your receiver can check without the service's key.</p>
-    <p class="row"><button type="button" class="button quiet" onClick=${() => set('rotate')}><${Icon} name="refresh" />Create a new secret</button>
-      <button type="button" class="button quiet" onClick=${() => set('revoke')}>Revoke all secrets</button></p>
-    ${asked === 'rotate' && html`<${Confirm} title="Create a new webhook secret?" action="Create" onClose=${close} work=${() => post('/users/webhook-secret')} onDone=${(answer) => { close(); setMade(answer); }}>
-      The new secret signs from now on. An earlier one signs too for 24 hours, so that receivers can change.</${Confirm}>`}
-    ${asked === 'revoke' && html`<${Confirm} title="Revoke all webhook secrets?" action="Revoke" onClose=${close} work=${() => remove('/users/webhook-secret')} onDone=${() => { close(); notify('Revoked'); }}>
-      From the next webhook on, only the service signs. Receivers that check your secret reject it.</${Confirm}>`}
-    ${made && html`<${ShownOnce} title="New webhook secret" label="Secret" text=${made.secret} onClose=${() => setMade(null)}>
-      the service does not show it again${made.previous_until && html`. The previous secret signs until ${exact(made.previous_until).slice(0, 16)} UTC`}</${ShownOnce}>`}
+    <p class="row"><button type="button" class="button quiet" onClick=${() => setConfirming('rotate')}><${Icon} name="refresh" />Create a new secret</button>
+      <button type="button" class="button quiet" onClick=${() => setConfirming('revoke')}>Revoke all secrets</button></p>
+    ${confirming === 'rotate' && html`<${Confirm} title="Create a new webhook secret?" action="Create" onClose=${close} work=${() => post('/users/webhook-secret')} onDone=${(secret) => { close(); setNewSecret(secret); }}>
+      The new secret signs from now on. Earlier secrets also sign for 24 hours, so that you can change your receivers.</${Confirm}>`}
+    ${confirming === 'revoke' && html`<${Confirm} title="Revoke all webhook secrets?" action="Revoke" onClose=${close} work=${() => remove('/users/webhook-secret')} onDone=${() => { close(); notify('Revoked'); }}>
+      From the next webhook on, only the service signs. Receivers that check your secret will reject webhooks.</${Confirm}>`}
+    ${newSecret && html`<${ShownOnce} title="New webhook secret" label="Secret" text=${newSecret.secret} onClose=${() => setNewSecret(null)}>
+      no request returns it again${newSecret.previous_until && html`. The previous secret signs until ${exact(newSecret.previous_until).slice(0, 16)} UTC`}</${ShownOnce}>`}
   </section>`;
 }
 
 function DataTab({ user }) {
   const work = useMutation();
-  const [open, set] = useState(false);
+  const [open, setOpen] = useState(false);
   const load = async () => {
     const { problem, done } = await work.run(async () => (await send('GET', '/users/export')).blob());
     if (problem) return;
@@ -88,17 +88,17 @@ function DataTab({ user }) {
       <p><button type="button" class="button quiet" disabled=${work.busy} onClick=${load}><${Icon} name="download" />${work.busy ? 'Please wait' : 'Download'}</button></p></section>
     <section class="panel"><h2>Erase</h2>
       <p>Permanently erases your account. Your name and e-mail address become unreadable everywhere, including the event log.</p>
-      <p><button type="button" class="button danger" onClick=${() => set(true)}>Erase the account</button></p>
-      ${open && html`<${Erase} user=${user} onClose=${() => set(false)} />`}</section>`;
+      <p><button type="button" class="button danger" onClick=${() => setOpen(true)}>Erase the account</button></p>
+      ${open && html`<${Erase} user=${user} onClose=${() => setOpen(false)} />`}</section>`;
 }
 
-// Names what is lost before it is.
+// Dialog that lists what the user will lose before anything is erased.
 function Erase({ user, onClose }) {
   const owned = useLoad(async (signal) => {
     const [tokens, publishers] = await Promise.all([get('/users/tokens', {}, signal), get('/users/publishers', {}, signal)]);
     return { tokens, publishers };
   }, [user.id]);
-  const [sure, set] = useState(false);
+  const [isConfirmed, setIsConfirmed] = useState(false);
   const work = useMutation();
   const send = async (event) => {
     event.preventDefault();
@@ -116,7 +116,7 @@ function Erase({ user, onClose }) {
         <li>your webhook secrets and input files</li>
         <li>${publishers.length === 0 ? 'access to your tasks and their results' : html`access to your tasks, their results and ${count(publishers.length, 'publisher')}: ${publishers.map(({ id }) => id).join(', ')}`}</li></ul>
       <p class="muted">Past changes stay in the event log under your user id. Running tasks finish.</p>
-      <div class="field flag"><label><input type="checkbox" checked=${sure} onChange=${(event) => set(event.target.checked)} />I understand that this is permanent</label></div>`}</${Loaded}>
-    <footer><button class="button danger" disabled=${!sure || work.busy}>${work.busy ? 'Please wait' : 'Erase'}</button>
+      <div class="field flag"><label><input type="checkbox" checked=${isConfirmed} onChange=${(event) => setIsConfirmed(event.target.checked)} />I understand that this is permanent</label></div>`}</${Loaded}>
+    <footer><button class="button danger" disabled=${!isConfirmed || work.busy}>${work.busy ? 'Please wait' : 'Erase'}</button>
       <button type="button" class="button quiet" onClick=${onClose}>Cancel</button></footer></form></${Dialog}>`;
 }

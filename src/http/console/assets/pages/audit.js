@@ -13,6 +13,7 @@ import { LoadMore } from '../parts/more.js';
 // The API lists events oldest first. The page reads windows backwards from the end and widens them if few events match.
 const WINDOW = 100;
 const WINDOW_MAX = 50000;
+// Number of events after which a page is complete.
 const PAGE_TARGET = 60;
 // Maximum number of visible events; older ones are loaded on request.
 const VISIBLE_MAX = 2000;
@@ -24,14 +25,14 @@ export function AuditPage({ query }) {
   useTitle('Audit log');
   const filter = { type: query.getAll('type'), ...Object.fromEntries(TEXTS.map((name) => [name, query.get(name) ?? ''])) };
   const showsKeys = query.get('idempotency_keys') === 'true';
-  // A type filter also shows hidden types.
+  // A filter by type also shows idempotency keys.
   const all = showsKeys || filter.type.length > 0;
   const list = usePagedList(({ next, signal }) => loadOlder(filter, all, next, signal), [filter, all]);
   const [tail, setTail] = useState(false);
   const live = useLiveEvents(tail, filter, all, list, () => setTail(false));
   const fresh = new Set(list.data?.entries.map((event) => event.position).filter((position) => position > list.data.head));
   return html`<${Page} title="Audit log" lead="All changes, with time, actor and cause."
-      actions=${html`<button type="button" class="button ${tail ? '' : 'quiet'}" aria-pressed=${tail ? 'true' : 'false'} onClick=${() => setTail(!tail)}><span class="pulse ${tail ? live.line : ''}"></span>${tail ? 'Live' : 'Follow live'}</button>`}>
+      actions=${html`<button type="button" class="button ${tail ? '' : 'quiet'}" aria-pressed=${tail ? 'true' : 'false'} onClick=${() => setTail(!tail)}><span class="pulse ${tail ? live.connection : ''}"></span>${tail ? 'Live' : 'Follow live'}</button>`}>
     <${Filters} filter=${filter}>${filter.type.length === 0 && html`<${IdempotencyKeySwitch} shown=${showsKeys} />`}</${Filters}>
     <${ErrorMessage} problem=${live.problem} labels=${LABELS} />
     <p class="unseen" role="status">${fresh.size > 0 ? count(fresh.size, 'new event') : ''}</p>
@@ -43,30 +44,33 @@ export function AuditPage({ query }) {
   </${Page}>`;
 }
 
-const asked = ({ stream, type, actor, request, from, to }) => ({ stream, type, actor, request, from, to });
+// Returns the parameters of the API for a filter.
+const parametersOf = ({ stream, type, actor, request, from, to }) => ({ stream, type, actor, request, from, to });
 
-// Matching events, newest first, before position `before` (exclusive) or from the end; `next` is where to continue.
+// Returns matching events, newest first: those before position `before`, or from the end of the log. `next` is the
+// position from which older ones can be loaded.
 async function loadOlder(filter, all, before, signal) {
+  // Ranges and the events of a single resource are read as a whole.
   if (filter.from || filter.to || /\/./.test(filter.stream)) {
-    return newestIn({ ...asked(filter), to: before ? before - 1 : filter.to }, all, signal);
+    return newestIn({ ...parametersOf(filter), to: before ? before - 1 : filter.to }, all, signal);
   }
   const { head } = await get('/admin/events', { limit: 1 }, signal);
   const found = { entries: [], head, next: before ?? head + 1 };
   for (let width = WINDOW; found.next > 1 && found.entries.length < PAGE_TARGET && found.looked !== WINDOW_MAX; width = Math.min(width * 4, WINDOW_MAX)) {
     const from = Math.max(1, found.next - width);
-    const { entries, next = from } = await newestIn({ ...asked(filter), from, to: found.next - 1 }, all, signal);
+    const { entries, next = from } = await newestIn({ ...parametersOf(filter), from, to: found.next - 1 }, all, signal);
     found.entries.push(...entries);
     Object.assign(found, { next, looked: width });
   }
   return { ...found, next: found.next > 1 ? found.next : undefined };
 }
 
-// Newest events of a range, which is read page by page; `next` if some were dropped.
-async function newestIn(asked, all, signal) {
+// Returns the newest events of a range, which is read page by page; `next` is set if there were too many.
+async function newestIn(parameters, all, signal) {
   let entries = [];
   let next;
   for (let after; ; ) {
-    const page = await get('/admin/events', { ...asked, after, limit: 1000 }, signal);
+    const page = await get('/admin/events', { ...parameters, after, limit: 1000 }, signal);
     entries.push(...page.events.filter((event) => all || !isIdempotencyKey(event)));
     if (entries.length > VISIBLE_MAX) {
       entries = entries.slice(-VISIBLE_MAX);
@@ -79,50 +83,50 @@ async function newestIn(asked, all, signal) {
 
 // Adds new events at the top of the list while live mode is on.
 function useLiveEvents(on, filter, all, list, onEnd) {
-  const [state, set] = useState({ line: 'lost', problem: null });
+  const [state, setState] = useState({ connection: 'lost', problem: null });
   const active = on && list.isCurrent && !list.error;
   useEffect(() => {
-    set({ line: 'lost', problem: null });
+    setState({ connection: 'lost', problem: null });
     if (!active) return undefined;
     const abort = new AbortController();
-    const merge = (changes) => { if (!abort.signal.aborted) set((before) => ({ ...before, ...changes })); };
+    const merge = (changes) => { if (!abort.signal.aborted) setState((before) => ({ ...before, ...changes })); };
     const { head, entries } = list.data;
     follow('/admin/events/stream', {
-      query: { ...asked(filter), after: Math.max(head, entries[0]?.position ?? 0) }, signal: abort.signal,
+      query: { ...parametersOf(filter), after: Math.max(head, entries[0]?.position ?? 0) }, signal: abort.signal,
       // A range with an end is complete when the stream ends.
       ended: () => Boolean(filter.to),
-      onState: (line, problem = null) => merge({ line, problem }),
-      onEvent: ({ data }) => { if (!abort.signal.aborted && (all || !isIdempotencyKey(data))) list.change((there) => prepend(there, data)); },
+      onState: (connection, problem = null) => merge({ connection, problem }),
+      onEvent: ({ data }) => { if (!abort.signal.aborted && (all || !isIdempotencyKey(data))) list.change((shown) => prepend(shown, data)); },
     }).then(() => {
       if (abort.signal.aborted) return;
       notify('No more events: the end of the range was reached');
       onEnd();
-    }, (problem) => merge({ problem, line: 'lost' }));
+    }, (problem) => merge({ problem, connection: 'lost' }));
     return () => abort.abort();
   }, [active, JSON.stringify(filter), all]);
   return state;
 }
 
 // Drops the oldest event of a full list; it can be loaded again.
-function prepend(there, event) {
-  const entries = [event, ...there.entries];
-  if (entries.length <= Math.max(VISIBLE_MAX, there.entries.length)) return { ...there, entries };
+function prepend(shown, event) {
+  const entries = [event, ...shown.entries];
+  if (entries.length <= Math.max(VISIBLE_MAX, shown.entries.length)) return { ...shown, entries };
   entries.pop();
-  return { ...there, entries, next: entries.at(-1).position };
+  return { ...shown, entries, next: entries.at(-1).position };
 }
 
 function Filters({ filter, children }) {
   const types = useLoad(async () => typesOf(await operationDocument('listEvents')), []);
-  const [typed, set] = useState(filter);
-  const before = useRef(filter);
+  const [typed, setTyped] = useState(filter);
+  const previousFilter = useRef(filter);
   // Typed text stays until it is submitted, unless the URL changes.
   useEffect(() => {
-    const changed = TEXTS.filter((name) => filter[name] !== before.current[name]);
-    before.current = filter;
-    if (changed.length > 0) set((typed) => ({ ...typed, ...Object.fromEntries(changed.map((name) => [name, filter[name]])) }));
+    const changed = TEXTS.filter((name) => filter[name] !== previousFilter.current[name]);
+    previousFilter.current = filter;
+    if (changed.length > 0) setTyped((typed) => ({ ...typed, ...Object.fromEntries(changed.map((name) => [name, filter[name]])) }));
   }, [JSON.stringify(filter)]);
   const text = (name, hint) => html`<label class="order"><span>${LABELS[name]}</span>
-    <input type="text" spellcheck="false" autocomplete="off" placeholder=${hint} value=${typed[name]} onInput=${(event) => set({ ...typed, [name]: event.target.value })} /></label>`;
+    <input type="text" spellcheck="false" autocomplete="off" placeholder=${hint} value=${typed[name]} onInput=${(event) => setTyped({ ...typed, [name]: event.target.value })} /></label>`;
   const send = (event) => {
     event.preventDefault();
     refine(Object.fromEntries(TEXTS.map((name) => [name, typed[name].trim()])));
@@ -143,8 +147,9 @@ function Filters({ filter, children }) {
   </form>`;
 }
 
+// Returns the event types that the parameter `type` of the operation allows.
 function typesOf(document) {
-  const asked = operations(document)[0].parameters.find((parameter) => parameter.name === 'type');
-  const items = plain(document, plain(document, asked.schema).items);
+  const parameter = operations(document)[0].parameters.find(({ name }) => name === 'type');
+  const items = plain(document, plain(document, parameter.schema).items);
   return items.enum ?? [];
 }

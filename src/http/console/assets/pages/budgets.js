@@ -21,41 +21,43 @@ const GROUPINGS = [['day', 'Day'], ['user', 'User'], ['vendor', 'Vendor'], ['job
 
 export function BudgetsPage({ parts: [tab = 'list'], query }) {
   useTitle('Budgets');
-  const [open, set] = useState(null);
-  const [turn, next] = useState(0);
-  const done = () => { set(null); notify('Saved'); next(turn + 1); };
+  const [open, setOpen] = useState(null);
+  // Each change of the number loads the list again.
+  const [changes, setChanges] = useState(0);
+  const done = () => { setOpen(null); notify('Saved'); setChanges(changes + 1); };
   const current = tab === 'usage' ? 'usage' : 'list';
   return html`<${Page} title="Budgets" lead="What submissions may cost, and what they have cost."
-      actions=${html`<button type="button" class="button" onClick=${() => set({})}><${Icon} name="plus" />Set budget</button>`}>
+      actions=${html`<button type="button" class="button" onClick=${() => setOpen({})}><${Icon} name="plus" />Set budget</button>`}>
     <${Tabs} tabs=${TABS} current=${current} address=${(tab) => to('budgets', tab)} />
-    ${current === 'usage' ? html`<${ServiceUsage} key="usage" query=${query} />` : html`<${Budgets} key="list" query=${query} turn=${turn} onEdit=${set} onDone=${() => next(turn + 1)} />`}
-    ${open && html`<${Dialog} title=${open.subject ? 'Change budget' : 'Set budget'} onClose=${() => set(null)}><${BudgetForm} budget=${open} onDone=${done} onCancel=${() => set(null)} /></${Dialog}>`}
+    ${current === 'usage' ? html`<${ServiceUsage} key="usage" query=${query} />` : html`<${Budgets} key="list" query=${query} changes=${changes} onEdit=${setOpen} onDone=${() => setChanges(changes + 1)} />`}
+    ${open && html`<${Dialog} title=${open.subject ? 'Change budget' : 'Set budget'} onClose=${() => setOpen(null)}><${BudgetForm} budget=${open} onDone=${done} onCancel=${() => setOpen(null)} /></${Dialog}>`}
   </${Page}>`;
 }
 
-const thingOf = ({ kind, id }) => `${kind}/${id}`;
+const resourceOf = ({ kind, id }) => `${kind}/${id}`;
 
-function Budgets({ query, turn, onEdit, onDone }) {
+function Budgets({ query, changes, onEdit, onDone }) {
   const page = Number(query.get('page')) || 1;
-  const budgets = useLoad((signal) => get('/admin/budgets', { page, limit: PAGE_SIZE }, signal), [page, turn]);
-  const nameOf = useNames((budgets.data?.budgets ?? []).map(({ subject }) => thingOf(subject)));
-  const [ending, set] = useState(null);
+  const budgets = useLoad((signal) => get('/admin/budgets', { page, limit: PAGE_SIZE }, signal), [page, changes]);
+  const nameOf = useNames((budgets.data?.budgets ?? []).map(({ subject }) => resourceOf(subject)));
+  // The budget whose removal is to be confirmed.
+  const [removed, setRemoved] = useState(null);
   return html`<div class="stack"><${Loaded} from=${budgets} skeleton=${html`<${Skeleton} lines=${5} />`}>${(list) => (list.total === 0
     ? html`<${Empty} icon="budgets" title="No budgets">A budget limits what the tasks of a user, a token or a publisher may cost in a day, a month or in total.</${Empty}>`
     : html`<${PagedSection} page=${list.page} label="Budgets"><p class="summary">${count(list.total, 'budget')}</p>
-      <ul class="versions">${list.budgets.map((budget) => html`<li key=${thingOf(budget.subject)} class="release">
-        <header><${Subject} subject=${budget.subject} name=${nameOf(thingOf(budget.subject))} /><span class="spread"></span>
+      <ul class="versions">${list.budgets.map((budget) => html`<li key=${resourceOf(budget.subject)} class="release">
+        <header><${Subject} subject=${budget.subject} name=${nameOf(resourceOf(budget.subject))} /><span class="spread"></span>
           <span class="row"><button type="button" class="button quiet small" onClick=${() => onEdit(budget)}>Change</button>
-            <button type="button" class="button quiet small" onClick=${() => set(budget)}>Remove</button>
+            <button type="button" class="button quiet small" onClick=${() => setRemoved(budget)}>Remove</button>
             <a class="button quiet small" href=${to('audit', 'budget', `${budget.subject.kind}.${budget.subject.id}`)}>History</a></span></header>
         <${BudgetUse} budget=${budget} /></li>`)}</ul>
       <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => to('budgets', { page })} /></${PagedSection}>`)}</${Loaded}>
-    ${ending && html`<${Confirm} title=${`Remove the budget of ${nameOf(thingOf(ending.subject)) ?? ending.subject.id}?`} action="Remove" onClose=${() => set(null)}
-      work=${() => remove(at`/admin/budgets/${ending.subject.kind}/${ending.subject.id}`)} onDone=${() => { set(null); notify('Removed'); onDone(); }}>
-      Tasks of this ${ending.subject.kind} are no longer limited to ${count(ending.limit, 'credit')} ${PERIOD_NAMES[ending.period]}.</${Confirm}>`}</div>`;
+    ${removed && html`<${Confirm} title=${`Remove the budget of ${nameOf(resourceOf(removed.subject)) ?? removed.subject.id}?`} action="Remove" onClose=${() => setRemoved(null)}
+      work=${() => remove(at`/admin/budgets/${removed.subject.kind}/${removed.subject.id}`)} onDone=${() => { setRemoved(null); notify('Removed'); onDone(); }}>
+      Tasks of this ${removed.subject.kind} are no longer limited to ${count(removed.limit, 'credit')} ${PERIOD_NAMES[removed.period]}.</${Confirm}>`}</div>`;
 }
 
-// Name and id. Both lines have their place before the name is known.
+// Name and id of the subject. A placeholder keeps the line of the name until it is loaded.
 function Subject({ subject: { kind, id }, name }) {
   const substitute = name === undefined ? '…' : kind === 'publisher' ? id : 'No name';
   return html`<div><h2 class="plain">${name ?? substitute}</h2><span class="tag">${kind}</span> <code class="muted small">${id}</code></div>`;
@@ -63,13 +65,13 @@ function Subject({ subject: { kind, id }, name }) {
 
 function BudgetForm({ budget, onDone, onCancel }) {
   const isNew = !budget.subject;
-  const [values, set] = useState({ kind: budget.subject?.kind ?? 'user', id: budget.subject?.id ?? '', credits: budget.limit === undefined ? '' : String(budget.limit), period: budget.period ?? 'month' });
+  const [values, setValues] = useState({ kind: budget.subject?.kind ?? 'user', id: budget.subject?.id ?? '', credits: budget.limit === undefined ? '' : String(budget.limit), period: budget.period ?? 'month' });
   const work = useMutation();
   const form = useRef(null);
   useEffect(() => focusFirst(form.current.closest('dialog')), []);
   const fill = (name) => (event) => {
     work.drop((pointer) => pointer === `/${name}`);
-    set({ ...values, [name]: event.target.value });
+    setValues({ ...values, [name]: event.target.value });
   };
   const send = async (event) => {
     event.preventDefault();
@@ -83,7 +85,7 @@ function BudgetForm({ budget, onDone, onCancel }) {
     ${isNew ? html`<${BudgetField} ...${field} name="kind" label="Subject" choices=${KINDS} />
       <${BudgetField} ...${field} name="id" label="Id" hint="Id of the user, publisher or token." />`
       : html`<p>Budget of the ${values.kind} <code>${values.id}</code>.</p>`}
-    <${BudgetField} ...${field} name="credits" label="Credits" kind="number" hint="A budget below what is used rejects further submissions and cancels nothing." />
+    <${BudgetField} ...${field} name="credits" label="Credits" kind="number" hint="A budget below the credits already used rejects further submissions, and cancels nothing." />
     <${BudgetField} ...${field} name="period" label="Period" choices=${Object.entries(PERIOD_NAMES)} hint="Days and months begin at midnight UTC." />
     <footer><button class="button" disabled=${work.busy || !values.id.trim()}>${work.busy ? 'Please wait' : 'Save'}</button>
       <button type="button" class="button quiet" onClick=${onCancel}>Cancel</button></footer></form>`;
@@ -103,9 +105,9 @@ function BudgetField({ values, fill, problem, name, label, choices, kind = 'text
 
 // Usage of everyone. Users are shown by name, if they have one.
 function ServiceUsage({ query }) {
-  const [users, set] = useState([]);
+  const [users, setUsers] = useState([]);
   const nameOf = useNames(users.map((id) => `user/${id}`));
-  const onGroups = (ids) => { if (ids.join() !== users.join()) set(ids); };
+  const onGroups = (ids) => { if (ids.join() !== users.join()) setUsers(ids); };
   return html`<section class="panel"><h2>Usage of the service</h2>
     <${Usage} query=${query} groupings=${GROUPINGS} onGroups=${query.get('by') === 'user' ? onGroups : undefined}
       nameOf=${(id) => (query.get('by') === 'user' ? nameOf(`user/${id}`) ?? id : id)} /></section>`;

@@ -10,7 +10,8 @@ import { Code, Copy, Empty, Icon, Loaded, LoadedPage, Page, Skeleton } from '../
 import { focusSection } from '../parts/more.js';
 import { Markdown } from '../parts/markdown.js';
 
-const DEEPEST = 4;
+// Levels of nested fields that can be opened.
+const DEPTH_MAX = 4;
 
 export function DocsPage({ parts: [id] }) {
   const list = useLoad(operationList, []);
@@ -29,24 +30,24 @@ const Introduction = ({ document: { openapi, info } }) => html`The HTTP API of t
 
 function Reference({ document, id }) {
   const all = useMemo(() => operations(document), [document]);
-  const [text, set] = useState('');
+  const [text, setText] = useState('');
   const shown = all.find((operation) => operation.operationId === id);
   const needles = text.toLowerCase().split(/\s+/).filter(Boolean);
   const found = all.filter((operation) => needles.every((needle) => `${operation.method} ${operation.path} ${operation.summary} ${operation.operationId}`.toLowerCase().includes(needle)));
   const groups = Map.groupBy(found, (operation) => operation.tags[0]);
   useTitle(shown ? shown.summary : 'API reference');
-  const place = useRef(null);
-  const before = useRef(id);
+  const content = useRef(null);
+  const previousId = useRef(id);
   // Scrolls to the chosen operation; the list keeps its scroll position.
   useEffect(() => {
-    if (before.current === id) return;
-    before.current = id;
-    focusSection(place.current);
+    if (previousId.current === id) return;
+    previousId.current = id;
+    focusSection(content.current);
   }, [id]);
   return html`<div class="bench reference">
     <nav class="panel index" aria-label="Operations">
       <div class="search"><${Icon} name="search" />
-        <input type="search" aria-label="Search operations" placeholder="Search operations" value=${text} onInput=${(event) => set(event.target.value)} /></div>
+        <input type="search" aria-label="Search operations" placeholder="Search operations" value=${text} onInput=${(event) => setText(event.target.value)} /></div>
       ${found.length === 0 && html`<p class="muted">No matching operations.</p>`}
       ${[...groups].map(([tag, operations]) => html`<section key=${tag}><h2>${tag}</h2><ul>
         ${operations.map((operation) => html`<li key=${operation.operationId}>
@@ -54,7 +55,7 @@ function Reference({ document, id }) {
           <span class="method ${operation.method}">${operation.method}</span>
           <span>${operation.summary}<code class="path"><${Path} of=${operation.path} /></code></span></a></li>`)}</ul></section>`)}
     </nav>
-    <article ref=${place} class="panel" tabindex="-1">
+    <article ref=${content} class="panel" tabindex="-1">
       ${shown ? html`<${Operation} key=${shown.operationId} entry=${shown} />` : id ? html`<${Empty} icon="docs" title="Operation not found">Choose one from the list.</${Empty}>`
       : html`<${Markdown} text=${document.info.description} /><p class="muted">${count(all.length, 'operation')}. Choose one from the list.</p>`}
         </article>
@@ -62,9 +63,9 @@ function Reference({ document, id }) {
 }
 
 // Allows line breaks between segments.
-const Path = ({ of }) => of.split(/(?=\/)/).map((part, at) => html`${at > 0 && html`<wbr />`}${part}`);
+const Path = ({ of }) => of.split(/(?=\/)/).map((part, index) => html`${index > 0 && html`<wbr />`}${part}`);
 
-// The operation, as soon as its document and the code of its form are there, so that nothing moves.
+// The operation, once both its document and the code of its form are loaded, so that the layout does not move.
 function Operation({ entry }) {
   const needed = useLoad(async () => {
     const [document, { RequestSection }] = await Promise.all([operationDocument(entry.operationId), import('../parts/request.js')]);
@@ -96,19 +97,20 @@ function Details({ document, operation, RequestSection }) {
       <${Schema} document=${document} schema=${schema} />
         ${example !== undefined && html`<${Example} value=${example} label="Example body" />`}`)}
     <h3>Responses</h3>
-    ${Object.entries(operation.responses).filter(([status]) => status < '400').map(([status, answer]) => html`<section class="answer" key=${status}>
-      <h4><span class="state good">${status}</span> ${answer.description}</h4>
-      ${Object.entries(answer.content ?? {}).map(([type, { schema, example }]) => html`<p class="muted small">${type}</p>
+    ${Object.entries(operation.responses).filter(([status]) => status < '400').map(([status, response]) => html`<section class="answer" key=${status}>
+      <h4><span class="state good">${status}</span> ${response.description}</h4>
+      ${Object.entries(response.content ?? {}).map(([type, { schema, example }]) => html`<p class="muted small">${type}</p>
         <${Schema} document=${document} schema=${schema} />
         ${example !== undefined && html`<${Example} value=${example} label="Example response" />`}`)}</section>`)}
     <h3>Errors</h3>
     <${Table} head=${['Status', 'Codes']}>
-      ${Object.entries(operation.responses).filter(([status]) => status >= '400').map(([status, answer]) => html`<tr key=${status}>
+      ${Object.entries(operation.responses).filter(([status]) => status >= '400').map(([status, response]) => html`<tr key=${status}>
       <td data-label="Status"><strong>${status}</strong></td>
-      <td data-label="Codes"><${Markdown} text=${errorList(answer)} /></td></tr>`)}</${Table}>`;
+      <td data-label="Codes"><${Markdown} text=${errorList(response)} /></td></tr>`)}</${Table}>`;
 }
 
-const errorList = (answer) => answer.description.split(/\s*\n/).map((line) => `- ${line}`).join('\n');
+// Returns the error codes in the description of a response, one a line, as a list.
+const errorList = (response) => response.description.split(/\s*\n/).map((line) => `- ${line}`).join('\n');
 
 const Table = ({ head, children }) => html`<table class="table small"><thead><tr>${head.map((name) => html`<th key=${name}>${name}</th>`)}</tr>
   </thead><tbody>${children}</tbody></table>`;
@@ -120,8 +122,8 @@ function Limits({ document, schema }) {
   const items = schema.items && plain(document, schema.items);
   const choices = schema.enum ?? items?.enum;
   const form = [schema.format, items && `list of ${items.type ?? 'values'}`].filter(Boolean);
-  const told = [schema.type, ...form, describeLimits({ schema }), schema.default !== undefined && `default ${JSON.stringify(schema.default)}`].filter(Boolean);
-  return html`<p class="muted small">${told.join(' · ')}</p>
+  const facts = [schema.type, ...form, describeLimits({ schema }), schema.default !== undefined && `default ${JSON.stringify(schema.default)}`].filter(Boolean);
+  return html`<p class="muted small">${facts.join(' · ')}</p>
     ${choices && html`<p class="choices">${choices.map((choice) => html`<code key=${choice}>${String(choice)}</code> `)}</p>`}
     ${schema.pattern && schema.pattern.length < 90 && html`<p class="muted small">pattern <code>${schema.pattern}</code></p>`}`;
 }
@@ -137,7 +139,7 @@ function Schema({ document, schema, depth = 0 }) {
     const deep = field.properties ?? (field.items && plain(document, field.items).properties);
     return html`<li key=${name}><div class="row"><code>${name}</code>${required.includes(name) && html`<span class="required">required</span>`}</div>
       <${Markdown} text=${field.description} /><${Limits} document=${document} schema=${field} />
-      ${deep && depth < DEEPEST && html`<details class="more"><summary>Fields</summary>
+      ${deep && depth < DEPTH_MAX && html`<details class="more"><summary>Fields</summary>
         <${Schema} document=${document} schema=${field} depth=${depth + 1} /></details>`}</li>`;
   })}</ul>`;
 }

@@ -19,7 +19,7 @@ export function HistoryPage({ parts: [kind, ...rest], query }) {
   const entries = (history.data?.entries ?? []).filter(({ event }) => showsKeys || !isIdempotencyKey(event));
   const nameOf = useNames([`${kind}/${id}`, ...entries.map(({ event }) => event.actor)]);
   const name = nameOf(`${kind}/${id}`);
-  const moment = query.get('time') ? { time: query.get('time') } : query.get('position') ? { position: query.get('position') } : null;
+  const point = query.get('time') ? { time: query.get('time') } : query.get('position') ? { position: query.get('position') } : null;
   const panel = useRef(null);
   // On a narrow screen the panel is below the history and must be scrolled to.
   const choose = (position) => {
@@ -33,22 +33,23 @@ export function HistoryPage({ parts: [kind, ...rest], query }) {
     <div class="columns even">
       <section><div class="row"><h2>History</h2><span class="spread"></span><${IdempotencyKeySwitch} shown=${showsKeys} /></div>
         <${Loaded} from=${history} skeleton=${html`<${Skeleton} lines=${6} />`}>${() => html`
-          <ol class="history">${entries.map(({ event, changes }) => html`<li key=${event.position} class="release ${moment?.position === String(event.position) ? 'chosen' : ''}">
+          <ol class="history">${entries.map(({ event, changes }) => html`<li key=${event.position} class="release ${point?.position === String(event.position) ? 'chosen' : ''}">
             <header><strong>${typeLabel(event.type)}</strong><span class="muted"><${Time} at=${event.at} /> by <${Actor} of=${event.actor} nameOf=${nameOf} /></span>
               <span class="spread"></span>
-              <button type="button" class="button quiet small" aria-pressed=${moment?.position === String(event.position) ? 'true' : 'false'} onClick=${() => choose(event.position)}>As of #${number(event.position)}</button></header>
+              <button type="button" class="button quiet small" aria-pressed=${point?.position === String(event.position) ? 'true' : 'false'} onClick=${() => choose(event.position)}>As of #${number(event.position)}</button></header>
             <${Changes} of=${changes} /></li>`)}</ol>
           <${LoadMore} of=${history}>Later events</${LoadMore}>`}</${Loaded}></section>
-      <section ref=${panel} class="panel as-of"><h2>As of</h2><${AsOf} kind=${kind} id=${id} moment=${moment} /></section>
+      <section ref=${panel} class="panel as-of"><h2>As of</h2><${AsOf} kind=${kind} id=${id} point=${point} /></section>
     </div>
   </${Page}>`;
 }
 
-function AsOf({ kind, id, moment }) {
-  const state = useLoad((signal) => (moment ? get(at`/admin/as-of/${kind}/${id}`, moment, signal) : Promise.resolve(null)), [kind, id, moment?.time, moment?.position]);
+// State of the resource at a point in time: `point` has a `time` or a `position`, or is null.
+function AsOf({ kind, id, point }) {
+  const state = useLoad((signal) => (point ? get(at`/admin/as-of/${kind}/${id}`, point, signal) : Promise.resolve(null)), [kind, id, point?.time, point?.position]);
   const choose = (event) => { if (event.target.value) refine({ time: `${event.target.value}:00Z`, position: undefined }); };
   return html`<label class="order"><span>Time (UTC)</span>
-    <input type="datetime-local" value=${moment?.time?.slice(0, 16) ?? ''} onChange=${choose} /></label>
+    <input type="datetime-local" value=${point?.time?.slice(0, 16) ?? ''} onChange=${choose} /></label>
     <${Loaded} from=${state} skeleton=${html`<${Skeleton} lines=${4} />`}>${(state) => {
       if (!state) return html`<p class="muted">Choose an event or a time to see the resource as it was directly after it.</p>`;
       if (!state.exists) return html`<p><${Icon} name="warn" /> Did not exist${state.at ? ` at ${exact(state.at)}` : ' at this position'}.</p>`;

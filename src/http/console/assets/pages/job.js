@@ -3,7 +3,7 @@ import { html, useEffect, useMemo, useRef, useState } from '../core/dom.js';
 import { root } from '../core/api.js';
 import { infoOf } from '../core/job_info.js';
 import { kindOfJob } from '../core/jobs.js';
-import { jobState, setValues, submit, reset, streams } from '../core/job_state.js';
+import { jobState, setValues, submit, reset, isStream } from '../core/job_state.js';
 import { settingsOf, valuesOfSettings } from '../core/job_values.js';
 import { allowsAnonymous, bodyOf } from '../core/openapi.js';
 import { go, to, useTitle } from '../core/router.js';
@@ -20,28 +20,28 @@ import { BudgetExceeded, Price, useEstimate } from '../parts/price.js';
 const Markdown = lazy(() => import('../parts/markdown.js'), 'Markdown');
 // Icons of the media, by the path of a job.
 const iconOf = ({ path }) => (path.includes('/videovendor/') ? 'video' : path.includes('/musicvendor/') ? 'music' : 'studio');
-// A job that was not submitted has no result.
+// Loaded with the first result.
 const JobResult = lazy(() => import('./run.js'), 'JobResult');
 const RequestCode = lazy(() => import('../parts/code.js'), 'RequestCode');
 
-// Collapsed content, which is made when it is opened for the first time.
+// Collapsed content, which is rendered when it is opened for the first time.
 function More({ name, children, ...others }) {
-  const [isOpened, set] = useState(false);
-  return html`<details class="more" ...${others} onToggle=${() => set(true)}><summary>${name}</summary>${isOpened && children}</details>`;
+  const [isOpened, setIsOpened] = useState(false);
+  return html`<details class="more" ...${others} onToggle=${() => setIsOpened(true)}><summary>${name}</summary>${isOpened && children}</details>`;
 }
 
 export function JobPage({ document, job, jobs, query, user }) {
   useTitle(job.summary);
   const { schema } = useMemo(() => bodyOf(document, job), [job]);
-  const bench = jobState(job);
-  const { values, busy, problem, run } = useStore(bench);
+  const jobStore = jobState(job);
+  const { values, busy, problem, run } = useStore(jobStore);
   const estimate = useEstimate(document, job, values, user);
-  const result = useIntoView(run);
-  useSettings(document, schema, bench, query);
+  const result = useScrollIntoView(run);
+  useSettings(document, schema, jobStore, query);
   const mayRun = Boolean(user) || allowsAnonymous(job);
   const send = (event) => {
     event.preventDefault();
-    return mayRun ? submit(bench, document, job, encodePicture) : askToSignIn();
+    return mayRun ? submit(jobStore, document, job, encodePicture) : askToSignIn();
   };
   const link = new URL(to('studio', job.operationId, settingsOf(document, schema, values)), root).href;
   return html`<${Page} name="studio" title=${job.summary} lead=${infoOf(job).about} before=${html`<${BackLink} href=${to('studio')}>Studio</${BackLink}>`}
@@ -50,17 +50,17 @@ export function JobPage({ document, job, jobs, query, user }) {
       <section class="panel" aria-label="Job">
         <form class="form" onSubmit=${send} novalidate aria-label=${job.summary}>
           ${problem?.code === 'budget_exceeded' ? html`<${BudgetExceeded} problem=${problem} />` : html`<${FormTrouble} problem=${problem} />`}
-          <${JobFields} ...${{ document, job, schema, values, problem, user, report: run?.report }} onChange=${(change) => setValues(bench, change)} />
+          <${JobFields} ...${{ document, job, schema, values, problem, user, report: run?.report }} onChange=${(change) => setValues(jobStore, change)} />
           <footer class="sticky"><button class="button" disabled=${busy}>
-            ${busy ? (streams(job) ? 'Generating' : 'Sending') : mayRun ? 'Generate' : 'Sign in and generate'}</button>
-            <button type="button" class="button quiet" onClick=${() => reset(bench)}>Reset</button>
+            ${busy ? (isStream(job) ? 'Generating' : 'Sending') : mayRun ? 'Generate' : 'Sign in and generate'}</button>
+            <button type="button" class="button quiet" onClick=${() => reset(jobStore)}>Reset</button>
             <${Price} estimate=${estimate} /></footer>
         </form>
       </section>
       <section ref=${result} class="panel result-panel" aria-label="Result">
         <h2>Result</h2>
         ${!run && !busy ? html`<${Idle} job=${job} beside=${Boolean(schema.properties.image)} />`
-          : html`<${JobResult} key=${run?.number} run=${run} onReport=${(report) => bench.set({ ...bench.get(), run: { ...bench.get().run, report } })} />`}
+          : html`<${JobResult} key=${run?.number} run=${run} onReport=${(report) => jobStore.set({ ...jobStore.get(), run: { ...jobStore.get().run, report } })} />`}
         <${More} class="more curl" name="As code"><${RequestCode} ...${{ document, job, values }} /></${More}>
         <div class="row"><${Copy} text=${link} label="Copy a link to these settings" shown="Share settings" /><span class="muted small">The link has all settings, but no pictures.</span></div>
         <${More} name="Description"><${Markdown} text=${job.description?.split('\n\nAllowed callers:')[0]} name="muted" />
@@ -81,20 +81,20 @@ function JobSwitch({ jobs, current }) {
 }
 
 // Fills the form from the settings in the URL, once for each URL.
-function useSettings(document, schema, bench, query) {
+function useSettings(document, schema, jobStore, query) {
   const text = query.toString();
   useEffect(() => {
-    if (text) setValues(bench, (before) => ({ ...before, ...valuesOfSettings(document, schema, query) }));
+    if (text) setValues(jobStore, (before) => ({ ...before, ...valuesOfSettings(document, schema, query) }));
   }, [text]);
 }
 
 // Scrolls to the result if it is below the form.
-function useIntoView(run) {
-  const place = useRef(null);
-  const seen = useRef(run?.number);
+function useScrollIntoView(run) {
+  const result = useRef(null);
+  const lastNumber = useRef(run?.number);
   useEffect(() => {
-    if (run && run.number !== seen.current && place.current.getBoundingClientRect().top > innerHeight / 2) place.current.scrollIntoView({ block: 'start' });
-    seen.current = run?.number;
+    if (run && run.number !== lastNumber.current && result.current.getBoundingClientRect().top > innerHeight / 2) result.current.scrollIntoView({ block: 'start' });
+    lastNumber.current = run?.number;
   }, [run?.number]);
-  return place;
+  return result;
 }

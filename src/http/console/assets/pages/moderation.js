@@ -36,17 +36,17 @@ export function ModerationPage({ query }) {
 }
 
 function Waiting({ version, reload }) {
-  const [decision, set] = useState(null);
+  const [decision, setDecision] = useState(null);
   const now = version.status.replace('NodeVersionStatus', '');
   const isEmpty = !version.downloadUrl;
   const decide = (reason) => put(at`/admin/nodes/${version.node_id}/versions/${version.version}`, { status: status(decision), status_reason: reason });
   return html`<li class="release"><header><h2 class="plain"><a href=${to('nodes', version.node_id)}>${version.node_id}</a> ${version.version}</h2>
     <${State} of=${version.status} />
       <span class="muted"><${Time} at=${version.createdAt} /></span><span class="spread"></span>
-      <span class="row decisions">${(DECISIONS[now] ?? []).map((to) => html`<button key=${to} type="button" class="button ${to === 'Active' ? '' : 'quiet'} small" onClick=${() => set(to)}>${NAMES[to]}</button>`)}</span></header>
+      <span class="row decisions">${(DECISIONS[now] ?? []).map((to) => html`<button key=${to} type="button" class="button ${to === 'Active' ? '' : 'quiet'} small" onClick=${() => setDecision(to)}>${NAMES[to]}</button>`)}</span></header>
     ${version.status_reason && html`<p class="muted">${version.status_reason}</p>`}
     ${isEmpty && html`<p class="muted">No archive.</p>`}
     <${Markdown} text=${version.changelog} />
-    ${decision && html`<${Confirm} title=${`${NAMES[decision]} ${version.node_id} ${version.version}?`} action=${NAMES[decision]} reason="Recorded in the audit log and shown with the version." onClose=${() => set(null)} work=${decide}
-      onDone=${() => { set(null); notify('Saved'); reload(); }}>Its status becomes ${decision}.${isEmpty && decision === 'Active' && html` <strong>It has no archive</strong>: it is released without one, and cannot get one later if <code>registry.moderation</code> is on.`}</${Confirm}>`}</li>`;
+    ${decision && html`<${Confirm} title=${`${NAMES[decision]} ${version.node_id} ${version.version}?`} action=${NAMES[decision]} reason="Recorded in the audit log and shown with the version." onClose=${() => setDecision(null)} work=${decide}
+      onDone=${() => { setDecision(null); notify('Saved'); reload(); }}>Its status becomes ${decision}.${isEmpty && decision === 'Active' && html` <strong>It has no archive</strong>: it is released without one, and cannot get one later if <code>registry.moderation</code> is on.`}</${Confirm}>`}</li>`;
 }

@@ -27,7 +27,7 @@ export function NodePage({ parts: [id, chosenTab, newer, older], user }) {
   const owner = loaded.data?.publisher?.id;
   const rights = useLoad(async (signal) => (!owner || user === undefined ? never : user ? get(at`/publishers/${owner}/nodes/${loaded.data.id}/permissions`, {}, signal).catch(() => ({})) : {}), [owner, user?.id, user === undefined]);
   const mayEdit = Boolean(rights.data?.canEdit);
-  // Members see more versions.
+  // Members and administrators see versions in every status.
   const versions = useLoad((signal) => (rights.data ? get(at`/nodes/${id}/versions`, { statuses: mayEdit || user?.isAdmin ? STATUSES : undefined, include_status_reason: true }, signal) : never), [id, Boolean(rights.data), mayEdit, user?.id]);
   const statistics = useLoad((signal) => get(at`/nodes/${id}/statistics`, {}, signal), [id, loaded.data?.rating]);
   const readme = useReadme(loaded.data);
@@ -75,14 +75,14 @@ function Content({ node, chosenTab, versions, mayEdit, newer, older, statistics,
 }
 
 function Actions({ node, mayEdit, user, reload }) {
-  const [open, set] = useState(null);
-  const close = () => set(null);
+  const [open, setOpen] = useState(null);
+  const close = () => setOpen(null);
   const owner = node.publisher.id;
   const done = (text) => () => { close(); notify(text); reload(); };
   return html`
-    ${mayEdit && html`<button type="button" class="button" onClick=${() => set('publish')}><${Icon} name="upload" />Publish version</button>
-      <button type="button" class="button quiet" onClick=${() => set('edit')}>Edit</button>
-      <button type="button" class="button quiet" onClick=${() => set('pictures')}>Pictures</button>
+    ${mayEdit && html`<button type="button" class="button" onClick=${() => setOpen('publish')}><${Icon} name="upload" />Publish version</button>
+      <button type="button" class="button quiet" onClick=${() => setOpen('edit')}>Edit</button>
+      <button type="button" class="button quiet" onClick=${() => setOpen('pictures')}>Pictures</button>
       <${DeleteNode} node=${node} user=${user} />`}
     ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'node', node.id)}><${Icon} name="audit" />History</a>
       <${BanButton} kind="nodes" id=${node.id} banned=${node.status === 'NodeStatusBanned'} onDone=${reload} />`}
@@ -165,7 +165,7 @@ function About({ node, statistics }) {
   </section>`;
 }
 
-// The URL of an uploaded picture is a digest, which says nothing.
+// Link to a picture. The URL of an uploaded one is a digest, which tells the reader nothing.
 const PictureLink = ({ href }) => html`<${ExternalLink} href=${href}>${/\/media\/[0-9a-f]{64}\.\w+$/.test(href) ? 'uploaded picture' : undefined}</${ExternalLink}>`;
 
 function Downloads({ days }) {
@@ -176,12 +176,12 @@ function Downloads({ days }) {
 
 const LANGUAGES = new Intl.DisplayNames('en', { type: 'language' });
 
-// The language code may be unknown to the browser.
+// Name of a language, or its code if the browser does not know it.
 function languageOf(code) {
   try { return html`${LANGUAGES.of(code)} <code class="muted small">${code}</code>`; } catch { return html`<code>${code}</code>`; }
 }
 
-// Order of translated fields.
+// Translated fields that come first, in reverse order; others have the index -1 and follow.
 const FIRST = ['description', 'name'];
 const inOrder = (texts) => Object.entries(texts).map(([field, text]) => [field, String(text)])
   .sort(([one], [other]) => FIRST.indexOf(other) - FIRST.indexOf(one));

@@ -9,6 +9,8 @@ import { PagedSection } from '../parts/more.js';
 import { useSearchKey } from '../parts/search_key.js';
 
 const PAGE_SIZE = 24;
+// Pause in typing after which the search is sent.
+const TYPING_PAUSE_MS = 220;
 const SYSTEMS = ['Linux', 'Windows', 'macOS'];
 const ACCELERATORS = ['CUDA', 'ROCm', 'DirectML', 'Metal'];
 const SORT_OPTIONS = [
@@ -26,7 +28,7 @@ export function NodesPage({ query, user }) {
   const found = useLoad((signal) => get('/nodes/search', { ...nodeQuery, sort: sorted, limit: PAGE_SIZE }, signal), [query.toString()]);
   const filtered = nodeQuery.search || nodeQuery.supported_os.length || nodeQuery.supported_accelerator.length;
   return html`<${Page} title="Nodes" lead="Custom nodes for the host application.">
-    <${Filters} asked=${nodeQuery} admin=${user?.isAdmin} />
+    <${Filters} nodeQuery=${nodeQuery} admin=${user?.isAdmin} />
     <${Loaded} from=${found} skeleton=${html`<p class="summary"><span class="bone text"></span></p><${Skeleton} kind="cards" lines=${9} />`}>
       ${(list) => html`<${PagedSection} page=${list.page} label="Nodes found">
       <p class="summary" role="status">
@@ -38,32 +40,34 @@ export function NodesPage({ query, user }) {
   </${Page}>`;
 }
 
+// Link to another page of the same list.
 function address(query, page) {
   const kept = Object.fromEntries([...new Set(query.keys())].map((name) => [name, query.getAll(name)]));
   return to('nodes', { ...kept, page: page > 1 ? page : undefined });
 }
 
-function Filters({ asked: nodeQuery, admin }) {
-  const [text, set] = useState(nodeQuery.search);
+function Filters({ nodeQuery, admin }) {
+  const [text, setText] = useState(nodeQuery.search);
   const field = useRef(null);
   useSearchKey(field);
-  // The page's own searches come back through the URL while the user keeps typing. Only other changes of the URL replace the text.
+  // The search that this field sent. It comes back through the URL while the user keeps typing, so only other changes of
+  // the URL replace the text.
   const sent = useRef(nodeQuery.search);
   const send = (how) => { sent.current = text; refine({ search: text, page: undefined }, how); };
   useEffect(() => {
     if (nodeQuery.search === sent.current) return;
     sent.current = nodeQuery.search;
-    set(nodeQuery.search);
+    setText(nodeQuery.search);
   }, [nodeQuery.search]);
   useEffect(() => {
     if (text === sent.current) return undefined;
-    const timer = setTimeout(() => send({ quiet: true }), 220);
+    const timer = setTimeout(() => send({ quiet: true }), TYPING_PAUSE_MS);
     return () => clearTimeout(timer);
   }, [text]);
   return html`<form class="filters" role="search" onSubmit=${(event) => { event.preventDefault(); send(); }}>
     <div class="search"><${Icon} name="search" />
       <input type="search" ref=${field} aria-keyshortcuts="/ Control+K" aria-label="Search nodes" placeholder="Name, tag, author or publisher" maxlength="200"
-      value=${text} onInput=${(event) => set(event.target.value)} /></div>
+      value=${text} onInput=${(event) => setText(event.target.value)} /></div>
     <${FilterChips} legend="System" name="os" all=${SYSTEMS} chosen=${nodeQuery.supported_os} />
     <${FilterChips} legend="Accelerator" name="accelerator" all=${ACCELERATORS} chosen=${nodeQuery.supported_accelerator} />
     <label class="order"><span>Sort</span><div class="select">

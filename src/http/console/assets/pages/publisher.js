@@ -18,8 +18,8 @@ import { NodeCard } from './nodes.js';
 
 const PAGE_SIZE = 24;
 // Page size and maximum number of pages of the search for anonymous visitors.
-const SEARCHED = 200;
-const SEARCHED_MAX = 10;
+const SEARCH_PAGE_SIZE = 200;
+const SEARCH_PAGES_MAX = 10;
 
 export function PublisherPage({ parts: [id, tab = 'nodes'], query, user }) {
   const loaded = useLoad((signal) => get(at`/publishers/${id}`, {}, signal), [id, user?.id]);
@@ -48,11 +48,11 @@ export function PublisherPage({ parts: [id, tab = 'nodes'], query, user }) {
 }
 
 function Actions({ publisher, user, mayEdit, isMember, isOwner, reload }) {
-  const [open, set] = useState(null);
-  const close = () => set(null);
+  const [open, setOpen] = useState(null);
+  const close = () => setOpen(null);
   return html`
-    ${isMember && html`<button type="button" class="button" onClick=${() => set('node')}><${Icon} name="plus" />Create node</button>`}
-    ${mayEdit && html`<button type="button" class="button quiet" onClick=${() => set('edit')}>Edit</button>`}
+    ${isMember && html`<button type="button" class="button" onClick=${() => setOpen('node')}><${Icon} name="plus" />Create node</button>`}
+    ${mayEdit && html`<button type="button" class="button quiet" onClick=${() => setOpen('edit')}>Edit</button>`}
     ${isOwner && html`<${DeletePublisher} publisher=${publisher} />`}
     ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'publisher', publisher.id)}><${Icon} name="audit" />History</a>
       <${BanButton} kind="publishers" id=${publisher.id} banned=${publisher.status === 'PublisherStatusBanned'} onDone=${reload} />`}
@@ -66,7 +66,7 @@ function Actions({ publisher, user, mayEdit, isMember, isOwner, reload }) {
 
 function Nodes({ publisher, user, query, isMember }) {
   const page = Number(query.get('page')) || 1;
-  const nodes = useLoad((signal) => (user ? listed(publisher, user.isAdmin || isMember, page, signal) : searched(publisher, page, signal)), [publisher.id, page, user?.id, isMember]);
+  const nodes = useLoad((signal) => (user ? listNodes(publisher, user.isAdmin || isMember, page, signal) : searchNodes(publisher, page, signal)), [publisher.id, page, user?.id, isMember]);
   const pages = Math.ceil((nodes.data?.total ?? 0) / PAGE_SIZE);
   return html`<${Loaded} from=${nodes} skeleton=${html`<${Skeleton} kind="cards" lines=${3} />`}>${({ shown, isAll }) => html`
     ${shown.length > 0 ? html`<${PagedSection} page=${page} label="Nodes of this publisher">
@@ -78,24 +78,25 @@ function Nodes({ publisher, user, query, isMember }) {
     ${!isAll && html`<p class="muted">There may be more: <a href=${to('nodes', { search: publisher.id })}>search for all nodes</a>, or sign in.</p>`}`}</${Loaded}>`;
 }
 
-async function listed(publisher, seesBanned, page, signal) {
-  const answer = await send('GET', at`/publishers/${publisher.id}/nodes`, { query: { page, limit: PAGE_SIZE, include_banned: seesBanned || undefined }, signal });
-  return { shown: await answer.json(), total: Number(answer.headers.get('X-Total-Count')), isAll: true };
+async function listNodes(publisher, seesBanned, page, signal) {
+  const response = await send('GET', at`/publishers/${publisher.id}/nodes`, { query: { page, limit: PAGE_SIZE, include_banned: seesBanned || undefined }, signal });
+  return { shown: await response.json(), total: Number(response.headers.get('X-Total-Count')), isAll: true };
 }
 
-// The list of a publisher's nodes needs a token. Anonymous visitors use the search by publisher id, which also finds other nodes.
-async function searched(publisher, page, signal) {
-  const own = [];
-  for (let at = 1, pages = 1; at <= Math.min(pages, SEARCHED_MAX); at += 1) {
-    const found = await get('/nodes/search', { search: publisher.id, page: at, limit: SEARCHED }, signal);
-    own.push(...found.nodes.filter((node) => node.publisher.id === publisher.id));
+// Finds the nodes of a publisher without a token, which their list needs. The search by publisher id also finds other
+// nodes, which are dropped. `isAll` is false if there are too many pages.
+async function searchNodes(publisher, page, signal) {
+  const nodes = [];
+  for (let searchPage = 1, pages = 1; searchPage <= Math.min(pages, SEARCH_PAGES_MAX); searchPage += 1) {
+    const found = await get('/nodes/search', { search: publisher.id, page: searchPage, limit: SEARCH_PAGE_SIZE }, signal);
+    nodes.push(...found.nodes.filter((node) => node.publisher.id === publisher.id));
     pages = found.totalPages;
-    if (at === SEARCHED_MAX && at < pages) return { ...partOf(own, page), isAll: false };
+    if (searchPage === SEARCH_PAGES_MAX && searchPage < pages) return { ...pageOf(nodes, page), isAll: false };
   }
-  return { ...partOf(own, page), isAll: true };
+  return { ...pageOf(nodes, page), isAll: true };
 }
 
-const partOf = (nodes, page) => ({ shown: nodes.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE), total: nodes.length });
+const pageOf = (nodes, page) => ({ shown: nodes.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE), total: nodes.length });
 
 function Tokens({ publisher, mayManage }) {
   const tokens = useLoad((signal) => (mayManage ? get(at`/publishers/${publisher.id}/tokens`, {}, signal) : Promise.resolve([])), [publisher.id, mayManage]);

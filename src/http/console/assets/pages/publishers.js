@@ -23,9 +23,9 @@ export function PublishersPage({ query, user }) {
     ]);
     return { all, own };
   }, [page, user === undefined, user?.id]);
-  const [open, set] = useState(false);
-  const created = (publisher) => { set(false); notify(`${publisher.name} created`); go(to('publishers', publisher.id)); };
-  const create = html`<button type="button" class="button" onClick=${() => set(true)}><${Icon} name="plus" />Create publisher</button>`;
+  const [open, setOpen] = useState(false);
+  const created = (publisher) => { setOpen(false); notify(`${publisher.name} created`); go(to('publishers', publisher.id)); };
+  const create = html`<button type="button" class="button" onClick=${() => setOpen(true)}><${Icon} name="plus" />Create publisher</button>`;
   return html`<${Page} title="Publishers" lead="People and teams who own nodes." actions=${user ? create : html`<${SignInButton}>Sign in to create</${SignInButton}>`}>
     <${Loaded} from=${lists} skeleton=${html`<${Skeleton} kind="cards" lines=${9} />`}>${({ all: list, own }) => html`
     ${own.length > 0 && html`<section><h2>Yours</h2><${Cards} of=${own} /></section>`}
@@ -33,8 +33,8 @@ export function PublishersPage({ query, user }) {
     ${list.publishers.length === 0 ? html`<${Empty} icon="publishers" title="No publishers yet" action=${user ? create : html`<${SignInButton} />`}>A publisher owns nodes, members and access tokens. Create the first one.</${Empty}>`
       : html`<${PagedSection} page=${list.page} label="Publishers"><p class="summary">${count(list.total, 'publisher')}</p><${Cards} of=${list.publishers} />
         <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => to('publishers', { page })} /></${PagedSection}>`}</section>`}</${Loaded}>
-    ${open && html`<${Dialog} title="Create publisher" onClose=${() => set(false)}>
-      <${OperationForm} id="createPublisher" path="/publishers" submit="Create" onDone=${created} onCancel=${() => set(false)} /></${Dialog}>`}
+    ${open && html`<${Dialog} title="Create publisher" onClose=${() => setOpen(false)}>
+      <${OperationForm} id="createPublisher" path="/publishers" submit="Create" onDone=${created} onCancel=${() => setOpen(false)} /></${Dialog}>`}
   </${Page}>`;
 }
 

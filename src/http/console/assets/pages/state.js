@@ -7,24 +7,27 @@ import { to, useTitle } from '../core/router.js';
 import { Code, DefinitionList, Icon, Loaded, Page, Skeleton, State, Time } from '../parts/basic.js';
 import { ServiceHistory } from '../parts/service_history.js';
 
-const FRESH_MS = 3000;
+const REFRESH_MS = 3000;
+// Events that the read models and the index may lag behind without a warning.
+const READ_MODELS_LAG_MAX = 1000;
+const INDEX_LAG_MAX = 100000;
 const CIRCUITS = { closed: 'In service', open: 'Paused', half_open: 'Trial call', held: 'Paused by vendor' };
 
 export function StatePage({ query }) {
   useTitle('Status');
   const state = useLoad(async (signal) => ({ ...await get('/admin/state', {}, signal), seen: new Date().toISOString() }), []);
-  const ready = useLoad((signal) => fetch(new URL('ready', document.baseURI), { signal }).then((answer) => answer.ok), []);
-  useInterval(FRESH_MS, () => { state.refresh(); ready.refresh(); });
-  const [word, mood] = readiness(ready);
+  const ready = useLoad((signal) => fetch(new URL('ready', document.baseURI), { signal }).then((response) => response.ok), []);
+  useInterval(REFRESH_MS, () => { state.refresh(); ready.refresh(); });
+  const [word, readyTone] = readiness(ready);
   return html`<${Page} title="Status" lead="Current state of the service, refreshed every few seconds.">
     <${Loaded} from=${state} skeleton=${html`<${Skeleton} kind="cards" lines=${6} />`}>${(now) => html`
       ${state.error && html`<p class="muted">Last update: <${Time} at=${now.seen} />.</p>`}
       <div class="gauges">
-        <${Gauge} name="Service" of=${word} tone=${mood}>started <${Time} at=${now.start.at} /></${Gauge}>
+        <${Gauge} name="Service" of=${word} tone=${readyTone}>started <${Time} at=${now.start.at} /></${Gauge}>
         <${Gauge} name="Log" of=${number(now.log.head)}>events recorded, signed up to ${number(now.log.signed)}</${Gauge}>
         <${Gauge} name="Verification" of=${verificationLabel(now.verification)} tone=${tone(now.verification)}>${verificationDetail(now.verification)}</${Gauge}>
-        <${Gauge} name="Read models" of=${lagLabel(now.read_models.lag)} tone=${now.read_models.lag > 1000 ? 'warn' : 'good'}>at position ${number(now.read_models.position)}</${Gauge}>
-        <${Gauge} name="Log index" of=${lagLabel(now.index.lag)} tone=${now.index.lag > 100000 ? 'warn' : 'good'}>at position ${number(now.index.position)}</${Gauge}>
+        <${Gauge} name="Read models" of=${lagLabel(now.read_models.lag)} tone=${now.read_models.lag > READ_MODELS_LAG_MAX ? 'warn' : 'good'}>at position ${number(now.read_models.position)}</${Gauge}>
+        <${Gauge} name="Log index" of=${lagLabel(now.index.lag)} tone=${now.index.lag > INDEX_LAG_MAX ? 'warn' : 'good'}>at position ${number(now.index.position)}</${Gauge}>
         <${Gauge} name="Storage" of=${now.storage.state === 'ok' ? bytes(now.storage.free_bytes ?? 0) : toWords(now.storage.state)} tone=${now.storage.state === 'ok' ? 'good' : 'bad'}>
           ${now.storage.reason ?? `free; changes stop below ${bytes(now.storage.reserve_bytes)}`}</${Gauge}>
       </div>
@@ -41,7 +44,7 @@ export function StatePage({ query }) {
   </${Page}>`;
 }
 
-// Readiness. Without a response the previous value is not shown as current.
+// Returns a word for the readiness, and its tone. After a failed request, the previous value is not shown as current.
 function readiness({ data, error }) {
   if (error) return ['No response', 'bad'];
   if (data === undefined) return ['Checking'];
@@ -50,7 +53,7 @@ function readiness({ data, error }) {
 
 const TONES = { sound: 'good', checking: 'warn', damaged: 'bad' };
 
-// Verification of the log. Unverified parts are never called verified.
+// Returns a short text about the verification of the log, which never calls unverified parts verified.
 function verificationLabel({ state, position, until }) {
   if (state === 'damaged') return 'Damaged';
   if (state === 'unverified' || position === 0) return 'Not verified yet';
@@ -72,13 +75,14 @@ const Gauge = ({ name, of, tone, children }) => html`<div class="gauge ${tone ??
   <span class="muted small">${children}</span></div>`;
 
 function Checkpoint() {
-  const [turn, next] = useState(0);
-  const taken = useLoad((signal) => (turn ? get('/admin/checkpoint', {}, signal) : Promise.resolve(null)), [turn]);
+  // Number of clicks; each requests another checkpoint.
+  const [clicks, setClicks] = useState(0);
+  const taken = useLoad((signal) => (clicks ? get('/admin/checkpoint', {}, signal) : Promise.resolve(null)), [clicks]);
   return html`<section class="panel"><h2>Checkpoints</h2>
     <p class="muted">A checkpoint is a signed hash of the log. Kept elsewhere, it proves later that the history up to it was not rewritten: <code>mediary audit verify --since FILE</code>.${' '}
       <code>mediary audit verify</code> verifies the hash chain and the files, even while the service runs.</p>
-    <p><button type="button" class="button quiet" onClick=${() => next(turn + 1)}><${Icon} name="moderation" />Create checkpoint</button></p>
+    <p><button type="button" class="button quiet" onClick=${() => setClicks(clicks + 1)}><${Icon} name="moderation" />Create checkpoint</button></p>
     <${Loaded} from=${taken} skeleton=${null}>
-      ${(line) => line && html`<${DefinitionList} name="wide" of=${[['Position', number(line.position)], ['Taken', html`<${Time} at=${line.at} />`], ['Chain', html`<code>${line.chain}</code>`], ['Key', html`<code>${line.public_key}</code>`]]} />
-      <${Code} label="Checkpoint" text=${JSON.stringify(line)} />`}</${Loaded}></section>`;
+      ${(checkpoint) => checkpoint && html`<${DefinitionList} name="wide" of=${[['Position', number(checkpoint.position)], ['Taken', html`<${Time} at=${checkpoint.at} />`], ['Chain', html`<code>${checkpoint.chain}</code>`], ['Key', html`<code>${checkpoint.public_key}</code>`]]} />
+      <${Code} label="Checkpoint" text=${JSON.stringify(checkpoint)} />`}</${Loaded}></section>`;
 }

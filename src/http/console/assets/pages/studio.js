@@ -1,4 +1,4 @@
-// Studio: a card for every job of the OpenAPI document, the results so far, and the page of a job.
+// Studio: an overview with a card for every job and the results so far, or the page of one job.
 import { html } from '../core/dom.js';
 import { root } from '../core/api.js';
 import { infoOf } from '../core/job_info.js';
@@ -9,16 +9,17 @@ import { Empty, Icon, LoadedPage, Page } from '../parts/basic.js';
 import { Gallery } from '../parts/gallery.js';
 import { lazy } from '../parts/lazy.js';
 
-// Most of the code is that of the forms, which the overview does not need.
+// Loaded separately, because the overview does not need the code of the forms.
 const JobPage = lazy(() => import('./job.js'), 'JobPage', (content) => html`<${Page} name="studio" title=" ">${content}</${Page}>`);
 
 export const TAG_ICONS = { images: 'studio', videos: 'video', music: 'music' };
 
 export function StudioPage({ parts: [id], query, user }) {
-  // The overview needs no forms.
+  // The overview needs only the list of jobs, not the schemas of their forms.
   const document = useLoad(id ? jobDocument : jobList, [Boolean(id)]);
-  const isFor = (document) => Boolean(id) === Boolean(document?.components);
-  return html`<${LoadedPage} from=${isFor(document.data) ? document : { ...document, data: undefined }} title="Studio" lines=${8}>${(document) => {
+  // The other document stays visible until the new one is loaded.
+  const isNeeded = (document) => Boolean(id) === Boolean(document?.components);
+  return html`<${LoadedPage} from=${isNeeded(document.data) ? document : { ...document, data: undefined }} title="Studio" lines=${8}>${(document) => {
     const all = id ? jobs(document) : operations(document);
     const job = all.find((job) => job.operationId === id);
     if (job) return html`<${JobPage} key=${job.operationId} ...${{ document, job, query, user, jobs: all }} />`;

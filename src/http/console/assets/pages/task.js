@@ -18,7 +18,7 @@ import { TaskState } from '../parts/task_state.js';
 const PENDING_MS = 5000;
 
 export function TaskPage({ parts: [id], user }) {
-  const { task, line, problem } = useTask(id);
+  const { task, connection, problem } = useTask(id);
   const deliveries = useDeliveries(task);
   const document = useLoad(jobDocument, []);
   const kinds = useKinds();
@@ -27,11 +27,11 @@ export function TaskPage({ parts: [id], user }) {
   const back = html`<${BackLink} href=${to('tasks')}>Tasks</${BackLink}>`;
   if (!task) {
     return html`<${Page} title="Task" before=${back}><${ErrorMessage} problem=${problem} />
-      ${line === 'lost' && html`<p class="muted" role="status">Retrying…</p>`}
+      ${connection === 'lost' && html`<p class="muted" role="status">Retrying…</p>`}
       ${!problem && html`<${Skeleton} lines=${6} />`}</${Page}>`;
   }
   return html`<${Page} before=${back} title=${name} lead=${html`<${Id}>${task.task_id}</${Id}>${task.owner && html` by <${Owner} id=${task.owner} />`}`} actions=${html`<${Actions} task=${task} user=${user} />`}>
-    <${TaskState} task=${task} line=${line} />
+    <${TaskState} task=${task} connection=${connection} />
     ${hasEnded(task) && document.data && html`<${Reuse} ...${{ task, user }} document=${document.data} />`}
     ${task.kind === 'music' && task.state === 'success' && task.generated.length === 0 && html`<p class="muted">The files of this music were not stored.</p>`}
     ${task.generated.length > 0 && html`<section><h2>Result</h2><${Results} task=${task} before=${inputAddress(task)} /></section>`}
@@ -42,12 +42,12 @@ export function TaskPage({ parts: [id], user }) {
 }
 
 // Request parameters with their full path; list entries are numbered.
-const requestFields = (request) => flatten(request).map(([way, value]) => [nameOf(way), typeof value === 'object' ? undefined : formatParameter(value)]);
+const requestFields = (request) => flatten(request).map(([path, value]) => [nameOf(path), typeof value === 'object' ? undefined : formatParameter(value)]);
 const isIndex = (name) => /^\d+$/.test(name ?? '');
-const nameOf = (way) => way.map((name, at) => {
+const nameOf = (path) => path.map((name, index) => {
   if (isIndex(name)) return ` ${Number(name) + 1}`;
   const word = toWords(name);
-  return `${at ? ', ' : ''}${isIndex(way[at + 1]) ? word.replace(/s$/, '') : word}`;
+  return `${index ? ', ' : ''}${isIndex(path[index + 1]) ? word.replace(/s$/, '') : word}`;
 }).join('');
 const formatParameter = (value) => (typeof value === 'boolean' ? (value ? 'Yes' : 'No') : String(value));
 
@@ -57,7 +57,7 @@ function Owner({ id }) {
   return html`<a href=${to('audit', 'user', id)} title=${id}>${name && `${name} `}<code class="end">${idSuffix(id)}</code></a>`;
 }
 
-// Run again, tweak, or send the result to another job.
+// Buttons that run the task again, tweak it, or send its result to another job.
 function Reuse({ document, task, user }) {
   const job = jobOfTask(document, task);
   return job && html`<div class="task-reuse"><${ReuseActions} ...${{ document, task, job, user }} /></div>`;
@@ -68,17 +68,19 @@ function Actions({ task, user }) {
     ${user?.isAdmin && html`<a class="button quiet" href=${to('audit', 'task', task.task_id)}><${Icon} name="audit" />History</a>`}`;
 }
 
-// What a task did, and for how long. A state lasts until the next one; the webhook is delivered after the end.
+// Names of the steps of a task, by state.
 const STEPS = { created: 'Submitted', queueing: 'Queued', processing: 'At the vendor', in_progress: 'At the vendor', success: 'Results stored', completed: 'Results stored', failed: 'Failed' };
 // Built-in music has no vendor.
 const nameOfStep = (task, key) => (STEPS[key] === STEPS.processing && !task.vendor ? 'Running' : STEPS[key]);
-const LASTS = { created: (next) => (next === 'queueing' ? 'fetching inputs' : 'queued'), queueing: () => 'queued', processing: () => 'running', in_progress: () => 'running' };
+// What a task does during a state, for the sentence "queued for 3 s". A state lasts until the next one.
+const ACTIVITIES = { created: (next) => (next === 'queueing' ? 'fetching inputs' : 'queued'), queueing: () => 'queued', processing: () => 'running', in_progress: () => 'running' };
 
+// Returns the steps of a task, and the delivery of its last webhook after its end.
 function stepsOf(task, deliveries) {
   const steps = task.history.map(({ state, at }, index) => {
     const next = task.history[index + 1];
     const key = state.toLowerCase();
-    return { state, at, name: nameOfStep(task, key) ?? stateName(state), until: next?.at, during: next && LASTS[key]?.(next.state.toLowerCase()) };
+    return { state, at, name: nameOfStep(task, key) ?? stateName(state), until: next?.at, during: next && ACTIVITIES[key]?.(next.state.toLowerCase()) };
   });
   const last = task.history.at(-1);
   const arrived = (deliveries ?? []).filter(({ state, attempts }) => state === 'delivered' && attempts.length > 0).map(({ attempts }) => attempts.at(-1).at).sort().at(-1);
@@ -97,7 +99,7 @@ function Timeline({ task, deliveries }) {
     <${DefinitionList} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Price', describePrice(task)], ['Vendor', task.vendor && vendorSummary(task.vendor)], ['Results deleted', task.expires_at && html`<${Time} at=${task.expires_at} due=${!task.expired} />`]]} />`;
 }
 
-// Vendor of the task, its id there, and the cost there in the unit of the operator.
+// Vendor of the task, the id of the job at the vendor, and its cost there in the unit that the operator chose.
 const vendorSummary = ({ name, reference, cost }) => html`${name}${reference && html` <code>${reference}</code>`}${cost > 0 && `, costs ${cost} there`}`;
 
 function useDeliveries(task) {

@@ -13,37 +13,38 @@ import { Empty, Icon, Id, Loaded, Page, Progress, Skeleton, State, Time } from '
 import { LoadMore } from '../parts/more.js';
 
 const PAGE_SIZE = 25;
+// Maximum number of tasks that a refresh covers.
 const REFRESH_MAX = 100;
-const FRESH_MS = 4000;
+const REFRESH_MS = 4000;
 
 export function TasksPage({ query, user }) {
   useTitle('Tasks');
-  const asked = { kind: query.getAll('kind'), state: query.getAll('state'), owner: query.get('mine') ? user.id : undefined,
+  const filter = { kind: query.getAll('kind'), state: query.getAll('state'), owner: query.get('mine') ? user.id : undefined,
     created_from: time(query.get('from')), created_to: time(query.get('to')) };
-  const list = usePagedList(async ({ next, there, signal }) => {
-    // A refresh covers all visible tasks.
-    const limit = Math.min(Math.max(there?.entries.length ?? 0, PAGE_SIZE), REFRESH_MAX);
-    const page = await get('/tasks', { ...asked, limit, cursor: next }, signal);
+  const list = usePagedList(async ({ next, shown, signal }) => {
+    // A refresh covers all listed tasks, up to the maximum.
+    const limit = Math.min(Math.max(shown?.entries.length ?? 0, PAGE_SIZE), REFRESH_MAX);
+    const page = await get('/tasks', { ...filter, limit, cursor: next }, signal);
     return { entries: page.tasks, next: page.next_cursor };
-  }, [asked, user.id], mergePages);
+  }, [filter, user.id], mergePages);
   const states = useLoad(async () => statesOf(await jobDocument()), []);
   const kinds = useKinds();
   const nameOf = useNames(user.isAdmin ? (list.data?.entries ?? []).flatMap((task) => (task.owner ? [`user/${task.owner}`] : [])) : []);
   const tasks = list.data?.entries ?? [];
   const running = tasks.slice(0, REFRESH_MAX).some((task) => !hasEnded(task));
-  useInterval(running ? FRESH_MS : 0, list.refresh);
+  useInterval(running ? REFRESH_MS : 0, list.refresh);
   return html`<${Page} title="Tasks" lead=${user.isAdmin ? 'Tasks of all users.' : 'Your tasks.'}
       actions=${html`<a class="button" href=${to('studio')}><${Icon} name="studio" />Open studio</a>`}>
     <form class="filters task-filters" onSubmit=${(event) => event.preventDefault()}>
-      <${FilterSelect} label="Kind" name="kind" all=${[...kinds?.keys() ?? []]} chosen=${asked.kind} called=${(kind) => kindName(kinds, kind)} />
-      <${FilterSelect} label="State" name="state" all=${states.data ?? []} chosen=${asked.state} called=${stateName} />
+      <${FilterSelect} label="Kind" name="kind" all=${[...kinds?.keys() ?? []]} chosen=${filter.kind} nameOf=${(kind) => kindName(kinds, kind)} />
+      <${FilterSelect} label="State" name="state" all=${states.data ?? []} chosen=${filter.state} nameOf=${stateName} />
       <${Range} from=${query.get('from')} to=${query.get('to')} />
       <label class="order"><span>From</span>
         <input type="date" value=${query.get('from') ?? ''} onChange=${(event) => refine({ from: event.target.value })} /></label>
       <label class="order"><span>Before</span>
         <input type="date" value=${query.get('to') ?? ''} onChange=${(event) => refine({ to: event.target.value })} /></label>
       ${user.isAdmin && html`<label class="chip">
-        <input type="checkbox" checked=${Boolean(asked.owner)} onChange=${(event) => refine({ mine: event.target.checked ? 'true' : undefined })} />
+        <input type="checkbox" checked=${Boolean(filter.owner)} onChange=${(event) => refine({ mine: event.target.checked ? 'true' : undefined })} />
         <span>Only my tasks</span></label>`}
     </form>
     <${Loaded} from=${kinds ? list : { reload: list.reload }} skeleton=${html`<${Skeleton} lines=${8} />`}>${() => tasks.length === 0
@@ -68,7 +69,7 @@ export function TasksPage({ query, user }) {
 function OwnerCell({ task: { owner }, user, nameOf }) {
   if (!owner) return html`<span class="muted">Anonymous</span>`;
   const name = nameOf(`user/${owner}`);
-  // Two lines have their place before the name is known.
+  // The style of the cell reserves two lines until the name is loaded.
   return html`<div class="owner" title=${owner}>${name !== undefined && html`${name && html`<span class="name">${name}</span>`}
     ${owner === user.id ? html`<span class="muted">(you)</span>` : html`<code class="end muted small">${idSuffix(owner)}</code>`}`}</div>`;
 }
@@ -77,7 +78,7 @@ const DAY_MS = 86400000;
 const RANGES = [['Today', 0], ['7 days', 6], ['30 days', 29]];
 const dayBefore = (days) => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10);
 
-// Common ranges, in UTC as the other dates.
+// Common ranges of days, in UTC like the other dates.
 function Range({ from, to }) {
   return html`<fieldset class="chips"><legend>Range</legend>${RANGES.map(([name, days]) => {
     const isChosen = from === dayBefore(days) && !to;
@@ -87,16 +88,16 @@ function Range({ from, to }) {
 
 const time = (day) => (day ? `${day}T00:00:00Z` : undefined);
 
-// Task states. Equivalent states of different gateways are listed once; the API matches both.
+// Returns the states of tasks. States of images and videos that mean the same are listed once; the API matches both.
 function statesOf(document) {
   const { state } = plain(document, pointer(document, '#/components/schemas/Task')).properties;
-  return (plain(document, state).enum ?? []).filter((name, at, all) => all.findIndex((other) => stateName(other) === stateName(name)) === at);
+  return (plain(document, state).enum ?? []).filter((name, index, all) => all.findIndex((other) => stateName(other) === stateName(name)) === index);
 }
 
-function FilterSelect({ label, name, all, chosen, called }) {
-  const isChosen = (value) => chosen.length > 0 && called(value) === called(chosen[0]);
+function FilterSelect({ label, name, all, chosen, nameOf }) {
+  const isChosen = (value) => chosen.length > 0 && nameOf(value) === nameOf(chosen[0]);
   return html`<label class="order"><span>${label}</span><div class="select">
     <select value=${all.find(isChosen) ?? ''} onChange=${(event) => refine({ [name]: event.target.value })}>
-    <option value="">All</option>${all.map((value) => html`<option key=${value} value=${value} selected=${isChosen(value)}>${called(value)}
+    <option value="">All</option>${all.map((value) => html`<option key=${value} value=${value} selected=${isChosen(value)}>${nameOf(value)}
       </option>`)}</select></div></label>`;
 }

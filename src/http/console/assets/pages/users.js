@@ -16,10 +16,10 @@ export function UsersPage({ query, user: own }) {
   useTitle('Users');
   const page = Number(query.get('page')) || 1;
   const users = useLoad((signal) => get('/admin/users', { page, limit: PAGE_SIZE }, signal), [page]);
-  const [open, set] = useState(null);
-  const close = () => set(null);
+  const [open, setOpen] = useState(null);
+  const close = () => setOpen(null);
   const done = () => { close(); notify('Saved'); users.reload(); };
-  return html`<${Page} title="Users" lead="Accounts and their permissions." actions=${html`<button type="button" class="button" onClick=${() => set({ make: true })}><${Icon} name="plus" />Create user</button>`}>
+  return html`<${Page} title="Users" lead="Accounts and their permissions." actions=${html`<button type="button" class="button" onClick=${() => setOpen({ make: true })}><${Icon} name="plus" />Create user</button>`}>
     <${Loaded} from=${users} skeleton=${html`<${Skeleton} lines=${6} />`}>${(list) => html`<${PagedSection} page=${list.page} label="Users"><p class="summary">${count(list.total, 'user')}</p>
       <table class="table"><thead><tr><th>User</th><th>E-mail</th><th>Permissions</th><th><span class="unseen">Actions</span></th></tr></thead><tbody>
         ${list.users.map((user) => html`<tr key=${user.id}>
@@ -28,8 +28,8 @@ export function UsersPage({ query, user: own }) {
         <td data-label="Permissions"><div>${!user.isAdmin && !user.isApproved && !user.status && !user.erased && html`<span class="muted">Standard</span>`}
           ${user.isAdmin && html`<span class="state calm">Administrator</span> `}${user.isApproved && html`<span class="state good">Approved</span> `}${user.status === 'UserStatusBanned' && html`<${State} of=${user.status} /> <span class="muted small">${user.statusReason}</span>`}</div></td>
         <td>${!user.erased && html`<div class="row">
-          <button type="button" class="button quiet small" onClick=${() => set({ edit: user })}>Edit</button>
-            <button type="button" class="button quiet small" onClick=${() => set({ tokens: user })}>Tokens</button>
+          <button type="button" class="button quiet small" onClick=${() => setOpen({ edit: user })}>Edit</button>
+            <button type="button" class="button quiet small" onClick=${() => setOpen({ tokens: user })}>Tokens</button>
           ${!isProtected(user.id, own) && html`<${BanButton} kind="users" id=${user.id} name=${displayName(user)} banned=${user.status === 'UserStatusBanned'} onDone=${users.reload} small />`}
             <a class="button quiet small" href=${to('audit', 'user', user.id)}>History</a></div>`}</td></tr>`)}</tbody></table>
       <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => to('users', { page })} /></${PagedSection}>`}</${Loaded}>

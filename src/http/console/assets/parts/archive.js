@@ -11,12 +11,13 @@ import { Markdown } from './markdown.js';
 const README = [/^readme\.md$/i, /^readme$/i, /^readme\.(txt|rst)$/i, /^[^/]+\/readme\.md$/i];
 const base = (node, version) => at`/nodes/${node.id}/versions/${version}`;
 
-async function content(node, version, path, signal) {
+// Reads a file of an archive; null if it is not text.
+async function readContent(node, version, path, signal) {
   const response = await send('GET', `${base(node, version)}/files/content`, { query: { path }, signal });
   return response.headers.get('Content-Type')?.startsWith('text/') ? response.text() : null;
 }
 
-// Loads the README of the latest version, if it has one. `node` is absent while it is loaded.
+// Loads the README of the latest version, if it has one. `node` is undefined until it is loaded.
 export function useReadme(node) {
   const latest = node?.latest_version;
   return useLoad(async (signal) => {
@@ -24,7 +25,7 @@ export function useReadme(node) {
     if (!latest?.downloadUrl) return null;
     const { files } = await get(`${base(node, latest.version)}/files`, {}, signal);
     const found = README.map((name) => files.find(({ path }) => name.test(path))).find(Boolean);
-    const text = found && await content(node, latest.version, found.path, signal);
+    const text = found && await readContent(node, latest.version, found.path, signal);
     return text ? { path: found.path, text } : null;
   }, [node?.id, latest?.version]);
 }
@@ -34,23 +35,23 @@ export function Readme({ of: { path, text } }) {
 }
 
 export function ArchiveFiles({ node, versions }) {
-  const [version, choose] = useState(versions[0].version);
-  const [path, open] = useState(null);
+  const [version, setVersion] = useState(versions[0].version);
+  const [path, setPath] = useState(null);
   const files = useLoad((signal) => get(`${base(node, version)}/files`, {}, signal), [node.id, version]);
   return html`<section class="archive">
-    <label class="order"><span>Version</span><div class="select"><select value=${version} onChange=${(event) => { choose(event.target.value); open(null); }}>
+    <label class="order"><span>Version</span><div class="select"><select value=${version} onChange=${(event) => { setVersion(event.target.value); setPath(null); }}>
       ${versions.map(({ version: number }) => html`<option key=${number} value=${number} selected=${number === version}>${number}</option>`)}</select></div></label>
     <${Loaded} from=${files}>${({ files: list, bytes: total }) => html`
       <p class="muted">${count(list.length, 'file')}, ${bytes(total)}</p>
       <ul class="files">${list.map((file) => html`<li key=${file.path}>
-        <button type="button" class="link" aria-expanded=${file.path === path ? 'true' : 'false'} onClick=${() => open(file.path === path ? null : file.path)}>
+        <button type="button" class="link" aria-expanded=${file.path === path ? 'true' : 'false'} onClick=${() => setPath(file.path === path ? null : file.path)}>
           <code>${file.path}</code></button><span class="muted small">${file.link ? 'link' : bytes(file.bytes)}</span>
         ${file.path === path && html`<${FileContent} node=${node} version=${version} path=${path} />`}</li>`)}</ul>`}</${Loaded}>
   </section>`;
 }
 
 function FileContent({ node, version, path }) {
-  const text = useLoad((signal) => content(node, version, path, signal), [node.id, version, path]);
+  const text = useLoad((signal) => readContent(node, version, path, signal), [node.id, version, path]);
   return html`<div class="content"><${Loaded} from=${text}>${(shown) => shown === null
     ? html`<p class="muted">Not text: download the archive to see it.</p>` : html`<${Code} label=${path} text=${shown} />`}</${Loaded}></div>`;
 }
@@ -75,12 +76,12 @@ const KINDS = { added: 'good', removed: 'bad' };
 
 function Change({ file }) {
   return html`<details class="change" open><summary><code>${file.path}</code> <${State} of=${file.change}>${file.change}</${State}></summary>
-    ${file.omitted ? html`<p class="muted">${OMITTED[file.omitted]}</p>` : html`<pre class="patch" tabindex="0" aria-label=${`Changes of ${file.path}`}>${lines(file.patch)}</pre>`}
+    ${file.omitted ? html`<p class="muted">${OMITTED[file.omitted]}</p>` : html`<pre class="patch" tabindex="0" aria-label=${`Changes of ${file.path}`}>${patchLines(file.patch)}</pre>`}
   </details>`;
 }
 
-// The two lines with the name of the file are in the summary already.
-function lines(patch) {
+// Returns the lines of a patch without the first two, which name the file.
+function patchLines(patch) {
   const tone = (line) => (line.startsWith('+') ? KINDS.added : line.startsWith('-') ? KINDS.removed : line.startsWith('@@') ? 'place' : '');
   return patch.trimEnd().split('\n').slice(2).map((line) => html`<span class=${tone(line)}>${line}${'\n'}</span>`);
 }

@@ -17,13 +17,13 @@ const FIRST_ADMINISTRATOR = '00000000-0000-4000-8000-000000000001';
 export const isProtected = (id, user) => id === FIRST_ADMINISTRATOR || id === user?.id;
 
 export function BanButton({ kind, id, name, banned, onDone, small }) {
-  const [open, set] = useState(false);
+  const [open, setOpen] = useState(false);
   const [what, banning, unbanning] = TEXTS[kind];
   const performAction = banned ? 'unban' : 'ban';
-  const done = () => { set(false); notify(banned ? 'Unbanned' : 'Banned'); onDone(); };
-  return html`<button type="button" class="button quiet ${small ? 'small' : ''}" onClick=${() => set(true)}>${banned ? 'Unban' : 'Ban'}</button>
+  const done = () => { setOpen(false); notify(banned ? 'Unbanned' : 'Banned'); onDone(); };
+  return html`<button type="button" class="button quiet ${small ? 'small' : ''}" onClick=${() => setOpen(true)}>${banned ? 'Unban' : 'Ban'}</button>
     ${open && html`<${Confirm} title=${`${banned ? 'Unban' : 'Ban'} the ${what} ${name ?? id}?`} action=${banned ? 'Unban' : 'Ban'} reason="Recorded in the audit log and shown with the ban."
-      onClose=${() => set(false)} work=${(reason) => post(`/admin/${kind}/${encodeURIComponent(id)}/${performAction}`, { reason })} onDone=${done}>
+      onClose=${() => setOpen(false)} work=${(reason) => post(`/admin/${kind}/${encodeURIComponent(id)}/${performAction}`, { reason })} onDone=${done}>
       ${banned ? unbanning : banning}
         </${Confirm}>`}`;
 }

@@ -25,11 +25,11 @@ export function Page({ title, lead, actions, children, before, name }) {
 
 export const BackLink = ({ href, children }) => html`<a class="back" href=${href}><${Icon} name="left" />${children}</a>`;
 
-// ── Values ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Values ──
 
 const REDRAW_MS = 5000;
 
-// Relative time, which stays correct while the page is open. With `due`, the moment is in the future.
+// Relative time, which is updated while the page is open. `due` means that the moment is in the future.
 export function Time({ at, due }) {
   const [, redraw] = useState(0);
   useInterval(REDRAW_MS, () => redraw((count) => count + 1));
@@ -41,7 +41,7 @@ export const Id = ({ children, label }) => html`
   <span class="id"><code>${children}</code><${Copy} text=${String(children)} label=${label ?? 'Copy id'} /></span>`;
 
 // Allows line breaks within an e-mail address.
-export const EmailAddress = ({ of }) => of.split(/(?<=[@.])/).map((part, at) => html`${at > 0 && html`<wbr />`}${part}`);
+export const EmailAddress = ({ of }) => of.split(/(?<=[@.])/).map((part, index) => html`${index > 0 && html`<wbr />`}${part}`);
 
 export function Code({ text, label }) {
   return html`<div class="code"><pre tabindex="0" aria-label=${label}><code>${text}</code></pre><${Copy} text=${text} label=${`Copy: ${label}`} />
@@ -66,6 +66,7 @@ export function NodeIcon({ node: { id, name, icon }, large }) {
   return address ? html`<img class="monogram ${large ? 'large' : ''}" src=${thumbnailOf(address, 'small')} alt="" />` : html`<${Monogram} ...${{ id, name, large }} />`;
 }
 
+// Tones of badges, with the states and statuses that have them.
 const TONES = {
   good: ['active', 'completed', 'success', 'delivered', 'closed', 'ok', 'approved', 'live'],
   busy: ['created', 'in_progress', 'processing', 'queueing', 'pending', 'half_open', 'in progress', 'changed'],
@@ -73,7 +74,7 @@ const TONES = {
   warn: ['flagged', 'stopped', 'deprecated', 'lost', 'held'],
 };
 
-// Status badge.
+// Badge of a state or status, in the tone of its meaning.
 export function State({ of, children }) {
   const word = stateName(of);
   const key = String(of).replace(/^(NodeVersionStatus|NodeStatus|PublisherStatus|UserStatus)/, '').toLowerCase();
@@ -128,9 +129,9 @@ function FieldError({ of: { pointer, reason }, labels }) {
 
 export const Skeleton = ({ lines = 4, kind = 'rows' }) => html`
   <div class="skeleton ${kind}" aria-busy="true"><span class="unseen" role="status">Loading</span>
-    ${Array.from({ length: lines }, (_, at) => html`<div key=${at} class="bone"></div>`)}</div>`;
+    ${Array.from({ length: lines }, (_, index) => html`<div key=${index} class="bone"></div>`)}</div>`;
 
-// Loaded content, a skeleton while loading, or the error.
+// Content of `from` (the result of `useLoad`), a skeleton while it loads, or its error.
 export function Loaded({ from, skeleton, labels, children }) {
   if (from.data !== undefined) {
     return html`${from.error && html`<${ErrorMessage} problem=${from.error} again=${from.reload} labels=${labels} />`}${children(from.data)}`;
@@ -139,7 +140,7 @@ export function Loaded({ from, skeleton, labels, children }) {
   return skeleton ?? html`<${Skeleton} />`;
 }
 
-// The same for a whole page, which always shows its title and back link.
+// `Loaded` for a whole page, which always shows its title and back link.
 export function LoadedPage({ from, title, before, lines = 6, children }) {
   if (from.data !== undefined) return html`<${Loaded} from=${from}>${children}</${Loaded}>`;
   const inside = from.error ? html`<${ErrorMessage} problem=${from.error} again=${from.reload} />` : html`<${Skeleton} lines=${lines} />`;
@@ -156,7 +157,7 @@ export function Progress({ value, label }) {
 
 export function Tabs({ tabs, current, address }) {
   const bar = useRef(null);
-  // On a narrow screen the current one may be beyond the end.
+  // On a narrow screen, the current tab may be out of view: scroll to it.
   useEffect(() => {
     const tab = bar.current?.querySelector('[aria-current]');
     if (tab) bar.current.scrollLeft = tab.offsetLeft - bar.current.offsetLeft - (bar.current.clientWidth - tab.offsetWidth) / 2;
@@ -168,15 +169,15 @@ export function Tabs({ tabs, current, address }) {
 
 export function Pager({ page, pages, address }) {
   if (pages <= 1) return null;
-  const around = [1, page - 1, page, page + 1, pages].filter((at) => at >= 1 && at <= pages);
+  const around = [1, page - 1, page, page + 1, pages].filter((number) => number >= 1 && number <= pages);
   const shown = [...new Set(around)].sort((a, b) => a - b);
-  const step = (at, icon, name) => at < 1 || at > pages
+  const step = (target, icon, name) => target < 1 || target > pages
     ? html`<span class="step off" aria-hidden="true"><${Icon} name=${icon} /></span>`
-    : html`<a class="step" href=${address(at)} aria-label=${name}><${Icon} name=${icon} /></a>`;
+    : html`<a class="step" href=${address(target)} aria-label=${name}><${Icon} name=${icon} /></a>`;
   return html`<nav class="pager" aria-label="Pages">
     ${step(page - 1, 'left', 'Previous page')}
-    ${shown.map((at, index) => html`${index > 0 && at - shown[index - 1] > 1 && html`<span class="gap">…</span>`}
-      <a key=${at} class="number" href=${address(at)} aria-current=${at === page ? 'page' : undefined} aria-label=${`Page ${at}`}>${at}</a>`)}
+    ${shown.map((number, index) => html`${index > 0 && number - shown[index - 1] > 1 && html`<span class="gap">…</span>`}
+      <a key=${number} class="number" href=${address(number)} aria-current=${number === page ? 'page' : undefined} aria-label=${`Page ${number}`}>${number}</a>`)}
     ${step(page + 1, 'right', 'Next page')}
   </nav>`;
 }

@@ -3,13 +3,14 @@ import { html, useLayoutEffect, useRef, useState } from '../core/dom.js';
 import { number } from '../core/format.js';
 import { useElementId } from '../core/identity.js';
 
+// Sizes in pixels.
 const HEIGHT = 190;
 const TOP = 10;
 const BOTTOM = 24;
 const TICKS = 4;
-// Space of the title of an axis.
+// Height of the title of an axis.
 const AXIS_TITLE = 16;
-// Height of a row of states: its name, and the strip below.
+// Height of a row of states (a name and the strip below it), and of the strip alone.
 const ROW = 38;
 const STRIP = 14;
 // Width of a label at the horizontal axis, and of a digit at the vertical one.
@@ -18,47 +19,47 @@ const DIGIT_WIDTH = 7.5;
 
 const total = (values) => values.reduce((sum, value) => sum + (value ?? 0), 0);
 const isKnown = (value) => value !== null && value !== undefined;
-const isGap = (series, at) => series.every(({ values }) => !isKnown(values[at]));
+const isGap = (series, index) => series.every(({ values }) => !isKnown(values[index]));
 
-// Rounded step of the vertical axis.
+// Returns the smallest round step with which the ticks cover the range.
 function niceStep(range) {
   if (range <= 0) return 1 / TICKS;
   const power = 10 ** Math.floor(Math.log10(range / TICKS));
   return [1, 2, 2.5, 5, 10].find((factor) => factor * power * TICKS >= range) * power;
 }
 
-// Largest values are not integers only if the values themselves are not. An axis that does not start at 0 starts at the
-// step below the smallest value. Steps are rounded in units of `size`.
+// Returns the range and the ticks of a vertical axis. With `isWhole`, all ticks are integers. An axis that does not start
+// at 0 starts at the step below `min`. Steps are round numbers in units of `size`.
 function axis(min, max, isWhole, size = 1) {
   const step = niceStep((max - min) / size) * size;
   const bottom = Math.floor(min / step) * step;
   const count = Math.max(TICKS, Math.ceil((max - bottom) / step));
   const top = isWhole ? Math.max(bottom + step * count, bottom + 1) : bottom + step * count;
-  const ticks = Array.from({ length: count + 1 }, (_, at) => bottom + ((top - bottom) * at) / count);
+  const ticks = Array.from({ length: count + 1 }, (_, index) => bottom + ((top - bottom) * index) / count);
   return { bottom, top, ticks: isWhole ? ticks.filter(Number.isInteger) : ticks };
 }
 
-// Width of the place of a chart, which follows the window.
-function useWidth(place) {
-  const [width, set] = useState(0);
+// Returns the width of an element, and follows its changes.
+function useWidth(ref) {
+  const [width, setWidth] = useState(0);
   useLayoutEffect(() => {
-    const measure = () => set(Math.floor(place.current.clientWidth));
+    const measure = () => setWidth(Math.floor(ref.current.clientWidth));
     const observer = new ResizeObserver(measure);
-    observer.observe(place.current);
+    observer.observe(ref.current);
     measure();
     return () => observer.disconnect();
   }, []);
   return width;
 }
 
-// Frame of a chart: title, legend, the drawing of a given width, and a table of the values.
+// Frame of a chart: title, legend, drawing, and a table of the values. `draw(width)` returns the drawing.
 function ChartFrame({ title, about, legend, height = HEIGHT, draw, table }) {
-  const place = useRef(null);
-  const width = useWidth(place);
+  const area = useRef(null);
+  const width = useWidth(area);
   const id = useElementId('chart');
   return html`<figure class="chart">
     <figcaption><strong>${title}</strong>${legend}</figcaption>
-    <div ref=${place} class="chart-area ${height === HEIGHT ? '' : 'rows'}">${width > 0 && html`<svg role="img" aria-labelledby="${id}-title ${id}-about" width=${width} height=${height} viewBox="0 0 ${width} ${height}">
+    <div ref=${area} class="chart-area ${height === HEIGHT ? '' : 'rows'}">${width > 0 && html`<svg role="img" aria-labelledby="${id}-title ${id}-about" width=${width} height=${height} viewBox="0 0 ${width} ${height}">
       <title id="${id}-title">${title}</title><desc id="${id}-about">${about}</desc>
       ${draw(width)}</svg>`}</div>
     <details class="more"><summary>Table</summary><div class="chart-table" tabindex="0" role="region" aria-label=${`Table: ${title}`}>${table}</div></details>
@@ -67,14 +68,17 @@ function ChartFrame({ title, about, legend, height = HEIGHT, draw, table }) {
 
 const ChartTable = ({ point, full, series, format }) => html`<table>
   <thead><tr><th scope="col">${point}</th>${series.map(({ name }) => html`<th key=${name} scope="col">${name}</th>`)}</tr></thead>
-  <tbody>${full.map((label, at) => html`<tr key=${label}><th scope="row">${label}</th>${series.map(({ name, values }) => html`
-    <td key=${name}>${isKnown(values[at]) ? format(values[at]) : '–'}</td>`)}</tr>`).reverse()}</tbody></table>`;
+  <tbody>${full.map((label, index) => html`<tr key=${label}><th scope="row">${label}</th>${series.map(({ name, values }) => html`
+    <td key=${name}>${isKnown(values[index]) ? format(values[index]) : '–'}</td>`)}</tr>`).reverse()}</tbody></table>`;
 
-// `labels` name the points of the horizontal axis, `full` is their form in the table. A series has a name, a tone and a
-// value or null for each point. `gaps` tells for each point if it is drawn as a gap: by default, if it has no value. `stacked` draws bars, otherwise lines.
-// `format` renders a value. A chart with a `unit` has titles at its axes, and the last values. `zoomed` starts the
-// vertical axis near the smallest value, `binary` divides it by powers of 1024.
-export function Chart({ title, unit, labels, full = labels, series, stacked = false, zoomed = false, binary = false, format = number, point = 'Time', gaps = labels.map((_, at) => isGap(series, at)), summary }) {
+// Chart of series over time. `labels` name the points of the horizontal axis, `full` is their form in the table. A series
+// has a name, a tone, and a value or null for each point.
+//
+// - `stacked` draws bars instead of lines.
+// - `zoomed` starts the vertical axis near the smallest value, `binary` divides it by powers of 1024.
+// - `format` renders a value. With a `unit`, the axes have titles and the legend shows the last values.
+// - `gaps` has true for each point that is drawn as a gap; by default, a point without a value.
+export function Chart({ title, unit, labels, full = labels, series, stacked = false, zoomed = false, binary = false, format = number, point = 'Time', gaps = labels.map((_, index) => isGap(series, index)), summary }) {
   const about = summary ?? describe(series, full, format, stacked);
   return html`<${ChartFrame} title=${title} about=${about} legend=${html`<${Legend} series=${series} format=${unit && format} />`}
     draw=${(width) => html`<${Drawing} ...${{ width, labels, full, series, stacked, zoomed, binary, format, unit, point, gaps }} />`}
@@ -92,17 +96,17 @@ export function StateChart({ title, labels, full = labels, series, states, point
     draw=${draw} table=${html`<${ChartTable} ...${{ point, full, series, format }} />`} />`;
 }
 
-// Last value, or that there is none now.
+// Returns the last value as text.
 const lastOf = (values, format) => (isKnown(values.at(-1)) ? format(values.at(-1)) : 'no value');
 
-// With `format`, the last value of each series stands beside its name.
+// Names of the series; with `format`, also their last values.
 function Legend({ series, format }) {
   if (series.length < 2 && !format) return null;
   return html`<span class="legend">${series.map(({ name, tone, values }) => html`
     <span key=${name}><i class="swatch series-${tone}"></i>${name}${format && html` <strong>${lastOf(values, format)}</strong>`}</span>`)}</span>`;
 }
 
-// Sentence for those who do not see the drawing.
+// Describes the chart for people who cannot see it.
 function describe(series, full, format, stacked) {
   if (full.length === 0) return 'No values.';
   const parts = series.map(({ name, values }) => {
@@ -116,7 +120,7 @@ function describe(series, full, format, stacked) {
 }
 
 function Drawing({ width, labels, full, series, stacked, zoomed, binary, format, unit, point, gaps }) {
-  const sums = labels.map((_, at) => total(series.map(({ values }) => values[at])));
+  const sums = labels.map((_, index) => total(series.map(({ values }) => values[index])));
   const known = series.flatMap(({ values }) => values).filter(isKnown);
   const max = Math.max(0, ...(stacked ? sums : known));
   const min = zoomed && known.length > 0 ? Math.min(...known) : 0;
@@ -134,21 +138,21 @@ function Drawing({ width, labels, full, series, stacked, zoomed, binary, format,
     <${TimeAxis} ...${{ width, left, labels, scale, ground, point: unit && point }} />
     <${Gaps} ...${{ gaps, scale, above, ground }} />
     <${Marks} ...${{ series, points: labels.length, x: scale.x, y, step: scale.step }} />
-    <${Hits} ...${{ full, series, format, scale, above, ground }} />`;
+    <${Tooltips} ...${{ full, series, format, scale, above, ground }} />`;
 }
 
 // Positions of the points of the horizontal axis.
 function timeScale(width, left, points) {
   const inside = width - left - 4;
   const step = inside / Math.max(points, 1);
-  return { step, inside, start: (at) => left + step * at, x: (at) => left + step * (at + 0.5) };
+  return { step, inside, start: (index) => left + step * index, x: (index) => left + step * (index + 0.5) };
 }
 
 function TimeAxis({ width, left, labels, scale, ground, point }) {
   const points = labels.length;
   const every = Math.max(1, Math.ceil(points / Math.max(1, Math.floor(scale.inside / LABEL_WIDTH))));
-  return html`<g class="grid">${labels.map((label, at) => (points - 1 - at) % every === 0 && scale.x(at) > left + LABEL_WIDTH / 4 && html`
-    <text key=${at} x=${Math.min(scale.x(at), width - label.length * 3.6)} y=${ground + 18} text-anchor="middle">${label}</text>`)}
+  return html`<g class="grid">${labels.map((label, index) => (points - 1 - index) % every === 0 && scale.x(index) > left + LABEL_WIDTH / 4 && html`
+    <text key=${index} x=${Math.min(scale.x(index), width - label.length * 3.6)} y=${ground + 18} text-anchor="middle">${label}</text>`)}
     ${point && html`<text x=${width - 4} y=${ground + 18 + AXIS_TITLE} text-anchor="end">${point}</text>`}</g>`;
 }
 
@@ -157,9 +161,9 @@ function Gaps({ gaps, scale, above, ground }) {
   return runsOf(gaps).filter(({ state }) => state).map(({ start, end }) => html`<rect key=${start} class="gap" x=${scale.start(start)} y=${above} width=${scale.step * (end - start)} height=${ground - above} />`);
 }
 
-// Areas that show the values of a point as a tooltip.
-const Hits = ({ full, series, format, scale, above, ground }) => full.map((label, at) => html`<rect key=${at} class="hit" x=${scale.start(at)} y=${above} width=${scale.step} height=${ground - above}>
-  <title>${[label, ...series.filter(({ values }) => isKnown(values[at])).map(({ name, values }) => `${name}: ${format(values[at])}`)].join('\n')}</title></rect>`);
+// Invisible areas that show the values of a point as a tooltip.
+const Tooltips = ({ full, series, format, scale, above, ground }) => full.map((label, index) => html`<rect key=${index} class="hit" x=${scale.start(index)} y=${above} width=${scale.step} height=${ground - above}>
+  <title>${[label, ...series.filter(({ values }) => isKnown(values[index])).map(({ name, values }) => `${name}: ${format(values[index])}`)].join('\n')}</title></rect>`);
 
 // A strip of states for each series, its name above.
 function Strips({ width, labels, full, series, format, point }) {
@@ -170,30 +174,30 @@ function Strips({ width, labels, full, series, format, point }) {
       ${runsOf(values).map(({ state, start, end }) => html`<rect key=${start} class=${isKnown(state) ? `state-${state}` : 'gap'}
         x=${scale.start(start)} y=${TOP + ROW * row + 18} width=${scale.step * (end - start)} height=${STRIP} />`)}</g>`)}
     <${TimeAxis} ...${{ width, left: 0, labels, scale, ground, point }} />
-    <${Hits} ...${{ full, series, format, scale, above: TOP, ground }} />`;
+    <${Tooltips} ...${{ full, series, format, scale, above: TOP, ground }} />`;
 }
 
-// Runs of equal values.
+// Returns the runs of equal values, each with its start and end.
 function runsOf(values) {
   const runs = [];
-  values.forEach((state, at) => {
-    if (runs.at(-1)?.state === state) runs.at(-1).end = at + 1;
-    else runs.push({ state, start: at, end: at + 1 });
+  values.forEach((state, index) => {
+    if (runs.at(-1)?.state === state) runs.at(-1).end = index + 1;
+    else runs.push({ state, start: index, end: index + 1 });
   });
   return runs;
 }
 
 function Bars({ series, points, x, y, step }) {
   const wide = Math.max(1, Math.min(step - (step > 6 ? 2 : 0), 36));
-  return Array.from({ length: points }, (_, at) => {
+  return Array.from({ length: points }, (_, index) => {
     let below = 0;
     return series.map(({ name, tone, values }) => {
-      const value = values[at] ?? 0;
+      const value = values[index] ?? 0;
       if (value <= 0) return null;
       const bottom = y(below);
       below += value;
       const top = y(below);
-      return html`<rect key=${`${at} ${name}`} class="series-${tone}" x=${x(at) - wide / 2} y=${top} width=${wide} height=${Math.max(bottom - top, 1)} />`;
+      return html`<rect key=${`${index} ${name}`} class="series-${tone}" x=${x(index) - wide / 2} y=${top} width=${wide} height=${Math.max(bottom - top, 1)} />`;
     });
   });
 }
@@ -202,10 +206,10 @@ function Bars({ series, points, x, y, step }) {
 function Lines({ series, x, y }) {
   return series.map(({ name, tone, values }) => {
     const runs = [];
-    values.forEach((value, at) => {
+    values.forEach((value, index) => {
       if (!isKnown(value)) { runs.push([]); return; }
       if (runs.length === 0) runs.push([]);
-      runs.at(-1).push(`${x(at).toFixed(1)},${y(value).toFixed(1)}`);
+      runs.at(-1).push(`${x(index).toFixed(1)},${y(value).toFixed(1)}`);
     });
     return runs.filter((run) => run.length > 0).map((run) => (run.length > 1
       ? html`<polyline key=${`${name} ${run[0]}`} class="line-${tone}" points=${run.join(' ')} />`
@@ -213,7 +217,7 @@ function Lines({ series, x, y }) {
   });
 }
 
-// Bar of a limit of which a part is spent and another held.
+// Bar that shows how much of a limit is spent and held.
 export function LimitBar({ spent, held, limit, label }) {
   const share = (value) => (limit > 0 ? Math.min(100, (100 * value) / limit) : value > 0 ? 100 : 0);
   const first = share(spent);

@@ -25,18 +25,18 @@ export function RequestCode({ document, job, values }) {
 
 // A request as a program, with a tab for each language.
 export function ProgramTabs({ address, request, children }) {
-  const [language, choose] = useState(NAMES[0]);
+  const [language, setLanguage] = useState(NAMES[0]);
   const id = useElementId('code');
   const tabs = useRef(null);
   const onKey = (event) => {
     if (!STEPS[event.key]) return;
     const next = (NAMES.indexOf(language) + STEPS[event.key] + NAMES.length) % NAMES.length;
-    choose(NAMES[next]);
+    setLanguage(NAMES[next]);
     tabs.current.children[next].focus();
   };
   return html`<div class="tabs" role="tablist" aria-label="Language" ref=${tabs} onKeyDown=${onKey}>${NAMES.map((name) => html`
       <button key=${name} type="button" role="tab" id=${`${id}-${name}`} aria-controls=${`${id}-panel`} aria-selected=${name === language ? 'true' : 'false'} tabindex=${name === language ? 0 : -1}
-        onClick=${() => choose(name)}>${name}</button>`)}</div>
+        onClick=${() => setLanguage(name)}>${name}</button>`)}</div>
     <div role="tabpanel" id=${`${id}-panel`} aria-labelledby=${`${id}-${language}`}>
       <${Code} label=${`${language} code`} text=${LANGUAGES[language](address, request)} />
       ${request.token !== false && html`<p class="muted small">Set <code>TOKEN</code> in the environment to your token.</p>`}

@@ -21,8 +21,8 @@ export const DeletePublisher = ({ publisher }) => html`
     This cannot be undone: its access tokens are revoked.</${Delete}>`;
 
 function Delete({ title, path, next, children }) {
-  const [open, set] = useState(false);
-  const done = () => { set(false); notify('Deleted'); go(next); };
-  return html`<button type="button" class="button quiet" onClick=${() => set(true)}>Delete</button>
-    ${open && html`<${Confirm} title=${title} action="Delete" onClose=${() => set(false)} onDone=${done} work=${() => remove(path)}>${children}</${Confirm}>`}`;
+  const [open, setOpen] = useState(false);
+  const done = () => { setOpen(false); notify('Deleted'); go(next); };
+  return html`<button type="button" class="button quiet" onClick=${() => setOpen(true)}>Delete</button>
+    ${open && html`<${Confirm} title=${title} action="Delete" onClose=${() => setOpen(false)} onDone=${done} work=${() => remove(path)}>${children}</${Confirm}>`}`;
 }

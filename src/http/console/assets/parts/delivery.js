@@ -1,10 +1,10 @@
-// One delivery of a webhook.
+// Delivery of a webhook.
 import { html } from '../core/dom.js';
 import { at, post } from '../core/api.js';
 import { useMutation } from '../core/load.js';
 import { ErrorMessage, Icon, State, Time, notify } from './basic.js';
 
-// Delivery of a webhook with its attempts, and the button that repeats it.
+// A delivery with its attempts, and the button that repeats it.
 export function Delivery({ delivery, title, reload }) {
   const work = useMutation();
   const again = async () => {

@@ -1,4 +1,4 @@
-// Modal dialog that traps the focus and returns it when closed.
+// Modal dialog that traps the focus, and returns it to the opener when it is closed.
 import { html, useLayoutEffect, useRef } from '../core/dom.js';
 import { useElementId } from '../core/identity.js';
 import { Icon } from './icon.js';
@@ -13,27 +13,27 @@ export function focusFirst(dialog) {
 
 // Without `onClose`, only its content can close the dialog.
 export function Dialog({ title, onClose, children }) {
-  const place = useRef(null);
-  const filled = useRef(false);
+  const dialogRef = useRef(null);
+  const isEdited = useRef(false);
   const id = useElementId('dialog');
   useLayoutEffect(() => {
-    const dialog = place.current;
+    const dialog = dialogRef.current;
     const opener = document.activeElement;
     dialog.showModal();
     if (!dialog.querySelector('[autofocus]')) focusFirst(dialog);
     return () => { dialog.close(); restoreFocus(opener); };
   }, []);
   // Cancel events of file inputs bubble up; ignore them.
-  const cancel = (event) => { if (event.target === place.current) { event.preventDefault(); onClose?.(); } };
+  const cancel = (event) => { if (event.target === dialogRef.current) { event.preventDefault(); onClose?.(); } };
   // Browsers close a dialog on the second Escape even if the first was prevented.
   const closed = (event) => {
-    if (event.target !== place.current || !place.current.isConnected || place.current.open) return;
+    if (event.target !== dialogRef.current || !dialogRef.current.isConnected || dialogRef.current.open) return;
     if (onClose) onClose();
-    else place.current.showModal();
+    else dialogRef.current.showModal();
   };
   // A click outside closes the dialog only while the form is untouched.
-  const onPress = (event) => { if (!filled.current && isOutside(event, place.current)) onClose?.(); };
-  return html`<dialog ref=${place} aria-labelledby=${id} onCancel=${cancel} onClose=${closed} onMouseDown=${onPress} onInput=${() => { filled.current = true; }} onChange=${() => { filled.current = true; }}>
+  const onPress = (event) => { if (!isEdited.current && isOutside(event, dialogRef.current)) onClose?.(); };
+  return html`<dialog ref=${dialogRef} aria-labelledby=${id} onCancel=${cancel} onClose=${closed} onMouseDown=${onPress} onInput=${() => { isEdited.current = true; }} onChange=${() => { isEdited.current = true; }}>
     <div class="dialog">
       <header><h2 id=${id} tabindex="-1">${title}</h2>
         ${onClose && html`<button type="button" class="copy" aria-label="Close" onClick=${onClose}><${Icon} name="close" /></button>`}</header>
@@ -42,19 +42,20 @@ export function Dialog({ title, onClose, children }) {
   </dialog>`;
 }
 
+// Time after closing during which the opener may disappear, when the list behind the dialog has been loaded again.
 const FOCUS_WATCH_MS = 5000;
 
-// If the element that opened the dialog disappears, the focus moves to the page.
+// Moves the focus to the page if the element that opened the dialog disappears, such as the row of a deleted token.
 function restoreFocus(opener) {
-  const observer = new MutationObserver(look);
-  function look() {
+  const observer = new MutationObserver(check);
+  function check() {
     if (opener.isConnected) return;
     observer.disconnect();
     if (document.activeElement === document.body) document.getElementById('main')?.focus({ preventScroll: true });
   }
   observer.observe(document.body, { childList: true, subtree: true });
   setTimeout(() => observer.disconnect(), FOCUS_WATCH_MS);
-  look();
+  check();
 }
 
 function isOutside({ target, clientX, clientY }, dialog) {

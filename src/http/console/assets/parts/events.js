@@ -1,12 +1,12 @@
 // Timeline of recorded events.
 import { html, useRef, useState } from '../core/dom.js';
 import { clock, count, day, idSuffix, exact, flatten, number, toWords } from '../core/format.js';
-import { isLookedUp, namesIn, useNames } from '../core/names.js';
+import { isBatched, namesIn, useNames } from '../core/names.js';
 import { refine, to } from '../core/router.js';
 import { Code, DefinitionList } from './basic.js';
 
-const resourceLink = (thing) => {
-  const [kind, ...id] = thing.split('/');
+const resourceLink = (resource) => {
+  const [kind, ...id] = resource.split('/');
   return to('audit', kind, id.join('/'));
 };
 
@@ -15,7 +15,7 @@ export const typeLabel = (type) => toWords(type).toLowerCase().replace(/^./, (fi
 // Actors other than users and tokens.
 const OTHER_ACTORS = { system: 'the service', anonymous: 'anonymous' };
 
-// Actor by name and end of the id, because names are not unique.
+// Actor as its name and the end of its id, because names are not unique.
 function ActorName({ of, nameOf }) {
   if (OTHER_ACTORS[of]) return OTHER_ACTORS[of];
   const [kind, id] = of.split('/');
@@ -28,7 +28,7 @@ export function Actor({ of, nameOf }) {
   return html`<a href=${resourceLink(of)} title=${of}><${ActorName} of=${of} nameOf=${nameOf} /></a>`;
 }
 
-// Idempotency keys, which do not change the resource of their stream.
+// Types of the events that record an idempotency key, which changes no resource.
 const IDEMPOTENCY_KEYS = ['KeyClaimed'];
 export const isIdempotencyKey = ({ type }) => IDEMPOTENCY_KEYS.includes(type);
 
@@ -41,21 +41,21 @@ export function IdempotencyKeySwitch({ shown }) {
 
 export function Timeline({ events, fresh = new Set() }) {
   const days = Map.groupBy(events, (event) => event.at.slice(0, 10));
-  // Each token name needs a request of its own, so only acting tokens are looked up.
+  // Each name of a token takes a request, so only tokens that act are looked up.
   const about = events.flatMap(({ stream, actor }) => (stream.startsWith('token/') ? [actor] : [stream, actor]));
   const nameOf = useNames(about, namesIn(events));
-  // Names widen the ends of the lines: nothing is seen before the first ones have arrived.
+  // Names make lines longer, so the timeline is hidden until the first names have arrived.
   const hasNames = useRef(false);
-  if (about.every((thing) => !isLookedUp(thing) || nameOf(thing) !== undefined)) hasNames.current = true;
+  if (about.every((resource) => !isBatched(resource) || nameOf(resource) !== undefined)) hasNames.current = true;
   return html`<div class="timeline" aria-busy=${hasNames.current ? undefined : 'true'}>${[...days].map(([date, events]) => html`<section key=${date}><h2 class="day">${day(`${date}T00:00:00Z`)}</h2>
     <ol>${events.map((event) => html`<${Event} key=${event.position} event=${event} fresh=${fresh.has(event.position)} nameOf=${nameOf} />`)}</ol></section>`)}</div>`;
 }
 
 // Details are rendered when opened, to keep long timelines light.
 function Event({ event, fresh, nameOf }) {
-  const [open, set] = useState(false);
+  const [open, setOpen] = useState(false);
   const [kind, ...id] = event.stream.split('/');
-  return html`<li class="event ${fresh ? 'fresh' : ''}"><details onToggle=${({ target }) => set(target.open)}>
+  return html`<li class="event ${fresh ? 'fresh' : ''}"><details onToggle=${({ target }) => setOpen(target.open)}>
     <summary><time datetime=${event.at} title=${exact(event.at)}>${clock(event.at)}</time>
       <span class="what"><strong>${typeLabel(event.type)}</strong> <span class="kind">${kind}</span> ${nameOf(event.stream) && html`<span class="name">${nameOf(event.stream)}</span> `}<code>${id.join('/')}</code></span>
       <span class="muted small" title=${event.actor}><${ActorName} of=${event.actor} nameOf=${nameOf} /></span><span class="muted small position">#${number(event.position)}</span></summary>
@@ -93,11 +93,12 @@ function splitByField(change) {
   const side = change.before === undefined ? 'after' : change.after === undefined ? 'before' : null;
   if (!side || isList(change[side])) return [change];
   const filled = flatten(change[side]).filter(([, value]) => value !== '' && typeof value !== 'object');
-  return filled.length ? filled.map(([way, value]) => ({ path: [change.path, ...way].join('/'), [side]: value })) : [change];
+  return filled.length ? filled.map(([path, value]) => ({ path: [change.path, ...path].join('/'), [side]: value })) : [change];
 }
 
 const isList = (value) => Array.isArray(value) && value.every((entry) => typeof entry === 'string');
 
+// Number of lines up to which a value is not collapsed.
 const LINES_MAX = 9;
 
 function formatValue(value) {

@@ -8,7 +8,7 @@ import { Icon } from './basic.js';
 import { Picture } from './picture.js';
 import { inline } from './inline.js';
 
-// Number of fields from which rarely used ones are collapsed.
+// Forms with at least this many fields collapse those that are rarely used.
 const FOLDED_FROM = 13;
 
 // Fields of a schema. `pointer` is their location in the body, by which errors are matched.
@@ -30,18 +30,19 @@ export function Fields({ document, schema, values, onChange, problem, samples, p
     <${Folded} name=${count(rest.length, 'more field')} open=${isFaulty} filled=${rest.some(({ name }) => !isEmpty(values?.[name]))}>${drawn(rest)}</${Folded}>`;
 }
 
-// Open if a field inside is filled in or invalid.
+// Collapsed fields. Opens if a field inside is filled in or invalid.
 function Folded({ name, open, filled, children }) {
-  const [isOpen, set] = useState(filled);
-  useEffect(() => { if (open) set(true); }, [open]);
-  return html`<details class="field more folded" open=${isOpen} onToggle=${({ target }) => set(target.open)}><summary>${name}</summary>
+  const [isOpen, setIsOpen] = useState(filled);
+  useEffect(() => { if (open) setIsOpen(true); }, [open]);
+  return html`<details class="field more folded" open=${isOpen} onToggle=${({ target }) => setIsOpen(target.open)}><summary>${name}</summary>
     <div>${children}</div></details>`;
 }
 
-// Short descriptions end with the first sentence, which may contain abbreviations and file names.
+// Returns the first sentence of a description. Periods within abbreviations and file names do not end it.
 const firstSentence = (text) => text?.split(/(?<=[.;])\s+(?=[A-Z`])/)[0];
 
-// Description with the limits. What repeats the name of the field or the limits is left out.
+// Returns the description and the limits of a field. A description that only repeats the name is left out, and so are limits
+// that the description already states.
 function hintOf({ name }, description = '', limits) {
   const isName = description.replace(/\.$/, '').toLowerCase() === toWords(name).toLowerCase();
   return [!isName && description, !description.endsWith(` ${limits}`) && limits].filter(Boolean).join(' ');
@@ -122,24 +123,24 @@ function Group({ document, field, value, onChange, problem, pointer, label, hint
 function Groups({ document, field, value, onChange, problem, samples, pointer, label, hints, brief }) {
   const schema = plain(document, field.schema.items);
   const least = field.schema.minItems ?? 0;
-  const filled = (value) => (value?.length ? value : Array.from({ length: least }, () => ({})));
-  const entries = filled(value);
-  const put = (at, entry) => onChange((before) => filled(before).map((other, index) => (index === at ? applyChange(entry, other) : other)));
+  const padded = (value) => (value?.length ? value : Array.from({ length: least }, () => ({})));
+  const entries = padded(value);
+  const setEntry = (position, entry) => onChange((before) => padded(before).map((other, index) => (index === position ? applyChange(entry, other) : other)));
   const most = field.schema.maxItems ?? Infinity;
   return html`<fieldset class="field groups"><legend>${label}</legend>${hints}
-    ${entries.map((entry, at) => html`<fieldset key=${at}><legend>${at + 1}</legend>
-      <${Fields} ...${{ document, schema, problem, brief }} samples=${rotate(samples, at)} pointer=${`${pointer}/${at}`} values=${entry} onChange=${(entry) => put(at, entry)} />
-      ${entries.length > least && html`<button type="button" class="button quiet small" onClick=${() => onChange((before) => before.filter((_, index) => index !== at))}>Remove</button>`}</fieldset>`)}
-    ${entries.length < most && html`<button type="button" class="button quiet small" onClick=${() => onChange((before) => [...filled(before), {}])}>
+    ${entries.map((entry, position) => html`<fieldset key=${position}><legend>${position + 1}</legend>
+      <${Fields} ...${{ document, schema, problem, brief }} samples=${rotate(samples, position)} pointer=${`${pointer}/${position}`} values=${entry} onChange=${(entry) => setEntry(position, entry)} />
+      ${entries.length > least && html`<button type="button" class="button quiet small" onClick=${() => onChange((before) => before.filter((_, index) => index !== position))}>Remove</button>`}</fieldset>`)}
+    ${entries.length < most && html`<button type="button" class="button quiet small" onClick=${() => onChange((before) => [...padded(before), {}])}>
       <${Icon} name="plus" />Add</button>`}</fieldset>`;
 }
 
-// Each entry of a list has another sample first.
+// Returns one sample for each field, so that consecutive entries of a list offer different ones.
 const rotate = (samples, by) => samples && Object.fromEntries(Object.entries(samples).map(([name, files]) => [name, [files[by % files.length]]]));
 
 function Pictures({ label, value = [], onChange, most = 7, samples, ...others }) {
-  const put = (at, picture) => onChange((before = []) => (picture ? Object.assign([...before], { [at]: picture }) : before.filter((_, index) => index !== at)));
+  const setPicture = (position, picture) => onChange((before = []) => (picture ? Object.assign([...before], { [position]: picture }) : before.filter((_, index) => index !== position)));
   const places = value.length < most ? [...value, undefined] : value;
-  return html`<div class="pictures">${places.map((picture, at) => html`
-    <${Picture} key=${at} label=${`${label} ${at + 1}`} value=${picture} onChange=${(picture) => put(at, picture)} samples=${samples && [samples[at % samples.length]]} ...${others} />`)}</div>`;
+  return html`<div class="pictures">${places.map((picture, index) => html`
+    <${Picture} key=${index} label=${`${label} ${index + 1}`} value=${picture} onChange=${(picture) => setPicture(index, picture)} samples=${samples && [samples[index % samples.length]]} ...${others} />`)}</div>`;
 }

@@ -12,21 +12,21 @@ import { lazy } from './lazy.js';
 import { describePrice, hasEnded, readAnonymousTask } from './live.js';
 import { LoadMore } from './more.js';
 
-// The actions need the code of the forms, which an empty gallery does not. They have their place before.
+// Loaded with the first result, because the actions need the code of the forms. The frame reserves their space until then.
 export const ReuseActions = lazy(() => import('./reuse_actions.js'), 'ReuseActions', (content) => html`<div class="shot-actions">${content}</div>`);
 
 const PAGE_SIZE = 12;
 const REFRESH_MS = 4000;
 const STATES = ['CREATED', 'queueing', 'IN_PROGRESS', 'COMPLETED'];
 
-// `kind` limits it to one kind of task; a change of `fresh` reloads it.
+// `kind` limits the gallery to one kind of task; a change of `fresh` reloads it.
 export function Gallery({ user, kind, fresh, title }) {
   return html`<section class="gallery" aria-label=${title}><h2>${title}</h2>
     ${user ? html`<${UserGallery} ...${{ user, kind, fresh }} />` : html`<${AnonymousGallery} />`}</section>`;
 }
 
-const nothing = html`<${Empty} icon="studio" title="No results yet">Results of the studio and of the API appear here until they are deleted.</${Empty}>`;
-const nothingOfVisitor = html`<${Empty} icon="studio" title="No results yet">Videos that you make in this browser appear here. Sign in to see the results of your account.</${Empty}>`;
+const emptyGallery = html`<${Empty} icon="studio" title="No results yet">Results of the studio and of the API appear here until they are deleted.</${Empty}>`;
+const emptyAnonymousGallery = html`<${Empty} icon="studio" title="No results yet">Videos that you make in this browser appear here. Sign in to see the results of your account.</${Empty}>`;
 const loading = html`<${Skeleton} lines=${4} kind="shots" />`;
 
 function UserGallery({ user, kind, fresh }) {
@@ -41,23 +41,23 @@ function UserGallery({ user, kind, fresh }) {
     else list.refresh();
   }, [fresh]);
   useInterval(tasks.some((task) => !hasEnded(task)) ? REFRESH_MS : 0, list.refresh);
-  return html`<${Loaded} from=${list} skeleton=${loading}>${() => (tasks.length === 0 ? nothing
+  return html`<${Loaded} from=${list} skeleton=${loading}>${() => (tasks.length === 0 ? emptyGallery
     : html`<${Shots} of=${tasks.map((task) => ({ task, user }))} jobOf=${(document, { task }) => jobOfTask(document, task)} />
       <${LoadMore} of=${list}>Older results</${LoadMore}>`)}</${Loaded}>`;
 }
 
-// Without a token only this browser knows the tasks.
+// Results of tasks that were submitted without a token, which only this browser knows.
 function AnonymousGallery() {
   const own = useStore(ownTasks);
   const list = useLoad((signal) => Promise.all(own.map(async (kept) => ({ kept, task: await readAnonymousTask(kept.id, kept.at, signal).catch(() => null) }))), [own]);
   const entries = (list.data ?? []).filter(({ task }) => task && !task.error);
   useInterval(entries.some(({ task }) => !hasEnded(task)) ? REFRESH_MS : 0, list.refresh);
-  return html`<${Loaded} from=${list} skeleton=${loading}>${() => (entries.length === 0 ? nothingOfVisitor
+  return html`<${Loaded} from=${list} skeleton=${loading}>${() => (entries.length === 0 ? emptyAnonymousGallery
     : html`<p class="muted">These results are listed only in this browser. <button type="button" class="link" onClick=${forgetTasks}>Forget them</button></p>
       <${Shots} of=${entries} jobOf=${(document, { kept }) => jobs(document).find(({ operationId }) => operationId === kept.job)} />`)}</${Loaded}>`;
 }
 
-// Only results need the document of the jobs.
+// Cards of results. The document of the jobs is loaded only if there are any.
 function Shots({ of, jobOf }) {
   const loaded = useLoad(jobDocument, []);
   return html`<${Loaded} from=${loaded} skeleton=${loading}>${(document) => html`<ul class="shots">${of.map((entry) => html`
@@ -68,29 +68,29 @@ function Shot({ document, task, job, kept, user }) {
   const [result] = task.generated;
   const input = inputAddress(task);
   const prompt = task.request?.prompt ?? kept?.settings?.prompt;
-  const over = hasEnded(task);
+  const isEnded = hasEnded(task);
   const target = user ? to('tasks', task.task_id) : toLocalUrl(result ?? '') ?? undefined;
   return html`<li class="shot">
     <a class="shot-media ${input && result ? 'pair' : ''}" href=${target} aria-label=${`${job?.summary ?? task.kind}: open`}>
       ${input && result && html`<img class="input" src=${thumbnailOf(input, 'large')} alt="Input" loading="lazy" />`}
-      ${result || task.cover_url ? html`<${Thumbnail} task=${task} size="large" />` : input ? html`<img src=${thumbnailOf(input, 'large')} alt="Input" loading="lazy" />` : html`<span class="no-cover"><${Icon} name=${symbolOf(task.kind)} /></span>`}</a>
-    <div class="shot-text"><p class="row"><strong>${job?.summary ?? task.kind}</strong>${!over && html`<${State} of=${task.state} />`}</p>
-      ${!over && html`<${Progress} value=${task.progress} label=${`Progress of ${task.task_id}`} />`}
+      ${result || task.cover_url ? html`<${Thumbnail} task=${task} size="large" />` : input ? html`<img src=${thumbnailOf(input, 'large')} alt="Input" loading="lazy" />` : html`<span class="no-cover"><${Icon} name=${iconOf(task.kind)} /></span>`}</a>
+    <div class="shot-text"><p class="row"><strong>${job?.summary ?? task.kind}</strong>${!isEnded && html`<${State} of=${task.state} />`}</p>
+      ${!isEnded && html`<${Progress} value=${task.progress} label=${`Progress of ${task.task_id}`} />`}
       ${prompt && html`<p class="shot-prompt" title=${prompt}>${prompt}</p>`}
       <p class="muted small"><${Time} at=${task.created_at} />, ${describePrice(task).toLowerCase()}</p></div>
-    ${over && job && html`<${ReuseActions} ...${{ document, task, job, kept, user }} />`}</li>`;
+    ${isEnded && job && html`<${ReuseActions} ...${{ document, task, job, kept, user }} />`}</li>`;
 }
 
-// Symbol of a task without a picture.
-const symbolOf = (kind) => (kind === 'music' ? 'music' : /video|extend|multiframe/.test(kind) ? 'video' : 'studio');
+// Icon of a task without a picture.
+const iconOf = (kind) => (kind === 'music' ? 'music' : /video|extend|multiframe/.test(kind) ? 'video' : 'studio');
 
-// Small picture of a result: of itself, of the still picture of a video, or a symbol.
+// Small picture of a result: the picture itself, the cover of a video, or an icon.
 export function Thumbnail({ task, size = 'small', alt = 'Result' }) {
   const [result = ''] = task.generated;
-  const [isGone, setGone] = useState(false);
+  const [isGone, setIsGone] = useState(false);
   const isFilm = /\.(mp4|webm)$/i.test(result);
   const isSound = /\.(ogg|opus|mp3|wav|flac|webm|aac|m4a)$/i.test(result) && !isFilm;
   const address = isFilm ? toLocalUrl(task.cover_url ?? '') : isSound ? null : toLocalUrl(result);
-  if (!address || isGone || task.expired) return html`<span class="no-cover"><${Icon} name=${isFilm ? 'video' : symbolOf(task.kind)} /></span>`;
-  return html`<span class="thumbnail ${isFilm ? 'film' : ''}"><img src=${thumbnailOf(address, size)} alt=${alt} loading="lazy" onError=${() => setGone(true)} /></span>`;
+  if (!address || isGone || task.expired) return html`<span class="no-cover"><${Icon} name=${isFilm ? 'video' : iconOf(task.kind)} /></span>`;
+  return html`<span class="thumbnail ${isFilm ? 'film' : ''}"><img src=${thumbnailOf(address, size)} alt=${alt} loading="lazy" onError=${() => setIsGone(true)} /></span>`;
 }

@@ -1,4 +1,4 @@
-// Short texts of the OpenAPI document, in which only code is marked.
+// Renders short texts of the OpenAPI document, whose only markup is code in backticks.
 import { html } from '../core/dom.js';
 
-export const inline = (text) => text.split('`').map((part, at) => (at % 2 ? html`<code>${part}</code>` : part));
+export const inline = (text) => text.split('`').map((part, index) => (index % 2 ? html`<code>${part}</code>` : part));

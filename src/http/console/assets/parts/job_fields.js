@@ -1,4 +1,4 @@
-// Fields of a job: those that matter first, the others in groups.
+// Fields of a job: the important ones first, the others in groups.
 import { html, useEffect, useMemo, useState } from '../core/dom.js';
 import { arrange, infoOf } from '../core/job_info.js';
 import { applyChange, fields, isEmpty } from '../core/schema.js';
@@ -7,7 +7,7 @@ import { lazy } from './lazy.js';
 
 const VideoPicker = lazy(() => import('./video_picker.js'), 'VideoPicker');
 
-// Fields that a choice of the caller's videos fills in.
+// Fields that the choice of a video fills in.
 const VIDEO_FIELDS = ['video_creation_id', 'video_url'];
 
 // `report` has the understood and ignored words of the last run's prompt.
@@ -17,24 +17,24 @@ export function JobFields({ document, job, schema, values, onChange, problem, re
   const change = (name) => (value) => onChange((before) => ({ ...before, [name]: applyChange(value, before?.[name]) }));
   const draw = (field) => html`<${Field} key=${field.name} brief ...${{ document, field, problem, samples }} pointer=${`/${field.name}`} value=${values[field.name]} onChange=${change(field.name)}>
     ${field.name === 'prompt' && html`<${Prompts} prompts=${prompts} onChoose=${change('prompt')} /><${PromptReport} of=${report} />`}</${Field}>`;
-  const picks = main.some(({ name }) => name === 'video_creation_id');
+  const takesVideo = main.some(({ name }) => name === 'video_creation_id');
   const isFaulty = (list) => list.some(({ name }) => problem?.errors?.some((fault) => `${fault.pointer}/`.startsWith(`/${name}/`)));
   const isFilled = (list) => list.some(({ name }) => !isEmpty(values[name]));
   const videoFields = main.filter(({ name }) => VIDEO_FIELDS.includes(name));
   const rest = groups.flatMap(([, list]) => list);
-  return html`${picks && html`<${VideoPicker} chosen=${values.video_creation_id} user=${user}
+  return html`${takesVideo && html`<${VideoPicker} chosen=${values.video_creation_id} user=${user}
       onChoose=${(task) => onChange((before) => ({ ...before, video_creation_id: task.task_id, video_url: task.generated[0] }))} />`}
-    ${main.filter(({ name }) => !picks || !VIDEO_FIELDS.includes(name)).map(draw)}
-    ${picks && html`<${Advanced} name="Another video, by id and URL" faulty=${isFaulty(videoFields)}>${videoFields.map(draw)}</${Advanced}>`}
+    ${main.filter(({ name }) => !takesVideo || !VIDEO_FIELDS.includes(name)).map(draw)}
+    ${takesVideo && html`<${Advanced} name="Another video, by id and URL" faulty=${isFaulty(videoFields)}>${videoFields.map(draw)}</${Advanced}>`}
     ${rest.length > 0 && html`<${Advanced} faulty=${isFaulty(rest)} filled=${isFilled(rest)}>
       ${groups.map(([name, list]) => html`<section key=${name} class="field-group" aria-label=${name}><h3>${name}</h3>${list.map(draw)}</section>`)}</${Advanced}>`}`;
 }
 
-// Opens if a field inside is filled in or invalid.
+// Collapsed fields. Opens if a field inside is filled in or invalid.
 function Advanced({ name = 'Advanced', faulty, filled = false, children }) {
-  const [isOpen, set] = useState(filled);
-  useEffect(() => { if (faulty || filled) set(true); }, [faulty, filled]);
-  return html`<details class="advanced" open=${isOpen} onToggle=${({ target }) => set(target.open)}><summary>${name}</summary>
+  const [isOpen, setIsOpen] = useState(filled);
+  useEffect(() => { if (faulty || filled) setIsOpen(true); }, [faulty, filled]);
+  return html`<details class="advanced" open=${isOpen} onToggle=${({ target }) => setIsOpen(target.open)}><summary>${name}</summary>
     <div>${children}</div></details>`;
 }
 

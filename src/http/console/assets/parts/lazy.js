@@ -3,18 +3,19 @@ import { html, useEffect, useState } from '../core/dom.js';
 import { Problem } from '../core/api.js';
 import { ErrorMessage, Skeleton } from './basic.js';
 
-// Returns the component `name` of a module. While `load` runs, a skeleton is shown, inside of what `frame` draws.
+// Returns a component that loads a module with `load` and then renders its export `name`. Until then, it renders
+// `frame(skeleton)`.
 export function lazy(load, name, frame = (content) => content) {
   let Found;
   return function Lazy(props) {
     const [, redraw] = useState(0);
-    const [failure, fail] = useState(null);
-    const look = () => {
-      fail(null);
+    const [failure, setFailure] = useState(null);
+    const start = () => {
+      setFailure(null);
       load().then((module) => { Found = module[name]; redraw((count) => count + 1); },
-        () => fail(new Problem({ detail: 'A part of the console could not be loaded. Check that the service is running, then try again.' })));
+        () => setFailure(new Problem({ detail: 'A part of the console could not be loaded. Check that the service is running, then try again.' })));
     };
-    useEffect(() => { if (!Found) look(); }, []);
+    useEffect(() => { if (!Found) start(); }, []);
     if (Found) return html`<${Found} ...${props} />`;
     const placeholder = failure ? html`<${ErrorMessage} problem=${failure} again=${() => location.reload()} />` : html`<${Skeleton} lines=${5} />`;
     return frame(placeholder);

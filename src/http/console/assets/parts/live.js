@@ -1,4 +1,4 @@
-// Live state of a task.
+// Follows the state of a task.
 import { useEffect, useState } from '../core/dom.js';
 import { at, get } from '../core/api.js';
 import { count } from '../core/format.js';
@@ -10,21 +10,21 @@ export const hasEnded = (task) => ['COMPLETED', 'FAILED', 'success', 'failed'].i
 // Price of a task in words. A refunded price is not free: the amount is still named.
 export const describePrice = ({ cost, cost_state }) => `${cost ? count(cost, 'credit') : 'Free'}${cost && cost_state === 'refunded' ? ', refunded' : ''}`;
 
-// Latest state of a task; `line` is 'live', 'lost' or 'over'.
+// Follows a task and returns its latest state; `connection` is 'live', 'lost' or 'over'.
 export function useTask(id) {
-  const [state, set] = useState({ task: null, line: 'live', problem: null });
+  const [state, setState] = useState({ task: null, connection: 'live', problem: null });
   useEffect(() => {
-    set({ task: null, line: 'live', problem: null });
+    setState({ task: null, connection: 'live', problem: null });
     if (!id) return undefined;
     const abort = new AbortController();
     let latest = null;
-    const merge = (changes) => { if (!abort.signal.aborted) set((before) => ({ ...before, ...changes })); };
+    const merge = (changes) => { if (!abort.signal.aborted) setState((before) => ({ ...before, ...changes })); };
     follow(at`/tasks/${id}/events`, {
       signal: abort.signal,
       ended: () => hasEnded(latest),
-      onState: (line, problem = null) => merge({ line, problem }),
+      onState: (connection, problem = null) => merge({ connection, problem }),
       onEvent: ({ data }) => { latest = data; merge({ task: data, problem: null }); },
-    }).then(() => merge({ line: 'over' }), (problem) => merge({ problem, line: 'over' }));
+    }).then(() => merge({ connection: 'over' }), (problem) => merge({ problem, connection: 'over' }));
     return () => abort.abort();
   }, [id]);
   return state;
@@ -42,9 +42,9 @@ export const readAnonymousTask = async (id, created_at, signal) => anonymousTask
 
 // Latest state of a task of a caller without a token, who cannot follow its events.
 export function useAnonymousTask(id) {
-  const [state, set] = useState({ task: null, line: 'live', problem: null });
-  const look = () => readAnonymousTask(id).then((task) => set({ task, line: 'live', problem: null }), (problem) => set((before) => ({ ...before, line: 'lost', problem })));
-  useEffect(() => { if (id) look(); }, [id]);
-  useInterval(id && !hasEnded(state.task) && state.problem?.status !== 404 ? POLL_MS : 0, look);
+  const [state, setState] = useState({ task: null, connection: 'live', problem: null });
+  const poll = () => readAnonymousTask(id).then((task) => setState({ task, connection: 'live', problem: null }), (problem) => setState((before) => ({ ...before, connection: 'lost', problem })));
+  useEffect(() => { if (id) poll(); }, [id]);
+  useInterval(id && !hasEnded(state.task) && state.problem?.status !== 404 ? POLL_MS : 0, poll);
   return state;
 }

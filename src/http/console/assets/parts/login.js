@@ -52,10 +52,10 @@ async function signIn(token) {
 export function SignIn() {
   const open = useStore(dialog);
   const issuer = useLoad(async () => (open ? (await get('/sign-in')).oidc : null), [Boolean(open)]);
-  const [token, set] = useState('');
+  const [token, setToken] = useState('');
   const work = useMutation();
   if (!open) return null;
-  const close = () => { dialog.set(null); set(''); work.clear(); };
+  const close = () => { dialog.set(null); setToken(''); work.clear(); };
   const send = async (event) => {
     event.preventDefault();
     const { problem } = await work.run(() => signIn(token.trim()));
@@ -70,7 +70,7 @@ export function SignIn() {
       <p>${issuer.data ? 'Or use' : 'Use'} a user token (<code>mdu_…</code>). The first administrator's token is the setting <code>admin_token</code> or, if that is empty, in the file <code>admin-token</code> in the data directory. Administrators create further tokens.</p>
       ${problem && html`<${ErrorMessage} problem=${explainError(problem)} />`}
       <div class="field"><label for="token">Token</label>
-        <input id="token" type="password" autocomplete="off" spellcheck="false" autofocus value=${token} onInput=${(event) => set(event.target.value)} />
+        <input id="token" type="password" autocomplete="off" spellcheck="false" autofocus value=${token} onInput=${(event) => setToken(event.target.value)} />
         <p class="hint">Stored until this tab is closed, and sent only to this service.</p></div>
       <footer><button class="button" disabled=${work.busy || !token.trim()}>${work.busy ? 'Please wait' : 'Sign in'}</button>
         <button type="button" class="button quiet" onClick=${close}>Cancel</button></footer>

@@ -10,7 +10,7 @@ import { FormTrouble } from './form.js';
 const ROLES = ['owner', 'member'];
 
 export function Members({ publisher, user, mayEdit, reload }) {
-  const [leaving, set] = useState(null);
+  const [leaving, setLeaving] = useState(null);
   // E-mail addresses are visible to members and administrators.
   const sees = user?.isAdmin || publisher.members.some((member) => member.id === user?.id);
   const [open, setOpen] = useState(false);
@@ -31,16 +31,16 @@ export function Members({ publisher, user, mayEdit, reload }) {
           <select aria-label=${`Role of ${displayName(member.user)}`} value=${member.role} disabled=${work.busy} onChange=${(event) => change(member, event.target.value)}>
           ${ROLES.map((role) => html`<option key=${role} value=${role} selected=${role === member.role}>${toWords(role)}</option>`)}
             </select></div>` : member.role}</td>
-        ${mayEdit && html`<td><button type="button" class="button quiet small" onClick=${() => set(member)}>Remove</button></td>`}
+        ${mayEdit && html`<td><button type="button" class="button quiet small" onClick=${() => setLeaving(member)}>Remove</button></td>`}
       </tr>`)}</tbody></table>
-    ${leaving && html`<${Confirm} title=${`Remove ${displayName(leaving.user)}?`} action="Remove" onClose=${() => set(null)} work=${() => remove(at`/publishers/${publisher.id}/members/${leaving.id}`)}
-      onDone=${() => { set(null); notify('Removed'); reload(); }}>The member loses access to this publisher. Tokens of the publisher stay valid.</${Confirm}>`}
+    ${leaving && html`<${Confirm} title=${`Remove ${displayName(leaving.user)}?`} action="Remove" onClose=${() => setLeaving(null)} work=${() => remove(at`/publishers/${publisher.id}/members/${leaving.id}`)}
+      onDone=${() => { setLeaving(null); notify('Removed'); reload(); }}>The member loses access to this publisher. Tokens of the publisher stay valid.</${Confirm}>`}
     ${open && html`<${AddMember} publisher=${publisher} onClose=${() => setOpen(false)} onDone=${() => { setOpen(false); notify('Added'); reload(); }} />`}
   </section>`;
 }
 
 function AddMember({ publisher, onClose, onDone }) {
-  const [id, set] = useState('');
+  const [id, setId] = useState('');
   const [role, setRole] = useState('member');
   const work = useMutation();
   const send = async (event) => {
@@ -51,7 +51,7 @@ function AddMember({ publisher, onClose, onDone }) {
   return html`<${Dialog} title="Add member" onClose=${onClose}><form class="form" onSubmit=${send}>
     <${FormTrouble} problem=${work.problem} />
     <div class="field"><label for="member">User id <span class="required">required</span></label>
-      <input id="member" type="text" autocomplete="off" spellcheck="false" autofocus value=${id} onInput=${(event) => set(event.target.value)} />
+      <input id="member" type="text" autocomplete="off" spellcheck="false" autofocus value=${id} onInput=${(event) => setId(event.target.value)} />
       <p class="hint">The UUID below the user's name in the console.</p></div>
     <div class="field"><label for="role">Role</label><div class="select">
       <select id="role" value=${role} onChange=${(event) => setRole(event.target.value)}>${ROLES.map((name) => html`<option key=${name} value=${name} selected=${name === role}>${toWords(name)}</option>`)}</select></div>

@@ -1,32 +1,32 @@
-// Loading more entries, and pages of a list.
+// Button that loads more entries, and the section around the pages of a list.
 import { html, useEffect, useRef } from '../core/dom.js';
 import { ErrorMessage } from './basic.js';
 
-// Button that loads the next page of a `useParts` list. It keeps its place and focus while loading.
+// Button that loads the next page of a `usePagedList` list. Stays in place and keeps the focus while it loads.
 export function LoadMore({ of, children }) {
   if (of.next === undefined) return null;
   return html`<${ErrorMessage} problem=${of.problem} /><p class="more-row">
     <button type="button" class="button quiet" aria-disabled=${of.busy ? 'true' : undefined} onClick=${of.loadMore}>${of.busy ? 'Please wait' : children}</button></p>`;
 }
 
-// Moves focus and view to an element.
-export function focusSection(place) {
-  place.focus({ preventScroll: true });
-  const { top } = place.getBoundingClientRect();
-  if (top < 0 || top > innerHeight / 2) place.scrollIntoView({ block: 'start' });
+// Moves the focus to an element, and scrolls to it if it is not in the upper half of the window.
+export function focusSection(element) {
+  element.focus({ preventScroll: true });
+  const { top } = element.getBoundingClientRect();
+  if (top < 0 || top > innerHeight / 2) element.scrollIntoView({ block: 'start' });
 }
 
 // Paged list that starts at its top after a page change.
 export function PagedSection({ page, label, children }) {
-  const place = useRef(null);
-  const before = useRef(page);
+  const section = useRef(null);
+  const previousPage = useRef(page);
   useEffect(() => {
-    if (before.current === page) return;
-    before.current = page;
-    // A filter also leads to the first page, but must keep the focus.
-    const at = document.activeElement;
-    if (at && at !== document.body && !at.closest('.pager')) return;
-    focusSection(place.current);
+    if (previousPage.current === page) return;
+    previousPage.current = page;
+    // A change of a filter also leads to the first page, but the focus stays in the filter.
+    const focused = document.activeElement;
+    if (focused && focused !== document.body && !focused.closest('.pager')) return;
+    focusSection(section.current);
   }, [page]);
-  return html`<section ref=${place} class="paged" tabindex="-1" aria-label=${label}>${children}</section>`;
+  return html`<section ref=${section} class="paged" tabindex="-1" aria-label=${label}>${children}</section>`;
 }

@@ -7,20 +7,20 @@ import { Dialog } from './basic.js';
 import { FormTrouble } from './form.js';
 
 const TYPES = 'image/png,image/jpeg,image/webp,image/gif,image/bmp,image/tiff';
-// Field of the node, path of the upload, label and hint.
+// Field of the node, last segment of the path of the upload, label and hint.
 const PICTURES = [['icon', 'icon', 'Icon', 'Shown as a square.'], ['banner_url', 'banner', 'Banner', 'Shown five times as wide as high.']];
 
 export function NodePictures({ node, onClose, onDone }) {
-  const [files, set] = useState({});
+  const [files, setFiles] = useState({});
   const work = useMutation();
   const path = at`/publishers/${node.publisher.id}/nodes/${node.id}`;
-  const choose = (field) => (event) => { work.clear(); set({ ...files, [field]: event.target.files[0] }); };
+  const choose = (field) => (event) => { work.clear(); setFiles({ ...files, [field]: event.target.files[0] }); };
   const upload = async () => {
-    for (const [field, place] of PICTURES) {
+    for (const [field, segment] of PICTURES) {
       if (!files[field]) continue;
       const form = new FormData();
       form.append('image', files[field]);
-      await call('PUT', `${path}/${place}`, { form });
+      await call('PUT', `${path}/${segment}`, { form });
     }
   };
   const send = async (event) => {

@@ -1,4 +1,4 @@
-// Fields and buttons of the form of an API operation. Loaded when a form opens.
+// Fields and buttons of the form of an API operation, loaded when a form opens. `original` is the resource to edit, if any.
 import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { call } from '../core/api.js';
 import { newIdempotencyKey } from '../core/identity.js';
@@ -9,9 +9,9 @@ import { Fields } from './fields.js';
 import { FormTrouble } from './form.js';
 import { encodePicture } from './picture.js';
 
-export function OperationFields({ document, operation, schema, before, skip, path, query, submit, onDone, onCancel }) {
-  const initialValues = valuesOf(document, schema, before);
-  const [values, set] = useState(initialValues);
+export function OperationFields({ document, operation, schema, original, skip, path, query, submit, onDone, onCancel }) {
+  const initialValues = valuesOf(document, schema, original);
+  const [values, setValues] = useState(initialValues);
   const work = useMutation();
   const form = useRef(null);
   const key = useRef(null);
@@ -22,7 +22,7 @@ export function OperationFields({ document, operation, schema, before, skip, pat
   useEffect(() => { key.current = null; }, [path]);
   const fill = (change) => {
     key.current = null;
-    set((before) => {
+    setValues((before) => {
       const after = applyChange(change, before);
       work.drop(changedBetween(before, after));
       return after;
@@ -32,7 +32,7 @@ export function OperationFields({ document, operation, schema, before, skip, pat
   const send = async (event) => {
     event.preventDefault();
     key.current ??= newIdempotencyKey();
-    const options = { body: before ? changes(toBody(initialValues), toBody(values)) : toBody(values), query, headers: { 'Idempotency-Key': key.current } };
+    const options = { body: original ? changes(toBody(initialValues), toBody(values)) : toBody(values), query, headers: { 'Idempotency-Key': key.current } };
     const { problem, done } = await work.run(() => call(operation.method.toUpperCase(), path, options));
     if (!problem || problem.isFinal) key.current = null;
     if (!problem) onDone(done);

@@ -16,8 +16,8 @@ for (const kind of ['dragover', 'drop']) {
   });
 }
 
-// Reads a file. A picture is { url } or { file, name, size, base64 }.
-export async function given(file, name = file.name || 'picture') {
+// Reads a file as a picture of a form, which is { url } or { file, name, size, base64 }.
+export async function readPicture(file, name = file.name || 'picture') {
   const data = await new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.onload = () => resolve(reader.result);
@@ -30,9 +30,9 @@ export async function given(file, name = file.name || 'picture') {
 export const encodePicture = (picture) => picture.url ?? picture.base64;
 
 // Reads one of the sample pictures of the console.
-export async function sample(name) {
-  const answer = await fetch(new URL(`console/samples/${name}`, root), { credentials: 'omit' });
-  return given(new File([await answer.blob()], name, { type: 'image/webp' }));
+export async function readSample(name) {
+  const response = await fetch(new URL(`console/samples/${name}`, root), { credentials: 'omit' });
+  return readPicture(new File([await response.blob()], name, { type: 'image/webp' }));
 }
 
 // Object URL of a file while it is shown.
@@ -42,22 +42,22 @@ export function useAddress(file) {
   return address;
 }
 
+// Lifetime of the URL of a download, which has started by then.
+const URL_LIFETIME_MS = 60000;
+
 // Downloads an input file.
 export function downloadFile(file, name) {
   const address = URL.createObjectURL(file);
   Object.assign(document.createElement('a'), { href: address, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(address), SAVED_MS);
+  setTimeout(() => URL.revokeObjectURL(address), URL_LIFETIME_MS);
 }
 
-// The download has started by then.
-const SAVED_MS = 60000;
-
-// Word processors copy a picture along with the text.
+// A paste into a text field that has text stays text: word processors copy a picture along with it.
 const isText = ({ target, clipboardData }) => Boolean(target.closest?.('textarea, input:not([type=file])') && clipboardData.getData('text/plain'));
 
 export function Picture({ label, value, onChange, describedBy, invalid, samples }) {
-  const [over, setOver] = useState(false);
-  const reading = useRef(false);
+  const [isDraggedOver, setIsDraggedOver] = useState(false);
+  const isReading = useRef(false);
   const id = useElementId('picture');
   const address = useAddress(value?.file);
   const acceptFiles = async (files) => {
@@ -66,51 +66,51 @@ export function Picture({ label, value, onChange, describedBy, invalid, samples 
       if (files?.length) notify(`${files[0].name} is not a picture`, 'warn');
       return;
     }
-    reading.current = true;
+    isReading.current = true;
     try {
-      onChange(await given(file));
+      onChange(await readPicture(file));
     } catch {
       notify(`${file.name} cannot be read`, 'warn');
     } finally {
-      reading.current = false;
+      isReading.current = false;
     }
   };
-  // Allows choosing the same file again.
+  // Clearing the input allows the same file to be chosen again.
   const choose = ({ target }) => { acceptFiles(target.files); target.value = ''; };
-  // The first empty input takes a pasted picture. A layout effect removes the listener before the next paste; a
-  // normal effect would let it replace the picture.
+  // The first empty input takes a pasted picture. A layout effect removes the listener before the next paste; with a
+  // normal effect, that paste could still replace the picture.
   useLayoutEffect(() => {
     const pasted = (event) => {
-      if (event.defaultPrevented || value || reading.current || !event.clipboardData?.files.length || isText(event)) return;
+      if (event.defaultPrevented || value || isReading.current || !event.clipboardData?.files.length || isText(event)) return;
       event.preventDefault();
       acceptFiles(event.clipboardData.files);
     };
     addEventListener('paste', pasted);
     return () => removeEventListener('paste', pasted);
   });
-  const drag = (event) => { if (hasFiles(event)) { event.preventDefault(); setOver(true); } };
+  const drag = (event) => { if (hasFiles(event)) { event.preventDefault(); setIsDraggedOver(true); } };
   const drop = (event) => {
     if (!hasFiles(event)) return;
     event.preventDefault();
-    setOver(false);
+    setIsDraggedOver(false);
     acceptFiles(event.dataTransfer.files);
   };
-  const dropping = { onDragOver: drag, onDragLeave: () => setOver(false), onDrop: drop };
+  const dropping = { onDragOver: drag, onDragLeave: () => setIsDraggedOver(false), onDrop: drop };
   if (address) {
-    return html`<div class="given ${over ? 'over' : ''}" ...${dropping}>
+    return html`<div class="given ${isDraggedOver ? 'over' : ''}" ...${dropping}>
       <img src=${address} alt=${`${label}: ${value.name}`} />
       <div><strong>${value.name}</strong><span class="muted small">${bytes(value.size)}</span></div>
       <button type="button" class="button quiet small" onClick=${() => onChange(undefined)} aria-label=${`Remove ${value.name}`}>Remove</button>
     </div>`;
   }
-  return html`<div class="drop ${over ? 'over' : ''} ${invalid ? 'invalid' : ''}" ...${dropping}>
+  return html`<div class="drop ${isDraggedOver ? 'over' : ''} ${invalid ? 'invalid' : ''}" ...${dropping}>
     <input id=${id} class="unseen" type="file" accept="image/png,image/jpeg,image/webp,image/gif,image/bmp,image/tiff"
       aria-label=${label} aria-describedby=${describedBy} aria-invalid=${invalid ? 'true' : undefined} onChange=${choose} />
     <label for=${id}><${Icon} name="upload" /><span><strong>Choose a picture</strong>, drop it here, or paste it</span></label>
     <div class="or">
       <input type="url" placeholder="or a URL" aria-label=${`${label}: URL`} value=${value?.url ?? ''}
         onInput=${(event) => onChange(event.target.value ? { url: event.target.value } : undefined)} />
-      ${samples?.[0] && html`<button type="button" class="button quiet small" onClick=${async () => onChange(await sample(samples[0]))}>Use sample</button>`}
+      ${samples?.[0] && html`<button type="button" class="button quiet small" onClick=${async () => onChange(await readSample(samples[0]))}>Use sample</button>`}
     </div>
   </div>`;
 }

@@ -1,51 +1,51 @@
 // Price of a job before its submission, and the budget that does not cover it.
-import { html, useEffect, useRef, useState } from '../core/dom.js';
+import { html, useEffect, useState } from '../core/dom.js';
 import { call } from '../core/api.js';
 import { count, day, number } from '../core/format.js';
 import { estimateBody } from '../core/job_values.js';
 import { allowsAnonymous, bodyOf, modelList } from '../core/openapi.js';
 
+// Pause after a change of the form before the price is requested.
 const PAUSE_MS = 500;
 
 // Returns `{ credits, breakdown, perSecond }`, or null while the form is incomplete or the price unknown. Visitors who may not
 // ask for an estimate of the job get the price of the public list.
 export function useEstimate(document, job, values, user) {
-  const [estimate, set] = useState(null);
+  const [estimate, setEstimate] = useState(null);
   const listed = useListPrice(job, user === null && !allowsAnonymous(job));
   const { schema, mediaType } = bodyOf(document, job);
   const isAllowed = Boolean(user) || allowsAnonymous(job);
-  const sent = isAllowed ? estimateBody(document, schema, values) : null;
-  const key = sent && JSON.stringify(sent);
-  const asked = useRef(null);
+  const requestBody = isAllowed ? estimateBody(document, schema, values) : null;
+  const key = requestBody && JSON.stringify(requestBody);
   useEffect(() => {
-    if (!key) { asked.current = null; set(null); return undefined; }
+    if (!key) { setEstimate(null); return undefined; }
     const abort = new AbortController();
     const timer = setTimeout(() => {
       const json = JSON.parse(key);
       const form = new FormData();
       for (const [name, value] of Object.entries(json)) form.append(name, typeof value === 'object' ? JSON.stringify(value) : value);
       const options = mediaType === 'multipart/form-data' ? { form } : { body: json };
-      call('POST', job.path, { ...options, query: { estimate: true }, signal: abort.signal }).then(set, () => { if (!abort.signal.aborted) set(null); });
+      call('POST', job.path, { ...options, query: { estimate: true }, signal: abort.signal }).then(setEstimate, () => { if (!abort.signal.aborted) setEstimate(null); });
     }, PAUSE_MS);
     return () => { clearTimeout(timer); abort.abort(); };
   }, [key, job.operationId, user?.id]);
-  return listed ? ofListPrice(listed, values) : estimate;
+  return listed ? estimateFromList(listed, values) : estimate;
 }
 
 // Returns the price of a job in the public list; null if it is not needed.
 function useListPrice({ path }, isNeeded) {
-  const [found, set] = useState(null);
+  const [found, setFound] = useState(null);
   useEffect(() => {
     let isCurrent = true;
-    set(null);
-    if (isNeeded) modelList().then(({ models }) => { if (isCurrent) set(models.find((model) => model.path === path)?.price ?? null); }, () => {});
+    setFound(null);
+    if (isNeeded) modelList().then(({ models }) => { if (isCurrent) setFound(models.find((model) => model.path === path)?.price ?? null); }, () => {});
     return () => { isCurrent = false; };
   }, [path, isNeeded]);
   return isNeeded ? found : null;
 }
 
 // Without a duration, the built-in engine reads it from the prompt, so that only the price of a second is known.
-function ofListPrice({ credits, credits_per_second: perSecond = 0 }, { duration }) {
+function estimateFromList({ credits, credits_per_second: perSecond = 0 }, { duration }) {
   if (credits === undefined) return null;
   const seconds = Number(duration) || 0;
   return { credits: credits + perSecond * seconds, perSecond: seconds ? 0 : perSecond, breakdown: [] };
@@ -73,5 +73,5 @@ export function BudgetExceeded({ problem: { others } }) {
   return html`<div class="trouble" role="alert"><div><strong>The budget does not cover this job</strong>
     <p>The ${PERIODS[period] ?? 'budget'} of ${SUBJECTS[kind] ?? `the ${kind}`}${kind === 'publisher' ? ` ${id}` : ''} is ${count(limit, 'credit')}:
       ${number(spent)} spent, ${number(held)} held by running tasks, ${number(Math.max(0, limit - spent - held))} left.</p>
-    <p>${resets ? `It starts again on ${day(resets)}.` : 'It does not reset: ask an administrator for more.'} Nothing was charged.</p></div></div>`;
+    <p>${resets ? `It resets on ${day(resets)}.` : 'It does not reset: ask an administrator for more.'} Nothing was charged.</p></div></div>`;
 }

@@ -6,13 +6,13 @@ import { useMutation } from '../core/load.js';
 import { Dialog, ErrorMessage } from './basic.js';
 import { OperationForm } from './form.js';
 
-// The first response has the upload URL. Closing the second step leaves the version pending.
+// The response to the first step has the upload URL. Closing the second step leaves the version pending.
 export function Publish({ node, onClose, onLater, onSent }) {
-  const [publication, set] = useState(null);
+  const [publication, setPublication] = useState(null);
   const path = at`/publishers/${node.publisher.id}/nodes/${node.id}/versions`;
   if (!publication) {
     return html`<${Dialog} key="version" title=${`Publish a version of ${node.name}`} onClose=${onClose}>
-      <${OperationForm} id="publishVersion" path=${path} skip=${['node']} submit="Continue to archive" onDone=${set} onCancel=${onClose} /></${Dialog}>`;
+      <${OperationForm} id="publishVersion" path=${path} skip=${['node']} submit="Continue to archive" onDone=${setPublication} onCancel=${onClose} /></${Dialog}>`;
   }
   const { node_version: { id, version }, signedUrl } = publication;
   return html`<${SendArchive} key="archive" path=${path + at`/${id}`} ...${{ version, signedUrl, onSent }} onClose=${onLater} />`;
@@ -20,11 +20,11 @@ export function Publish({ node, onClose, onLater, onSent }) {
 
 // Uploads the archive of the version at `path`, with the given upload URL or a new one.
 export function SendArchive({ path, version, signedUrl, onClose, onSent }) {
-  const [file, choose] = useState(null);
+  const [file, setFile] = useState(null);
   const link = useRef(signedUrl);
   const key = useRef(null);
   const work = useMutation();
-  const choice = (event) => { key.current = newIdempotencyKey(); choose(event.target.files[0]); };
+  const choice = (event) => { key.current = newIdempotencyKey(); setFile(event.target.files[0]); };
   const upload = async () => {
     link.current ??= (await post(`${path}/upload`)).signedUrl;
     const ticket = new URL(link.current).pathname.split('/').at(-1);
@@ -34,7 +34,8 @@ export function SendArchive({ path, version, signedUrl, onClose, onSent }) {
     event.preventDefault();
     const { problem } = await work.run(upload);
     if (!problem) return onSent();
-    // A final error may mean that the URL expired. Without a response the upload may have succeeded, which only the same URL reveals.
+    // A final error may mean that the URL has expired, so the next attempt requests another. Without a response, the upload
+    // may have succeeded, and only a retry with the same URL shows that.
     if (problem.isFinal) link.current = null;
   };
   return html`<${Dialog} title=${`Upload the archive of ${version}`} onClose=${onClose}>

@@ -6,29 +6,29 @@ import { bodyOf } from '../core/openapi.js';
 import { fillFrom, receiversOf, sendTo } from '../core/reuse.js';
 import { go, to } from '../core/router.js';
 import { Icon, notify } from './basic.js';
-import { encodePicture, given } from './picture.js';
+import { encodePicture, readPicture } from './picture.js';
 
-// Runs a task again, fills the form from it, or sends its result to another job.
+// `kept` is what this browser remembers of an anonymous task, whose request the service does not return.
 export function ReuseActions({ document, task, job, kept, user }) {
-  const [isBusy, set] = useState(false);
+  const [isBusy, setIsBusy] = useState(false);
   const menu = useRef(null);
   const receivers = receiversOf(document, task, user);
-  const during = (work) => async () => {
-    set(true);
+  const whileBusy = (work) => async () => {
+    setIsBusy(true);
     try { await work(); } catch (failure) { notify(failure.message, 'warn'); }
-    set(false);
+    setIsBusy(false);
   };
   const fill = async () => {
-    if (task.request) await fillFrom(document, job, task, given);
+    if (task.request) await fillFrom(document, job, task, readPicture);
     else setValues(jobState(job), valuesOfSettings(document, bodyOf(document, job).schema, new URLSearchParams(kept.settings)));
   };
-  const tweak = during(async () => { await fill(); go(to('studio', job.operationId)); });
-  const again = during(async () => {
+  const tweak = whileBusy(async () => { await fill(); go(to('studio', job.operationId)); });
+  const again = whileBusy(async () => {
     await fill();
     go(to('studio', job.operationId));
     submit(jobState(job), document, job, encodePicture);
   });
-  const send = (receiver) => during(async () => { await sendTo(document, receiver, task, given); go(to('studio', receiver.operationId)); });
+  const send = (receiver) => whileBusy(async () => { await sendTo(document, receiver, task, readPicture); go(to('studio', receiver.operationId)); });
   const close = (event) => { if (event.key === 'Escape' && menu.current.open) { menu.current.open = false; menu.current.querySelector('summary').focus(); } };
   const leave = (event) => { if (!menu.current?.contains(event.relatedTarget)) menu.current.open = false; };
   return html`<div class="shot-actions">

@@ -20,10 +20,10 @@ addEventListener('keydown', (event) => {
   go(to('nodes'));
 });
 
-// A search that is never shown must not take the focus of a later page.
+// If the user goes to another page before the search appears, a later visit must not move the focus to it.
 route.follow(({ parts }) => { if (parts[0] !== 'nodes') isWanted = false; });
 
-// Makes the field of a ref the one that the keys lead to.
+// Makes the field of a ref the one that the keys focus.
 export function useSearchKey(field) {
   useEffect(() => {
     input = field.current;

@@ -1,4 +1,4 @@
-// Tokens: the form that creates one, its only display, and lists.
+// Tokens: the form that creates one, the dialog that shows it once, and lists.
 import { html, useEffect, useRef, useState } from '../core/dom.js';
 import { call, remove } from '../core/api.js';
 import { newIdempotencyKey, useElementId } from '../core/identity.js';
@@ -10,19 +10,19 @@ import { FormTrouble } from './form.js';
 
 const DAY_MS = 86400000;
 const LIFETIMES = [['', 'Never'], [7, 'In 7 days'], [30, 'In 30 days'], [90, 'In 90 days'], [365, 'In a year']];
-// Fields whose name differs from that in the request.
+// Pointers of fields whose name differs in the request.
 const POINTERS = { days: '/expiresAt' };
 const SCOPES = [['all', 'Everything'], ['read_only', 'Read only']];
 
 // Button, form and display of a new token.
 export function NewToken({ path, onMade, label = 'Create token' }) {
-  const [open, set] = useState(false);
-  const [made, setMade] = useState(null);
-  const done = (answer) => { set(false); setMade(answer.token); };
-  const close = () => { setMade(null); onMade(); };
-  return html`<p><button type="button" class="button quiet" onClick=${() => set(true)}><${Icon} name="plus" />${label}</button></p>
-    ${open && html`<${Dialog} title=${label} onClose=${() => set(false)}><${TokenForm} path=${path} onDone=${done} onCancel=${() => set(false)} /></${Dialog}>`}
-    ${made && html`<${ShownOnce} title="New token" label="Token" text=${made} onClose=${close}>the service stores only a hash</${ShownOnce}>`}`;
+  const [open, setOpen] = useState(false);
+  const [newToken, setNewToken] = useState(null);
+  const done = (created) => { setOpen(false); setNewToken(created.token); };
+  const close = () => { setNewToken(null); onMade(); };
+  return html`<p><button type="button" class="button quiet" onClick=${() => setOpen(true)}><${Icon} name="plus" />${label}</button></p>
+    ${open && html`<${Dialog} title=${label} onClose=${() => setOpen(false)}><${TokenForm} path=${path} onDone=${done} onCancel=${() => setOpen(false)} /></${Dialog}>`}
+    ${newToken && html`<${ShownOnce} title="New token" label="Token" text=${newToken} onClose=${close}>the service stores only a hash</${ShownOnce}>`}`;
 }
 
 // Secret that is shown only once; only its button closes the dialog.
@@ -33,7 +33,7 @@ export function ShownOnce({ title, label, text, onClose, children }) {
 }
 
 function TokenForm({ path, onDone, onCancel }) {
-  const [values, set] = useState({ name: '', description: '', scope: 'all', days: '' });
+  const [values, setValues] = useState({ name: '', description: '', scope: 'all', days: '' });
   const work = useMutation();
   const form = useRef(null);
   const key = useRef(null);
@@ -41,10 +41,11 @@ function TokenForm({ path, onDone, onCancel }) {
   const fill = (name) => (event) => {
     key.current = null;
     work.drop((pointer) => pointer === (POINTERS[name] ?? `/${name}`));
-    set({ ...values, [name]: event.target.value });
+    setValues({ ...values, [name]: event.target.value });
   };
   const send = async (event) => {
     event.preventDefault();
+    // A retry sends the same expiry, because the body must not change under an idempotency key.
     key.current ??= { 'Idempotency-Key': newIdempotencyKey(), now: Date.now() };
     const { now, ...headers } = key.current;
     const expiresAt = values.days ? new Date(now + values.days * DAY_MS).toISOString() : undefined;
@@ -81,7 +82,8 @@ function TokenField({ values, fill, problem, name, label, required, choices, hin
 const isExpired = ({ expiresAt }) => Boolean(expiresAt) && Date.parse(expiresAt) <= Date.now();
 
 export function TokenTable({ tokens, path, reload }) {
-  const [ending, set] = useState(null);
+  // The token whose revocation is to be confirmed.
+  const [revoked, setRevoked] = useState(null);
   if (tokens.length === 0) return html`<${Empty} icon="key" title="No tokens">A new token is shown only once.</${Empty}>`;
   return html`<table class="table"><thead><tr><th>Name</th><th>Scope</th><th>Created</th><th>Last used</th><th>Expires</th><th><span class="unseen">Actions</span></th></tr></thead>
     <tbody>${tokens.map((token) => html`<tr key=${token.id}>
@@ -91,7 +93,7 @@ export function TokenTable({ tokens, path, reload }) {
       <td data-label="Created"><${Time} at=${token.createdAt} /></td>
       <td data-label="Last used">${token.lastUsedAt ? html`<${Time} at=${token.lastUsedAt} />` : html`<span class="muted">Never</span>`}</td>
       <td data-label="Expires">${isExpired(token) ? html`<span class="state warn">Expired</span>` : token.expiresAt ? html`<${Time} at=${token.expiresAt} due />` : html`<span class="muted">Never</span>`}</td>
-      <td><button type="button" class="button quiet small" onClick=${() => set(token)}>Revoke</button></td></tr>`)}</tbody></table>
-    ${ending && html`<${Confirm} title=${`Revoke ${ending.name}?`} action="Revoke" onClose=${() => set(null)} work=${() => remove(path(ending.id))} onDone=${() => { set(null); notify('Revoked'); reload(); }}>
+      <td><button type="button" class="button quiet small" onClick=${() => setRevoked(token)}>Revoke</button></td></tr>`)}</tbody></table>
+    ${revoked && html`<${Confirm} title=${`Revoke ${revoked.name}?`} action="Revoke" onClose=${() => setRevoked(null)} work=${() => remove(path(revoked.id))} onDone=${() => { setRevoked(null); notify('Revoked'); reload(); }}>
       Programs that use it lose access immediately. This cannot be undone.</${Confirm}>`}`;
 }

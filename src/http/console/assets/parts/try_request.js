@@ -13,15 +13,15 @@ import { Fields } from './fields.js';
 import { FormTrouble } from './form.js';
 import { askToSignIn } from './login.js';
 
-// Longest text of a response that is shown, in characters.
+// Maximum number of characters of a response that are shown.
 const SHOWN_MAX = 100_000;
 
-export function TryRequest({ document, operation, given, values, request, onChange }) {
+export function TryRequest({ document, operation, bodySpec, values, request, onChange }) {
   const { user } = useStore(session);
   const isOpen = allowsAnonymous(operation);
-  const [problem, fail] = useState(null);
-  const [isAsking, ask] = useState(false);
-  const { answer, isBusy, send, stop } = useSending();
+  const [problem, setProblem] = useState(null);
+  const [isAsking, setIsAsking] = useState(false);
+  const { answer, isBusy, send, stop } = useRequest();
   const { method, path, query, groups, content } = request;
   const change = (name) => (change) => onChange((before) => ({ ...before, [name]: applyChange(change, before[name]) }));
   const fieldsOf = (group) => html`<${Fields} ...${{ document, problem }} schema=${groups[group]} values=${values[group]} onChange=${change(group)} />`;
@@ -29,46 +29,46 @@ export function TryRequest({ document, operation, given, values, request, onChan
   const submit = (event) => {
     event.preventDefault();
     const faults = [...request.missing, ...content.faults];
-    fail(faults.length > 0 ? new Problem({ title: 'Incomplete request', detail: 'The request is incomplete.', errors: faults }) : null);
+    setProblem(faults.length > 0 ? new Problem({ title: 'Incomplete request', detail: 'The request is incomplete.', errors: faults }) : null);
     if (faults.length > 0) return;
     if (!user && !isOpen) askToSignIn();
     else if (method === 'GET') run();
-    else ask(true);
+    else setIsAsking(true);
   };
   const run = () => {
-    ask(false);
+    setIsAsking(false);
     const headers = { ...body(document, groups.headers, values.headers, String), ...(content.type && { 'Content-Type': content.type }) };
     send(method, path, { query, headers, ...content.options });
   };
   return html`<form class="form" onSubmit=${submit} novalidate aria-label="Try it">
       <${FormTrouble} problem=${problem} />
       ${fieldsOf('inUrl')}
-      ${given && html`<${BodyInput} ...${{ document, given, values, change, problem }} />`}
+      ${bodySpec && html`<${BodyInput} ...${{ document, bodySpec, values, change, problem }} />`}
       ${Object.keys(groups.headers.properties).length > 0 && html`<details class="field more"><summary>Headers</summary><div class="form">${fieldsOf('headers')}</div></details>`}
       <footer><button class="button" disabled=${isBusy}>${isBusy ? 'Please wait' : user || isOpen ? 'Send request' : 'Sign in and send'}</button>
         ${isBusy && html`<button type="button" class="button quiet" onClick=${stop}>Stop</button>`}
         <span class="muted small">${user ? 'Sent to this service with your token.' : isOpen ? 'Sent to this service without a token.' : 'Needs a token.'}</span></footer>
     </form>
     <${Answer} answer=${answer} />
-    ${isAsking && html`<${Confirm} title=${`Send ${method} request?`} action="Send" onClose=${() => ask(false)} work=${async () => {}} onDone=${run}>
+    ${isAsking && html`<${Confirm} title=${`Send ${method} request?`} action="Send" onClose=${() => setIsAsking(false)} work=${async () => {}} onDone=${run}>
       ${method === 'DELETE' ? 'This deletes from' : 'This can change'} the data of this service: <code class="path">${method} ${decodeURI(path)}</code></${Confirm}>`}`;
 }
 
-function BodyInput({ document, given, values, change, problem }) {
+function BodyInput({ document, bodySpec, values, change, problem }) {
   const id = useElementId('body');
-  if (given.mediaType === 'multipart/form-data') return html`<${Fields} ...${{ document, problem }} schema=${given.schema} values=${values.form} onChange=${change('form')} />`;
+  if (bodySpec.mediaType === 'multipart/form-data') return html`<${Fields} ...${{ document, problem }} schema=${bodySpec.schema} values=${values.form} onChange=${change('form')} />`;
   const fault = problem?.at('/body');
   const shared = { id, 'aria-invalid': fault ? 'true' : undefined, 'aria-describedby': fault ? `${id}-fault` : undefined };
-  return html`<div class="field ${fault ? 'faulty' : ''}"><label for=${id}>Body <span class="muted small">${given.mediaType}</span></label>
-    ${given.mediaType === 'application/json'
+  return html`<div class="field ${fault ? 'faulty' : ''}"><label for=${id}>Body <span class="muted small">${bodySpec.mediaType}</span></label>
+    ${bodySpec.mediaType === 'application/json'
       ? html`<textarea class="json" ...${shared} rows=${Math.min(values.text.split('\n').length + 1, 16)} spellcheck="false" value=${values.text} onInput=${(event) => change('text')(event.target.value)}></textarea>`
       : html`<input type="file" ...${shared} onChange=${(event) => change('file')(event.target.files[0] ?? null)} />`}
     ${fault && html`<p class="fault" id=${`${id}-fault`}>${fault}</p>`}</div>`;
 }
 
-// Sends one request at a time. `answer` grows while the body of a stream arrives.
-function useSending() {
-  const [state, set] = useState({ answer: null, isBusy: false });
+// Sends one request at a time. `answer` is the response so far, which grows while the body of a stream arrives.
+function useRequest() {
+  const [state, setState] = useState({ answer: null, isBusy: false });
   const abort = useRef(null);
   const stop = () => abort.current?.abort();
   useEffect(() => stop, []);
@@ -76,7 +76,7 @@ function useSending() {
     stop();
     const { signal } = abort.current = new AbortController();
     const start = performance.now();
-    const show = (answer, isBusy) => { if (abort.current.signal === signal) set({ answer, isBusy }); };
+    const show = (answer, isBusy) => { if (abort.current.signal === signal) setState({ answer, isBusy }); };
     let answer = null;
     show(answer, true);
     try {
@@ -84,7 +84,7 @@ function useSending() {
       const { status, statusText } = response;
       answer = { status, statusText, ms: Math.round(performance.now() - start), headers: [...response.headers], text: '' };
       show(answer, true);
-      answer = { ...answer, ...await contentOfResponse(response, (text) => { answer = { ...answer, text }; show(answer, true); }) };
+      answer = { ...answer, ...await readContent(response, (text) => { answer = { ...answer, text }; show(answer, true); }) };
     } catch (failure) {
       if (!signal.aborted) answer = { problem: Problem.of(failure) };
     }
@@ -93,8 +93,8 @@ function useSending() {
   return { ...state, send, stop };
 }
 
-// Reads a response: its text as it arrives, or the size of another file.
-async function contentOfResponse(response, onText) {
+// Reads a response: its text as it arrives, or the type and size of a body that is not text.
+async function readContent(response, onText) {
   const type = response.headers.get('Content-Type') ?? '';
   if (!response.body) return { text: '' };
   if (type && !/json|text|xml|svg/.test(type)) return { type, size: (await response.blob()).size };

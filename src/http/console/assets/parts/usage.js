@@ -1,7 +1,7 @@
 // Usage of tasks as a chart: choice of the period and of the values, and the report as CSV.
 import { html, useEffect, useState } from '../core/dom.js';
 import { get, send } from '../core/api.js';
-import { count, number, shortDay, toWords } from '../core/format.js';
+import { count, number, shortDay } from '../core/format.js';
 import { useLoad, useMutation } from '../core/load.js';
 import { refine } from '../core/router.js';
 import { Empty, ErrorMessage, Icon, Loaded, Skeleton } from './basic.js';
@@ -11,20 +11,20 @@ import { saveFile } from './save.js';
 const DAY_MS = 86400000;
 const PERIODS = [7, 30, 90];
 const DAYS = 30;
-// Values of a report that one chart shows together.
+// Values that can be shown: name, and the fields of the report that one chart shows together, each with its name and tone.
 const MEASURES = {
   tasks: ['Tasks', [['completed', 'Completed', 0], ['unfinished', 'Unfinished', 5], ['failed', 'Failed', 3], ['cancelled', 'Cancelled', 1]]],
   credits: ['Credits', [['charged', 'Charged', 0], ['held', 'Held', 5]]],
   cost: ['Vendor cost', [['cost', 'Cost', 2]]],
 };
-// Most groups that a chart and its table show besides days; the CSV file has all.
+// Maximum number of groups in a chart and its table, except days; the CSV file has all.
 const GROUPS_MAX = 12;
 
 const dateOf = (time) => new Date(time).toISOString().slice(0, 10);
 
-// Days from the first to the last, so that days without tasks are seen.
+// Returns all days of the period, so that days without tasks are shown too.
 export function daysOf(days, today = Date.now()) {
-  return Array.from({ length: days }, (_, at) => dateOf(today - (days - 1 - at) * DAY_MS));
+  return Array.from({ length: days }, (_, index) => dateOf(today - (days - 1 - index) * DAY_MS));
 }
 
 export function periodOf(query) {
@@ -43,8 +43,8 @@ export function Usage({ query, user, groupings = [['day', 'Day']], nameOf = (id)
   const grouping = groupings.some(([key]) => key === query.get('by')) ? query.get('by') : groupings[0][0];
   const measure = Object.hasOwn(MEASURES, query.get('show') ?? '') ? query.get('show') : 'tasks';
   const dates = daysOf(days);
-  const asked = { from: dates[0], to: dates.at(-1), group_by: grouping, user };
-  const report = useLoad((signal) => get('/usage', asked, signal), [JSON.stringify(asked)]);
+  const parameters = { from: dates[0], to: dates.at(-1), group_by: grouping, user };
+  const report = useLoad((signal) => get('/usage', parameters, signal), [JSON.stringify(parameters)]);
   // Names are looked up only for the groups that are shown.
   const groups = report.data?.group_by === grouping ? report.data.rows.map(({ group }) => group).filter(Boolean).slice(0, GROUPS_MAX * 4) : [];
   useEffect(() => onGroups?.(groups), [groups.join()]);
@@ -52,7 +52,7 @@ export function Usage({ query, user, groupings = [['day', 'Day']], nameOf = (id)
       ${groupings.length > 1 && html`<${Choice} label="By" options=${groupings} value=${grouping} onChoose=${(by) => refine({ by }, { quiet: true })} />`}
       <${Choice} label="Show" options=${Object.entries(MEASURES).map(([key, [text]]) => [key, text])} value=${measure} onChoose=${(show) => refine({ show }, { quiet: true })} />
       <${Choice} label="Period" options=${PERIODS.map((days) => [days, `${days} days`])} value=${days} onChoose=${(days) => refine({ days }, { quiet: true })} />
-      <span class="spread"></span><${CsvButton} asked=${asked} />
+      <span class="spread"></span><${CsvButton} parameters=${parameters} />
     </div>
     <${Loaded} from=${report} skeleton=${html`<${Skeleton} kind="charts" lines=${1} />`}>${(report) => (report.group_by === grouping
       ? html`<${UsageChart} ...${{ report, measure, dates, nameOf }} />` : html`<${Skeleton} kind="charts" lines=${1} />`)}</${Loaded}>`;
@@ -78,14 +78,14 @@ function UsageChart({ report, measure, dates, nameOf }) {
     ${rest > 0 && html`<p class="muted small">${count(rest, `more ${names[report.group_by].toLowerCase()}`, `more ${names[report.group_by].toLowerCase()}s`)} in the CSV file.</p>`}`;
 }
 
-// The link of a file cannot carry the token, so the page fetches the file.
-function CsvButton({ asked }) {
+// Saves the report as CSV. A link could not send the token, so the page fetches the file.
+function CsvButton({ parameters }) {
   const work = useMutation();
-  const [saved, set] = useState(0);
+  const [saved, setSaved] = useState(0);
   const load = async () => {
-    const { problem, done } = await work.run(async () => (await send('GET', '/usage', { query: asked, headers: { Accept: 'text/csv' } })).blob());
-    if (!problem) { saveFile(done, `usage-by-${asked.group_by}-${asked.from}-${asked.to}.csv`); set(saved + 1); }
+    const { problem, done } = await work.run(async () => (await send('GET', '/usage', { query: parameters, headers: { Accept: 'text/csv' } })).blob());
+    if (!problem) { saveFile(done, `usage-by-${parameters.group_by}-${parameters.from}-${parameters.to}.csv`); setSaved(saved + 1); }
   };
   return html`<button type="button" class="button quiet small" disabled=${work.busy} onClick=${load}><${Icon} name="download" />CSV</button>
-    <span class="unseen" role="status">${saved > 0 ? `${toWords('saved')} ${saved}` : ''}</span>${work.problem && html`<${ErrorMessage} problem=${work.problem} />`}`;
+    <span class="unseen" role="status">${saved > 0 ? `Saved ${saved}` : ''}</span>${work.problem && html`<${ErrorMessage} problem=${work.problem} />`}`;
 }

@@ -14,16 +14,16 @@ export function Versions({ node, versions, mayEdit }) {
     ? html`<${Empty} icon="nodes" title="No versions">
       ${mayEdit ? 'Published versions appear here.' : 'Nothing to install yet.'}</${Empty}>`
     : html`<ol class="versions">
-      ${list.map((version, at) => html`<${Version} key=${version.id} node=${node} version=${version} previous=${previous(list, at)} mayEdit=${mayEdit} reload=${versions.reload} />`)}
+      ${list.map((version, index) => html`<${Version} key=${version.id} node=${node} version=${version} previous=${previousOf(list, index)} mayEdit=${mayEdit} reload=${versions.reload} />`)}
       </ol>`}</${Loaded}>`;
 }
 
-// Returns the next lower version whose archive can be compared; none for a version without one.
-const previous = (list, at) => (list[at].downloadUrl ? list.slice(at + 1).find((version) => version.downloadUrl) : undefined);
+// Returns the next lower version whose archive can be compared; undefined for a version without an archive.
+const previousOf = (list, index) => (list[index].downloadUrl ? list.slice(index + 1).find((version) => version.downloadUrl) : undefined);
 
 function Version({ node, version, previous, mayEdit, reload }) {
-  const [open, set] = useState(null);
-  const close = () => set(null);
+  const [open, setOpen] = useState(null);
+  const close = () => setOpen(null);
   const path = at`/publishers/${node.publisher.id}/nodes/${node.id}/versions/${version.id}`;
   const done = (text) => () => { close(); notify(text); reload(); };
   const waits = version.status === 'NodeVersionStatusPending' && !version.downloadUrl;
@@ -35,9 +35,9 @@ function Version({ node, version, previous, mayEdit, reload }) {
       <span class="spread"></span>
       <span class="row decisions"><${ChangesLink} node=${node} version=${version} previous=${previous} />${version.downloadUrl && toLocalUrl(version.downloadUrl) && html`<a class="button quiet small" href=${toLocalUrl(version.downloadUrl)} download>
         <${Icon} name="download" />Download</a>`}
-      ${mayEdit && waits && html`<button type="button" class="button small" onClick=${() => set('archive')}><${Icon} name="upload" />Add archive</button>`}
-      ${mayEdit && version.status !== 'NodeVersionStatusDeleted' && html`<button type="button" class="button quiet small" onClick=${() => set('edit')}>Edit</button>
-        <button type="button" class="button quiet small" onClick=${() => set('delete')}>Delete</button>`}</span></header>
+      ${mayEdit && waits && html`<button type="button" class="button small" onClick=${() => setOpen('archive')}><${Icon} name="upload" />Add archive</button>`}
+      ${mayEdit && version.status !== 'NodeVersionStatusDeleted' && html`<button type="button" class="button quiet small" onClick=${() => setOpen('edit')}>Edit</button>
+        <button type="button" class="button quiet small" onClick=${() => setOpen('delete')}>Delete</button>`}</span></header>
     ${mayEdit && waits && html`<p class="muted">No archive yet: cannot be installed.</p>`}
     ${version.status_reason && html`<p class="muted">${version.status_reason}</p>`}
     ${version.changelog ? html`<${Markdown} text=${version.changelog} />` : html`<p class="muted">No changelog.</p>`}

@@ -1,4 +1,4 @@
-// Choice of one of the caller's own videos.
+// Field that chooses one of the user's own videos.
 import { html } from '../core/dom.js';
 import { get, thumbnailOf, toLocalUrl } from '../core/api.js';
 import { ago } from '../core/format.js';
@@ -9,17 +9,18 @@ import { Icon, Loaded, Skeleton } from './basic.js';
 import { readAnonymousTask } from './live.js';
 
 const KINDS = ['start-end2video', 'reference2video', 'extend', 'multiframe'];
-const MAX = 24;
+const VIDEOS_MAX = 24;
 
-async function videosOf(user, own, signal) {
-  const tasks = user ? (await get('/tasks', { kind: KINDS, state: 'success', owner: user.id, limit: MAX }, signal)).tasks
+// Returns the tasks of the user's videos, or of those that this browser remembers.
+async function loadVideos(user, own, signal) {
+  const tasks = user ? (await get('/tasks', { kind: KINDS, state: 'success', owner: user.id, limit: VIDEOS_MAX }, signal)).tasks
     : await Promise.all(own.map(({ id, at }) => readAnonymousTask(id, at, signal).catch(() => null)));
   return tasks.filter((task) => task && !task.expired && task.generated.length > 0);
 }
 
 export function VideoPicker({ user, chosen, onChoose }) {
   const own = useStore(ownTasks);
-  const videos = useLoad((signal) => videosOf(user, own, signal), [user?.id, own]);
+  const videos = useLoad((signal) => loadVideos(user, own, signal), [user?.id, own]);
   return html`<fieldset class="videos"><legend>Your videos</legend>
     <${Loaded} from=${videos} skeleton=${html`<${Skeleton} lines=${1} kind="videos" />`}>${(list) => list.length === 0
       ? html`<p class="muted">No videos yet. Make one first, or enter the id and the URL of another video.</p>`

@@ -26,41 +26,41 @@ const PERIODS = [[1, 'The last hour'], [24, 'The last 24 hours'], [168, 'The las
 const pathOf = (publisher, webhook) => at`/publishers/${publisher.id}/webhooks/${webhook.id}`;
 
 export function Webhooks({ publisher }) {
-  const [open, set] = useState(false);
+  const [open, setOpen] = useState(false);
   const webhooks = useLoad((signal) => get(at`/publishers/${publisher.id}/webhooks`, {}, signal), [publisher.id]);
-  const done = () => { set(false); notify('Webhook created'); webhooks.reload(); };
+  const done = () => { setOpen(false); notify('Webhook created'); webhooks.reload(); };
   return html`<section><p class="muted">A webhook receives the events of this publisher's nodes as signed requests. See <a href=${to('docs')}>the API reference</a> for their content and signatures.</p>
     <${Loaded} from=${webhooks}>${(list) => html`
-      ${list.length < WEBHOOKS_MAX && html`<p><button type="button" class="button quiet" onClick=${() => set(true)}><${Icon} name="plus" />Create webhook</button></p>`}
+      ${list.length < WEBHOOKS_MAX && html`<p><button type="button" class="button quiet" onClick=${() => setOpen(true)}><${Icon} name="plus" />Create webhook</button></p>`}
       ${list.length === 0 ? html`<${Empty} icon="out" title="No webhooks">Create one to receive events.</${Empty}>`
         : html`<ul class="deliveries">${list.map((webhook) => html`<${Webhook} key=${webhook.id} ...${{ publisher, webhook }} reload=${webhooks.reload} />`)}</ul>`}`}</${Loaded}>
-    ${open && html`<${Dialog} title="Create webhook" onClose=${() => set(false)}>
-      <${WebhookForm} publisher=${publisher} onDone=${done} onCancel=${() => set(false)} /></${Dialog}>`}</section>`;
+    ${open && html`<${Dialog} title="Create webhook" onClose=${() => setOpen(false)}>
+      <${WebhookForm} publisher=${publisher} onDone=${done} onCancel=${() => setOpen(false)} /></${Dialog}>`}</section>`;
 }
 
 function Webhook({ publisher, webhook, reload }) {
-  const [open, set] = useState(null);
-  const [isListed, list] = useState(false);
+  const [open, setOpen] = useState(null);
+  const [isListed, setIsListed] = useState(false);
   // Number of sent tests and redeliveries; each reloads the deliveries.
-  const [sent, next] = useState(0);
+  const [sent, setSent] = useState(0);
   const work = useMutation();
-  const close = () => set(null);
-  const show = (message) => { close(); list(true); next((number) => number + 1); notify(message); };
+  const close = () => setOpen(null);
+  const show = (message) => { close(); setIsListed(true); setSent((number) => number + 1); notify(message); };
   const test = async () => {
     const { problem } = await work.run(() => post(`${pathOf(publisher, webhook)}/test`));
     if (!problem) show('Test event sent');
   };
-  const all = webhook.events.length === EVENTS.length;
+  const receivesAll = webhook.events.length === EVENTS.length;
   return html`<li class="release"><header><${State} of=${webhook.enabled ? 'active' : 'disabled'}>${webhook.enabled ? 'Enabled' : 'Disabled'}</${State}>
       <strong><code>${webhook.url}</code></strong></header>
-    <p class="muted small">${all ? 'All events' : webhook.events.map((name) => NAMES.get(name) ?? name).join(', ')}. Created <${Time} at=${webhook.created_at} />.</p>
+    <p class="muted small">${receivesAll ? 'All events' : webhook.events.map((name) => NAMES.get(name) ?? name).join(', ')}. Created <${Time} at=${webhook.created_at} />.</p>
     <${ErrorMessage} problem=${work.problem} />
     <div class="actions">
       <button type="button" class="button quiet small" disabled=${work.busy || !webhook.enabled} onClick=${test}>Send test</button>
-      <button type="button" class="button quiet small" aria-expanded=${isListed ? 'true' : 'false'} onClick=${() => list(!isListed)}>Deliveries</button>
-      <button type="button" class="button quiet small" onClick=${() => set('redeliver')}>Redeliver…</button>
-      <button type="button" class="button quiet small" onClick=${() => set('edit')}>Edit</button>
-      <button type="button" class="button quiet small" onClick=${() => set('delete')}>Delete</button></div>
+      <button type="button" class="button quiet small" aria-expanded=${isListed ? 'true' : 'false'} onClick=${() => setIsListed(!isListed)}>Deliveries</button>
+      <button type="button" class="button quiet small" onClick=${() => setOpen('redeliver')}>Redeliver…</button>
+      <button type="button" class="button quiet small" onClick=${() => setOpen('edit')}>Edit</button>
+      <button type="button" class="button quiet small" onClick=${() => setOpen('delete')}>Delete</button></div>
     ${isListed && html`<${WebhookDeliveries} ...${{ publisher, webhook, sent }} />`}
     ${open === 'edit' && html`<${Dialog} title="Edit webhook" onClose=${close}>
       <${WebhookForm} ...${{ publisher, webhook }} onDone=${() => { close(); notify('Saved'); reload(); }} onCancel=${close} /></${Dialog}>`}
@@ -72,7 +72,7 @@ function Webhook({ publisher, webhook, reload }) {
 
 // Form of a new webhook, or of an existing one.
 function WebhookForm({ publisher, webhook, onDone, onCancel }) {
-  const [values, set] = useState(webhook ?? { url: '', events: EVENTS.map(([name]) => name), enabled: true });
+  const [values, setValues] = useState(webhook ?? { url: '', events: EVENTS.map(([name]) => name), enabled: true });
   const work = useMutation();
   const form = useRef(null);
   const key = useRef(null);
@@ -81,7 +81,7 @@ function WebhookForm({ publisher, webhook, onDone, onCancel }) {
   const fill = (change) => {
     key.current = null;
     work.drop((pointer) => Object.hasOwn(change, pointer.split('/')[1]));
-    set({ ...values, ...change });
+    setValues({ ...values, ...change });
   };
   const toggle = (name) => ({ target }) => fill({ events: target.checked ? [...values.events, name] : values.events.filter((other) => other !== name) });
   const send = async (event) => {
@@ -95,13 +95,13 @@ function WebhookForm({ publisher, webhook, onDone, onCancel }) {
     if (!problem) onDone(done);
   };
   const fault = (pointer) => work.problem?.at?.(pointer);
-  const about = (pointer, name) => (fault(pointer) ? html`<p class="fault" id=${`${id}-${name}-fault`}><${Icon} name="warn" />${fault(pointer)}</p>` : null);
+  const faultText = (pointer, name) => (fault(pointer) ? html`<p class="fault" id=${`${id}-${name}-fault`}><${Icon} name="warn" />${fault(pointer)}</p>` : null);
   return html`<form ref=${form} class="form" onSubmit=${send} novalidate>
     <${FormTrouble} problem=${work.problem} />
     <div class="field ${fault('/url') ? 'faulty' : ''}"><label for=${`${id}-url`}>URL <span class="required">required</span></label>
       <input id=${`${id}-url`} type="url" placeholder="https://…" autocomplete="off" aria-required="true" aria-invalid=${fault('/url') ? 'true' : undefined}
-        aria-describedby=${fault('/url') ? `${id}-url-fault` : undefined} value=${values.url} onInput=${(event) => fill({ url: event.target.value })} />${about('/url', 'url')}</div>
-    <fieldset class="field group"><legend>Events</legend>${about('/events', 'events')}
+        aria-describedby=${fault('/url') ? `${id}-url-fault` : undefined} value=${values.url} onInput=${(event) => fill({ url: event.target.value })} />${faultText('/url', 'url')}</div>
+    <fieldset class="field group"><legend>Events</legend>${faultText('/events', 'events')}
       ${EVENTS.map(([name, text]) => html`<div key=${name} class="field flag"><label><input type="checkbox" checked=${values.events.includes(name)} onChange=${toggle(name)} /><span>${text}</span></label></div>`)}</fieldset>
     <div class="field flag"><label><input type="checkbox" checked=${values.enabled} onChange=${(event) => fill({ enabled: event.target.checked })} /><span>Enabled</span></label>
       <p class="hint">While it is disabled, events are skipped and pending deliveries wait.</p></div>
@@ -109,9 +109,9 @@ function WebhookForm({ publisher, webhook, onDone, onCancel }) {
       <button type="button" class="button quiet" onClick=${onCancel}>Cancel</button></footer></form>`;
 }
 
-// Repeats the deliveries of a period, page by page.
+// Dialog that repeats the deliveries of a period. The service handles some with each request, and says where to continue.
 function Redeliver({ publisher, webhook, onClose, onDone }) {
-  const [hours, set] = useState(24);
+  const [hours, setHours] = useState(24);
   const work = useMutation();
   const id = useElementId('period');
   const send = async (event) => {
@@ -128,12 +128,12 @@ function Redeliver({ publisher, webhook, onClose, onDone }) {
       return { number, refused };
     });
     if (problem) return;
-    const left = done.refused > 0 ? `; ${count(done.refused, 'delivery', 'deliveries')} more tomorrow, after ten times today` : '';
+    const left = done.refused > 0 ? `; ${count(done.refused, 'delivery', 'deliveries')} not queued: already redelivered ten times today` : '';
     onDone(`${count(done.number, 'delivery', 'deliveries')} queued again${left}`);
   };
   return html`<${Dialog} title="Redeliver events" onClose=${onClose}><form class="form" onSubmit=${send}>
     <${FormTrouble} problem=${work.problem} />
-    <div class="field"><label for=${id}>Events of</label><div class="select"><select id=${id} onChange=${(event) => set(Number(event.target.value))}>
+    <div class="field"><label for=${id}>Events of</label><div class="select"><select id=${id} onChange=${(event) => setHours(Number(event.target.value))}>
       ${PERIODS.map(([value, text]) => html`<option key=${value} value=${value} selected=${value === hours}>${text}</option>`)}</select></div>
       <p class="hint">Deliveries are repeated with their old ids, so a receiver can ignore those that it knows.</p></div>
     <footer><button class="button" disabled=${work.busy}>${work.busy ? 'Please wait' : 'Redeliver'}</button>
@@ -141,7 +141,7 @@ function Redeliver({ publisher, webhook, onClose, onDone }) {
 }
 
 function WebhookDeliveries({ publisher, webhook, sent }) {
-  const [page, set] = useState(1);
+  const [page, setPage] = useState(1);
   const path = `${pathOf(publisher, webhook)}/deliveries`;
   const loaded = useLoad((signal) => get(path, { page, limit: PAGE_SIZE }, signal), [path, page, sent]);
   const isPending = loaded.data?.deliveries.some(({ state }) => state === 'pending');
@@ -150,9 +150,9 @@ function WebhookDeliveries({ publisher, webhook, sent }) {
     ${deliveries.length === 0 ? html`<p class="muted">Nothing was sent yet.</p>`
       : html`<ul class="deliveries" aria-label="Deliveries">${deliveries.map((delivery) => html`<${Delivery} key=${delivery.id} title=${titleOf(delivery)} delivery=${delivery} reload=${loaded.reload} />`)}</ul>`}
     ${totalPages > 1 && html`<div class="actions">
-      <button type="button" class="button quiet small" disabled=${page <= 1} onClick=${() => set(page - 1)}>Newer</button>
+      <button type="button" class="button quiet small" disabled=${page <= 1} onClick=${() => setPage(page - 1)}>Newer</button>
       <span class="muted small">Page ${page} of ${totalPages}</span>
-      <button type="button" class="button quiet small" disabled=${page >= totalPages} onClick=${() => set(page + 1)}>Older</button></div>`}`}</${Loaded}>`;
+      <button type="button" class="button quiet small" disabled=${page >= totalPages} onClick=${() => setPage(page + 1)}>Older</button></div>`}`}</${Loaded}>`;
 }
 
 const titleOf = ({ event, node_id: node, version }) => [NAMES.get(event) ?? event, node && `: ${node}`, version && ` ${version}`].filter(Boolean).join('');
