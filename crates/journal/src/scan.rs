@@ -239,7 +239,7 @@ impl<D: PayloadDecoder> Scanner<'_, D> {
                 "no event is missing".to_owned()
             };
             self.report(path, offset, format!("{flaw}; {missing}; the next intact record is at offset {at}"));
-            // The record's own hash replaces the hidden ones.
+            // The damage hides the hashes up to this record, whose own hash continues the chain.
             self.next = frame.position;
             self.chain = None;
             return Some(at);
