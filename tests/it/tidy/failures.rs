@@ -11,7 +11,7 @@ use super::{files, is_rust};
 
 /// Text before the code where a failure is constructed.
 const HEADS: [&str; 6] =
-    ["TaskFailure::new(", "defect(", "rejected(", "failure(", "code: ", "code: Text::from_recorded("];
+    ["TaskFailure::new(", "internal_failure(", "rejected(", "failure(", "code: ", "code: Text::from_recorded("];
 /// Codes with a constant.
 const NAMED: [&str; 3] = ["cancelled", "client_gone", TaskFailure::INTERRUPTED];
 
