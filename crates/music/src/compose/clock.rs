@@ -63,9 +63,8 @@ impl Clock {
     #[must_use]
     pub fn new(pace: &Pace) -> Self {
         let Metre { bar, beat, .. } = pace.metre;
-        let quarter = if beat == 6 { 6.0 } else { 4.0 };
         let seconds = f64::from(pace.seconds);
-        let mut step = 60.0 / f64::from(pace.bpm) / quarter;
+        let mut step = 60.0 / f64::from(pace.bpm) / f64::from(pace.metre.tempo_steps());
         let bar_steps = f64::from(bar);
         let mut slowing = 0.0;
 
@@ -117,8 +116,7 @@ impl Clock {
     /// Returns the actual tempo in beats per minute.
     #[must_use]
     pub fn bpm(&self) -> f32 {
-        let quarter = if self.metre.beat == 6 { 6.0 } else { 4.0 };
-        (60.0 / (self.step * quarter)) as f32
+        (60.0 / (self.step * f64::from(self.metre.tempo_steps()))) as f32
     }
 
     /// Returns the seconds per step.

@@ -12,13 +12,16 @@ use crate::synth::sound::{self, Insert};
 #[derive(Debug)]
 pub struct Track {
     part: Part,
+    /// Index of the next note to start.
     next: usize,
+    /// Sounding voices, each with the samples until its start in the next block.
     voices: Vec<(Voice, u32)>,
     insert: Effect,
     gain: f32,
     seed: u64,
     mono: Vec<f32>,
     scratch: Vec<f32>,
+    /// Output of the current block.
     wide: Stereo,
 }
 
@@ -80,7 +83,7 @@ impl Track {
         }
 
         self.play_voices(count);
-        self.pass_insert(count);
+        self.apply_insert(count);
 
         let depth = self.part.duck;
         for at in 0..count {
@@ -142,7 +145,8 @@ impl Track {
         });
     }
 
-    fn pass_insert(&mut self, count: usize) {
+    /// Passes the mono input through the insert effect, if there is one.
+    fn apply_insert(&mut self, count: usize) {
         let mono = &mut self.mono[..count];
         let left = &mut self.wide.left[..count];
         let right = &mut self.wide.right[..count];
@@ -221,17 +225,17 @@ fn note_power(instrument: Instrument, note: &Note) -> (f64, u32) {
         return (power * f64::from(note.velocity).powi(2), TENTH);
     }
 
-    let softness = f64::from(note.velocity).powf(2.8);
-    let rings = rings(instrument);
-    let frames = note.frames.min((rings * RATE as f32) as u32).max(TENTH);
-    (NOTE_POWER * softness * f64::from(frames) / f64::from(TENTH), frames)
+    let velocity_power = f64::from(note.velocity).powf(2.8);
+    let ring_seconds = ring_seconds(instrument);
+    let frames = note.frames.min((ring_seconds * RATE as f32) as u32).max(TENTH);
+    (NOTE_POWER * velocity_power * f64::from(frames) / f64::from(TENTH), frames)
 }
 
 /// Power of a level-matched instrument that plays full notes without gaps.
 const NOTE_POWER: f64 = 0.2;
 
 /// Returns the seconds that contain most of a note's energy.
-fn rings(instrument: Instrument) -> f32 {
+fn ring_seconds(instrument: Instrument) -> f32 {
     use crate::instrument::Instrument as I;
     match instrument {
         I::Marimba | I::Pizzicato | I::Ukulele | I::SynthPluck => 0.3,

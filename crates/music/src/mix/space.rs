@@ -110,6 +110,7 @@ fn hadamard_transform(values: &mut [f32; LINES]) {
         gap *= 2;
     }
 
+    // The square root of 1/8 preserves the energy.
     for value in values.iter_mut() {
         *value *= 0.353_553_4;
     }
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_room_fades_in_its_time_and_is_wide() {
+    fn a_reverb_decays_in_its_time_and_is_wide() {
         for seconds in [1.0, 3.0] {
             let mut reverb = Reverb::new(seconds);
             let mut send = vec![0.0; 48_000 * 4];

@@ -122,9 +122,9 @@ fn feelings(words: &[Word]) -> (Vec<&'static str>, Feeling) {
         weight += 1.0;
         sum.valence += sign * feeling.valence;
         sum.energy += sign * feeling.energy;
-        sum.tension += feeling.tension * f32::from(u8::from(wanted));
-        sum.space += feeling.space * f32::from(u8::from(wanted));
         if wanted {
+            sum.tension += feeling.tension;
+            sum.space += feeling.space;
             found.push((at, phrases[0]));
         }
     }
@@ -147,7 +147,7 @@ fn feelings(words: &[Word]) -> (Vec<&'static str>, Feeling) {
 fn instruments(words: &[Word]) -> (Vec<Instrument>, Vec<Instrument>) {
     let mut found: Vec<(usize, usize, Instrument, bool)> = Vec::new();
     let mut phrases: Vec<(&str, Instrument)> =
-        NAMES.iter().flat_map(|(phrases, name_of)| phrases.iter().map(|phrase| (*phrase, *name_of))).collect();
+        NAMES.iter().flat_map(|(phrases, instrument)| phrases.iter().map(|phrase| (*phrase, *instrument))).collect();
     phrases.sort_by_key(|(phrase, _)| std::cmp::Reverse(phrase.split(' ').count()));
 
     let mut remaining_words = words.to_vec();
@@ -181,12 +181,12 @@ fn instruments(words: &[Word]) -> (Vec<Instrument>, Vec<Instrument>) {
 
 fn tempo(words: &[Word]) -> Tempo {
     let number_at = |at: usize| words.get(at).and_then(|word| word.text.parse::<f32>().ok());
-    let joined_bpm = |text: &str| text.strip_suffix("bpm").and_then(|number_at| number_at.parse::<f32>().ok());
+    let joined_bpm = |text: &str| text.strip_suffix("bpm").and_then(|number| number.parse::<f32>().ok());
     let is_unit = |at: usize| words.get(at).is_some_and(|word| word.text == "bpm");
 
-    let beats_a_minute = |at: usize| {
+    let is_spelled_unit = |at: usize| {
         let texts = words.get(at..at + 3).unwrap_or_default().iter().map(|word| word.text.as_str());
-        texts.eq(["beats", "per", "minute"]) || words.get(at).is_some_and(|word| word.text == "bpm")
+        texts.eq(["beats", "per", "minute"]) || is_unit(at)
     };
 
     let requested_bpm = (0..words.len()).find_map(|at| {
@@ -197,7 +197,7 @@ fn tempo(words: &[Word]) -> Tempo {
         } else {
             None
         };
-        joined_bpm(text).or(number_at(at).filter(|_| beats_a_minute(at + 1))).or(before)
+        joined_bpm(text).or(number_at(at).filter(|_| is_spelled_unit(at + 1))).or(before)
     });
 
     let requested_bpm = requested_bpm.filter(|bpm| (BPM.0..=BPM.1).contains(bpm));

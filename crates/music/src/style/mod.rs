@@ -1,8 +1,8 @@
 //! Genres and their defaults: tempo, drums, bass, accompaniment, instruments, harmony and reverb.
 
 mod band;
+mod electronic;
 pub mod groove;
-mod machine;
 pub mod progression;
 
 use groove::Groove;
@@ -178,7 +178,7 @@ impl Genre {
         genres
     }
 
-    /// Returns `true` if the word at this index is part of a name of more than one word.
+    /// Returns `true` if the word at this index is part of a genre name of more than one word.
     #[must_use]
     pub fn covers(words: &[Word], at: usize) -> bool {
         let is_covered = |phrase: &str| {
@@ -194,7 +194,7 @@ impl Genre {
 }
 
 fn styles() -> impl Iterator<Item = &'static Style> {
-    machine::STYLES.iter().chain(band::STYLES)
+    electronic::STYLES.iter().chain(band::STYLES)
 }
 
 /// Returns the names of all genres.

@@ -1,6 +1,6 @@
 //! Drum sounds: a falling sine, coloured noise and, for cymbals, inharmonic square waves.
 
-use super::dsp::{Filter, Noise, SAMPLES, decay, sine};
+use super::dsp::{Filter, Noise, SAMPLE_RATE, decay, sine};
 use crate::piece::{Drum, DrumKit};
 
 /// Parameters of a drum sound.
@@ -210,11 +210,11 @@ impl DrumHit {
 
     /// Adds the next samples; returns `false` once the hit has ended.
     pub fn render(&mut self, out: &mut [f32]) -> bool {
-        let loud = self.velocity * self.patch.level;
+        let gain = self.velocity * self.patch.level;
         let (_, to, _) = self.patch.tone;
         let noise = self.patch.noise.0;
         let metal = self.patch.metal;
-        let sharp = self.patch.colour.1 > 1.0;
+        let is_band_pass = self.patch.colour.1 > 1.0;
         let bursting = BURST * u32::from(self.patch.bursts - 1);
 
         for sample in out.iter_mut() {
@@ -227,33 +227,33 @@ impl DrumHit {
             let fade = if self.age < bursting { 0.992 } else { self.hiss_fade };
 
             self.hertz = to + (self.hertz - to) * self.glide;
-            self.phase += self.hertz / SAMPLES;
+            self.phase += self.hertz / SAMPLE_RATE;
             self.phase -= self.phase.floor();
 
             let mut sum = self.tone * sine(self.phase);
 
             if noise > 0.0 {
                 let bands = self.filter.bands(self.noise.sample());
-                sum += noise * self.hiss * if sharp { 1.6 * bands.band } else { bands.high };
+                sum += noise * self.hiss * if is_band_pass { 1.6 * bands.band } else { bands.high };
             }
 
             if metal > 0.0 {
-                sum += metal * self.hiss * self.clang();
+                sum += metal * self.hiss * self.next_metal_sample();
             }
 
             self.tone *= self.tone_fade;
             self.hiss *= fade;
             self.age += 1;
-            *sample += sum * loud * onset;
+            *sample += sum * gain * onset;
         }
 
         self.tone > 0.000_1 || self.hiss * (noise + metal) > 0.000_1
     }
 
-    fn clang(&mut self) -> f32 {
+    fn next_metal_sample(&mut self) -> f32 {
         let mut sum = 0.0;
         for (phase, hertz) in self.metal.iter_mut().zip(METAL) {
-            *phase += hertz * 1.31 / SAMPLES;
+            *phase += hertz * 1.31 / SAMPLE_RATE;
             *phase -= phase.floor();
             sum += if *phase < 0.5 { 1.0 } else { -1.0 };
         }

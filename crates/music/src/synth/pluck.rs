@@ -1,6 +1,6 @@
 //! Plucked strings: a noise burst in a damped delay line (Karplus and Strong 1983; Jaffe and Smith 1983).
 
-use super::dsp::{Adsr, DcBlock, Envelope, Noise, SAMPLES};
+use super::dsp::{Adsr, DcBlock, Envelope, LN_60_DB, Noise, SAMPLE_RATE};
 
 /// Parameters of a plucked string.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +39,7 @@ impl Pluck {
         let edge = patch.edge.clamp(0.5, 0.999);
 
         // The two-sample average delays by 1 - edge samples; the all-pass filter provides the remaining fraction.
-        let period = SAMPLES / hertz.max(20.0);
+        let period = SAMPLE_RATE / hertz.max(20.0);
         let delay_samples = (period - (1.0 - edge) - 0.4).floor().max(2.0);
         let fraction = period - (1.0 - edge) - delay_samples;
         let length = delay_samples as usize;
@@ -60,8 +60,8 @@ impl Pluck {
             allpass_last: (0.0, 0.0),
             last: 0.0,
             edge,
-            loss: (-6.907_755 / (ring * hertz)).exp(),
-            envelope: Envelope::new(envelope, held_frames.min((ring * 1.3 * SAMPLES) as u32)),
+            loss: (LN_60_DB / (ring * hertz)).exp(),
+            envelope: Envelope::new(envelope, held_frames.min((ring * 1.3 * SAMPLE_RATE) as u32)),
             dc: DcBlock::default(),
         }
     }
@@ -140,7 +140,7 @@ mod tests {
                     .map(|w| w[0] * (w[whole_lag] * (1.0 - part) + w[whole_lag + 1] * part));
                 pairs.sum::<f32>()
             };
-            let period = SAMPLES / hertz;
+            let period = SAMPLE_RATE / hertz;
             let lags = (-60..=60).map(|step| period * (1.0 + step as f32 * 0.000_5));
             let best = lags.max_by(|a, b| alike(8.0 * a).total_cmp(&alike(8.0 * b))).unwrap();
             let cents = 1_200.0 * (period / best).log2();
