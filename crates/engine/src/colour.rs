@@ -131,7 +131,7 @@ pub fn split([red, green, blue]: [f32; 3]) -> [f32; 3] {
 
 /// Returns the nearest byte. Adding 2^23 moves the integer part into the lowest bits, which is faster than a conversion
 /// and can be vectorized.
-fn byte_of(value: f32) -> u32 {
+fn to_byte(value: f32) -> u32 {
     const WHOLE: f32 = 8_388_608.0;
     ((255.0 * value).clamp(0.0, 255.0) + WHOLE).to_bits() & 0xFF
 }
@@ -164,7 +164,7 @@ pub fn join_row<const N: usize>([lumas, blues, reds]: [&[f32]; 3], pixels: &mut 
     for (pixels, ((lumas, blues), reds)) in pixels.chunks_mut(BLOCK).zip(sources) {
         let mut packed = [0_u32; BLOCK];
         for (packed, ((luma, blue), red)) in packed.iter_mut().zip(lumas.iter().zip(blues).zip(reds)) {
-            let [red, green, blue] = to_rgb([*luma, *blue, *red]).map(byte_of);
+            let [red, green, blue] = to_rgb([*luma, *blue, *red]).map(to_byte);
             *packed = red | (green << 8) | (blue << 16);
         }
 

@@ -51,7 +51,7 @@ fn denoise_band(source: &Plane, threshold: f32, stride: usize, top: usize, targe
 
     for upper in (0..=window.height() - SIDE).filter(|y| (y + top).is_multiple_of(stride)) {
         for left in (0..=window.width() - SIDE).step_by(stride) {
-            let (square, weight) = without_weak_waves(&window, left, upper, threshold);
+            let (square, weight) = remove_weak_waves(&window, left, upper, threshold);
 
             for (y, row) in square.iter().enumerate() {
                 let sums = &mut sum.row_mut(upper + y)[left..left + SIDE];
@@ -70,7 +70,7 @@ fn denoise_band(source: &Plane, threshold: f32, stride: usize, top: usize, targe
 
 /// Returns a block without coefficients below the threshold, and its weight, which decreases with the number of
 /// remaining coefficients.
-fn without_weak_waves(window: &Plane, left: usize, top: usize, threshold: f32) -> (Square, f32) {
+fn remove_weak_waves(window: &Plane, left: usize, top: usize, threshold: f32) -> (Square, f32) {
     let waves = &*WAVES;
     let mut square: Square = std::array::from_fn(|y| {
         let mut row = [0.0; SIDE];
@@ -170,8 +170,8 @@ mod tests {
         let noise = noise::white(Region::covering(&clean), 3);
         dirty.combine(&noise, |value, noise| value + 0.05 * noise);
         for stride in [1, 2, 3, 4] {
-            let left = deviation(&denoise(&dirty, 0.05, stride), &clean);
-            assert!(left < 0.02, "stride {stride}: {left}");
+            let error = deviation(&denoise(&dirty, 0.05, stride), &clean);
+            assert!(error < 0.02, "stride {stride}: {error}");
         }
     }
 

@@ -81,11 +81,9 @@ fn sum_columns(source: &Plane, radius: usize, share: f32) -> Plane {
         let entering_row = source.row((y + radius + 1).min(last));
         let leaving_row = source.row(y.saturating_sub(radius));
 
-        for (((value, sum), entering_row), leaving_row) in
-            row.iter_mut().zip(&mut sums).zip(entering_row).zip(leaving_row)
-        {
+        for (((value, sum), entering), leaving) in row.iter_mut().zip(&mut sums).zip(entering_row).zip(leaving_row) {
             *value = *sum * share;
-            *sum += entering_row - leaving_row;
+            *sum += entering - leaving;
         }
     })
 }
@@ -95,8 +93,8 @@ fn sum_columns(source: &Plane, radius: usize, share: f32) -> Plane {
 pub fn smooth(source: &Plane, radius: usize) -> Plane {
     match radius {
         0 => source.clone(),
-        1 => weighed(source, &[1.0, 2.0, 3.0, 2.0, 1.0].map(|weight| weight / 9.0)),
-        2 => weighed(source, &[1.0, 2.0, 3.0, 4.0, 5.0, 4.0, 3.0, 2.0, 1.0].map(|weight| weight / 25.0)),
+        1 => convolve(source, &[1.0, 2.0, 3.0, 2.0, 1.0].map(|weight| weight / 9.0)),
+        2 => convolve(source, &[1.0, 2.0, 3.0, 4.0, 5.0, 4.0, 3.0, 2.0, 1.0].map(|weight| weight / 25.0)),
         _ => box_twice(source, radius),
     }
 }
@@ -125,12 +123,12 @@ fn weighed<const TAPS: usize>(source: &Plane, weights: &[f32; TAPS]) -> Plane {
 
     let across = Plane::from_rows(width, height, |y, target| {
         copy_clamped(source.row(y), -(reach as isize), &mut padded);
-        weigh(std::array::from_fn(|tap| &padded[tap..][..width]), weights, target);
+        weighted_sum(std::array::from_fn(|tap| &padded[tap..][..width]), weights, target);
     });
 
     Plane::from_rows(width, height, |y, target| {
         let tap = |tap: usize| across.row((y + tap).saturating_sub(reach).min(height - 1));
-        weigh(std::array::from_fn(tap), weights, target);
+        weighted_sum(std::array::from_fn(tap), weights, target);
     })
 }
 

@@ -28,7 +28,7 @@ impl Statistics {
     /// Measures the finest band of a picture.
     #[must_use]
     pub fn from_luma(luma: &Plane) -> Self {
-        let mut blocks = blocks(luma);
+        let mut blocks = measure_blocks(luma);
         blocks.sort_by(|one, other| one.deviation.total_cmp(&other.deviation));
 
         let flat = blocks.partition_point(|block| block.deviation < 0.003);
@@ -76,7 +76,7 @@ impl Block {
 /// Fraction of the standard deviation of white noise that the finest band keeps.
 const FINE_SHARE: f32 = 0.91;
 
-fn blocks(luma: &Plane) -> Vec<Block> {
+fn measure_blocks(luma: &Plane) -> Vec<Block> {
     let fine = finer_than(luma, 1);
     let crooked = crookedness(luma);
     let mut blocks = Vec::with_capacity(luma.values().len() / (BLOCK * BLOCK));
@@ -136,7 +136,7 @@ const SKIN_RADIUS: usize = 5;
 #[must_use]
 pub fn grade(mut planes: Planes, look: &Look) -> Planes {
     if look.smooth > 0.0 {
-        smooth(&mut planes, look.smooth);
+        smooth_surfaces(&mut planes, look.smooth);
     }
     if look.skin > 0.0 {
         smooth_skin(&mut planes, look.skin);
@@ -149,7 +149,7 @@ pub fn grade(mut planes: Planes, look: &Look) -> Planes {
 }
 
 /// Smooths surfaces. A larger amount also smooths higher steps; colours are smoothed less to avoid bleeding.
-fn smooth(planes: &mut Planes, amount: f32) {
+fn smooth_surfaces(planes: &mut Planes, amount: f32) {
     let even = smooth_between_edges(&planes.luma, SMOOTH_RADIUS, 0.03 + 0.09 * amount);
     planes.luma.combine(&even, |value, even| value + amount * (even - value));
 

@@ -162,11 +162,11 @@ impl StretchedPlane {
 
     /// Computes row `y`.
     pub fn fill(&self, y: usize, target: &mut [f32]) {
-        let (upper, lower, share) = self.between(y);
+        let (upper, lower, share) = self.rows_around(y);
         blend(upper, lower, share, target);
     }
 
-    fn between(&self, y: usize) -> (&[f32], &[f32], f32) {
+    fn rows_around(&self, y: usize) -> (&[f32], &[f32], f32) {
         let (upper, lower, share) = self.rows[y];
         (self.across.row(upper), self.across.row(lower), share)
     }

@@ -110,7 +110,7 @@ const PATCH_SHIFT: u32 = 6;
 fn add_band(band: &Plane, region: Region, factor: usize, seed: u32, amount: f32, target: &mut Plane) {
     let cells =
         (region.left.div_euclid(STEP as isize))..=((region.left + region.width as isize - 1).div_euclid(STEP as isize));
-    let weights = weights();
+    let weights = overlap_weights();
 
     let mut patches = Vec::new();
     let mut loaded = None;
@@ -151,7 +151,7 @@ fn add_band(band: &Plane, region: Region, factor: usize, seed: u32, amount: f32,
 
 /// Returns the weights, for every position in a cell, of the two patches that overlap there. Their squares add up to
 /// one, which keeps the strength constant.
-fn weights() -> [[f32; 2]; STEP] {
+fn overlap_weights() -> [[f32; 2]; STEP] {
     std::array::from_fn(|at| {
         let along = (at as f32 + 0.5) / STEP as f32 * std::f32::consts::FRAC_PI_2;
         [along.cos(), along.sin()]
@@ -168,7 +168,7 @@ struct Patch {
 impl Patch {
     /// Returns the patch at a grid position. Random offsets keep neighbouring patches from showing the same detail.
     fn new(at: [isize; 2], factor: usize, seed: u32) -> Self {
-        let hash = noise::scramble(at[0] as u32, at[1] as u32, seed);
+        let hash = noise::hash(at[0] as u32, at[1] as u32, seed);
         let [across, down] = [(at[0], hash & 0xFFFF), (at[1], hash >> 16)].map(|(patch, random)| {
             let centre = (patch + 1) * STEP as isize;
             let shift = (random % (2 * PATCH_SHIFT + 1)) as isize - PATCH_SHIFT as isize;
@@ -223,7 +223,7 @@ mod tests {
     fn repeated_detail_forms_no_grid() {
         // Given fur: a few bright hairs on even ground
         let luma = Plane::from_fn(96, 96, |x, y| {
-            let is_hair = noise::scramble(x as u32, y as u32, 3).is_multiple_of(24);
+            let is_hair = noise::hash(x as u32, y as u32, 3).is_multiple_of(24);
             if is_hair { 0.6 } else { 0.4 }
         });
         let planes = Planes { luma, ..Planes::new(96, 96) };

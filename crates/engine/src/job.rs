@@ -90,7 +90,7 @@ impl Default for PictureUpscale {
 }
 
 choices! {
-    /// Factor of an [`PictureUpscale`] per side.
+    /// Factor of a [`PictureUpscale`] per side.
     UpscaleFactor {
         /// Twice as wide and high.
         X2,

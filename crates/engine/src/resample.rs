@@ -11,7 +11,7 @@ use fast_image_resize::images::{TypedImage, TypedImageRef};
 use fast_image_resize::pixels::F32;
 use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 
-use crate::filters::weigh;
+use crate::filters::weighted_sum;
 use crate::plane::{Plane, Region};
 
 /// Reach of a kernel in source samples to each side.
@@ -69,9 +69,9 @@ impl Phase {
     /// Writes the weighted sum of samples. `tap` returns them by index from [`REACH`] before the position.
     fn sum<'a>(&self, tap: impl Fn(usize) -> &'a [f32], target: &mut [f32]) {
         if let Ok(weights) = <&[f32; 2 * REACH]>::try_from(&self.weights[..]) {
-            weigh(std::array::from_fn(|at| tap(self.first + at)), weights, target);
+            weighted_sum(std::array::from_fn(|at| tap(self.first + at)), weights, target);
         } else {
-            weigh([tap(self.first), tap(self.first + 1)], &[self.weights[0], self.weights[1]], target);
+            weighted_sum([tap(self.first), tap(self.first + 1)], &[self.weights[0], self.weights[1]], target);
         }
     }
 }

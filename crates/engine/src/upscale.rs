@@ -128,8 +128,8 @@ mod tests {
             let bicubic = imageops::resize(&reduced, 128, 128, FilterType::CatmullRom);
             let upscaled = opaque(upscale(decoded(Pixels::Opaque(reduced)), &plain_job(UpscaleFactor::X4), 1).pixels);
             let upscaled_error = error(&upscaled, &original);
-            let bicubic = error(&bicubic, &original);
-            assert!(upscaled_error <= bicubic, "squared error {upscaled_error}, bicubic {bicubic}");
+            let bicubic_error = error(&bicubic, &original);
+            assert!(upscaled_error <= bicubic_error, "squared error {upscaled_error}, bicubic {bicubic_error}");
         }
     }
 
@@ -278,9 +278,9 @@ mod tests {
         let fine_of = |engine| fine(&with_engine(engine));
         let soft = fine_of(UpscaleCharacter::Illusio);
         let crisp = fine_of(UpscaleCharacter::Sharpy);
-        let between = fine_of(UpscaleCharacter::Sparkle);
+        let moderate = fine_of(UpscaleCharacter::Sparkle);
         let automatic = fine_of(UpscaleCharacter::Automatic);
-        assert!(soft < automatic && automatic < between && between < crisp, "{soft} {automatic} {between} {crisp}");
+        assert!(soft < automatic && automatic < moderate && moderate < crisp, "{soft} {automatic} {moderate} {crisp}");
 
         let highest = |engine| {
             let luma = planes(&with_engine(engine)).luma;

@@ -19,7 +19,7 @@ use crate::guide::Overview;
 use crate::light::ramp;
 use crate::picture::Pixels;
 use crate::plane::{Plane, Region};
-use crate::relight::subject::subject;
+use crate::relight::subject::find_subject;
 use crate::video::MotionAmount;
 
 /// Scene with the positions of its objects.
@@ -158,7 +158,7 @@ impl SceneObject {
         }
 
         let overview = Overview::from_pixels(&Pixels::Opaque(reference.to_image()), 240);
-        let found = subject(&overview, &Plane::new(overview.width(), overview.height()));
+        let found = find_subject(&overview, &Plane::new(overview.width(), overview.height()));
         let share = found.values().iter().sum::<f32>() / found.values().len() as f32;
         let border = |y: usize| found.row(y).iter().sum::<f32>() / found.width() as f32;
 

@@ -11,7 +11,7 @@ use crate::guide::{GuidedFilter, Overview};
 use crate::light::{luminance, ramp, to_srgb};
 use crate::picture::Pixels;
 use crate::plane::Plane;
-use crate::relight::subject::subject;
+use crate::relight::subject::find_subject;
 
 /// Longest side of a map in samples.
 const SIDE: usize = 224;
@@ -41,7 +41,7 @@ impl Depth {
         let height = luma.height();
         let radius = (width.max(height) / 32).max(1);
 
-        let before = subject(&overview, &Plane::new(width, height));
+        let before = find_subject(&overview, &Plane::new(width, height));
         let sky = sky(&overview, &luma);
         let mut sharp = luma.clone();
         sharp.combine(&smooth(&luma, 1), |value, around| (value - around).abs());

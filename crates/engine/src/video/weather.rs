@@ -9,7 +9,7 @@ use super::depth::{Depth, look_up};
 use super::raster::Raster;
 use super::words::Weather;
 use crate::light::ramp;
-use crate::noise::{scramble, texture};
+use crate::noise::{hash, texture};
 use crate::plane::{Plane, Region};
 
 /// Weather of a video.
@@ -47,7 +47,7 @@ impl WeatherLayer {
 
         let clouds = (kind == Weather::Fog).then(|| [clouds(seed, 6), clouds(seed ^ 0x5A, 3)]);
 
-        Self { kind, seed: scramble(kind as u32, 77, seed), count: (count * strength) as u32, clouds }
+        Self { kind, seed: hash(kind as u32, 77, seed), count: (count * strength) as u32, clouds }
     }
 
     /// Draws the weather over a frame. Nearby particles move with the camera.

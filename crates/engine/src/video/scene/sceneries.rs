@@ -2,7 +2,7 @@
 
 use super::{Colour, Painter, Point, mix};
 use crate::light::ramp;
-use crate::noise::scramble;
+use crate::noise::hash;
 use crate::video::camera::random;
 
 /// Number of hill ridges.
@@ -210,7 +210,7 @@ impl Painter {
 
         for scale in [34.0, 70.0_f32] {
             let cell = [(x * scale).floor(), (y * scale).floor()];
-            let cell_seed = scramble((cell[0] + 5000.0) as u32, (cell[1] + 5000.0) as u32, self.seed);
+            let cell_seed = hash((cell[0] + 5000.0) as u32, (cell[1] + 5000.0) as u32, self.seed);
             let random_at = |offset: u32| random(cell_seed, offset + scale as u32);
             let at = [x * scale - cell[0] - 0.2 - 0.6 * random_at(1), y * scale - cell[1] - 0.2 - 0.6 * random_at(2)];
             let size = 0.04 + 0.10 * random_at(3).powi(4) + 0.6 * pixel * scale;

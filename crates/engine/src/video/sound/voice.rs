@@ -3,7 +3,7 @@
 use std::f32::consts::TAU;
 
 use super::{Band, Noise, RATE, Stereo};
-use crate::noise::scramble;
+use crate::noise::hash;
 use crate::prompt;
 use crate::video::camera::random;
 
@@ -38,7 +38,7 @@ pub(super) fn add(mix: &mut [Stereo], voice_id: Option<&str>, gain: f32, seed: u
         let syllable = (time * SYLLABLES) as u32;
         let syllable_phase = (time * SYLLABLES).fract();
 
-        let random_at = |salt: u32| random(scramble(syllable, 1, seed), salt);
+        let random_at = |salt: u32| random(hash(syllable, 1, seed), salt);
         let target = VOWELS[(random_at(1) * 5.0) as usize % 5];
         let in_phrase = (syllable % PHRASE) as f32 / PHRASE as f32;
 
