@@ -52,16 +52,14 @@ pub fn paint(keywords: &VideoKeywords, prompt: &str, size: Size, seed: u32) -> V
     View { picture, depth: Depth::from_map(map, size.aspect()) }
 }
 
-/// Returns the moving elements of a painted place.
-pub fn default_elements(keywords: &VideoKeywords) -> impl Iterator<Item = MovingElement> {
-    let own_element = match keywords.scenery {
+/// Returns the moving element of a painted place, if there is one.
+pub fn default_element(keywords: &VideoKeywords) -> Option<MovingElement> {
+    match keywords.scenery {
         Some(Scenery::Sea) => Some(MovingElement::Water),
         Some(Scenery::Forest) => Some(MovingElement::Leaves),
         Some(Scenery::Hills | Scenery::Desert) | None => Some(MovingElement::Clouds),
         Some(Scenery::City | Scenery::Space | Scenery::Abstract) => None,
-    };
-
-    own_element.into_iter()
+    }
 }
 
 /// Colours of a time of day.
@@ -159,7 +157,7 @@ impl Painter {
 
         // Clouds are flat layers seen from below, so they become denser towards the horizon.
         let depth = 0.25 + 1.6 * height;
-        let cloud = self.fbm([x / depth * 1.1, 1.0 / depth * 2.4], 5, 11);
+        let cloud = self.fractal_noise([x / depth * 1.1, 1.0 / depth * 2.4], 5, 11);
         let dense = ramp(cloud, 0.50, 0.78) * (0.25 + 0.75 * ramp(height, 0.02, 0.25));
         let shade = mix(mix(horizon, sun, 0.5), zenith, 0.25 + 0.3 * (cloud - 0.5));
         colour = mix(colour, shade, 0.75 * dense);
@@ -168,7 +166,7 @@ impl Painter {
     }
 
     /// Returns fractal noise from 0 to 1.
-    fn fbm(&self, [x, y]: [f32; 2], octaves: u32, salt: u32) -> f32 {
+    fn fractal_noise(&self, [x, y]: [f32; 2], octaves: u32, salt: u32) -> f32 {
         let mut sum = 0.0;
         let mut weight = 0.5;
         let mut scale = 1.0;

@@ -221,6 +221,7 @@ impl ShortSound {
 
 /// Adds wind noise whose level and pitch rise with the speed of the camera.
 fn add_camera_wind(mix: &mut [Stereo], speed: impl Fn(f32) -> f32, seed: u32) {
+    /// Samples between two measurements of the speed.
     const STEP: usize = RATE / 50;
     let count = mix.len() / STEP + 2;
     let speeds: Vec<f32> = (0..count).map(|at| speed((at * STEP) as f32 / mix.len() as f32).min(1.5)).collect();
