@@ -43,7 +43,8 @@ impl Windows {
     }
 }
 
-/// Writes the sums of `window` samples from each position on; overwrites both buffers.
+/// Writes the sums of `window` samples from each position on; overwrites both buffers. `window` is odd; its binary
+/// digits select the sums of one, two, four and more samples that make it up.
 #[multiversion(targets("x86_64+avx2"))]
 fn sum_windows(sums: &mut Vec<f32>, next: &mut Vec<f32>, window: usize, target: &mut [f32]) {
     let length = target.len();
@@ -115,7 +116,7 @@ fn box_twice(source: &Plane, radius: usize) -> Plane {
 }
 
 /// Applies the same weights across and then down.
-fn weighed<const TAPS: usize>(source: &Plane, weights: &[f32; TAPS]) -> Plane {
+fn convolve<const TAPS: usize>(source: &Plane, weights: &[f32; TAPS]) -> Plane {
     let width = source.width();
     let height = source.height();
     let reach = TAPS / 2;
@@ -134,7 +135,7 @@ fn weighed<const TAPS: usize>(source: &Plane, weights: &[f32; TAPS]) -> Plane {
 
 /// Writes the weighted sums of several rows, each at least as long as the target.
 #[multiversion(targets("x86_64+avx2"))]
-pub fn weigh<const TAPS: usize>(taps: [&[f32]; TAPS], weights: &[f32; TAPS], target: &mut [f32]) {
+pub fn weighted_sum<const TAPS: usize>(taps: [&[f32]; TAPS], weights: &[f32; TAPS], target: &mut [f32]) {
     let taps = taps.map(|tap| &tap[..target.len()]);
     for (at, value) in target.iter_mut().enumerate() {
         let mut sum = weights[0] * taps[0][at];

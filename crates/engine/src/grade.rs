@@ -12,6 +12,10 @@ use crate::presets::Look;
 
 /// Side in pixels of the blocks of the statistics.
 const BLOCK: usize = 8;
+/// Deviation of the finest band below which a block has no variation.
+const FLAT_MAX: f32 = 0.003;
+/// Deviation of the finest band from which a block contains a strong edge.
+const EDGE_MIN: f32 = 0.06;
 
 /// Statistics of a picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,8 +35,8 @@ impl Statistics {
         let mut blocks = measure_blocks(luma);
         blocks.sort_by(|one, other| one.deviation.total_cmp(&other.deviation));
 
-        let flat = blocks.partition_point(|block| block.deviation < 0.003);
-        let strong = blocks.len() - blocks.partition_point(|block| block.deviation < 0.06);
+        let flat = blocks.partition_point(|block| block.deviation < FLAT_MAX);
+        let strong = blocks.len() - blocks.partition_point(|block| block.deviation < EDGE_MIN);
 
         let plainest = &blocks[..blocks.len().div_ceil(5)];
         let share = |count: usize, total: usize| count as f32 / total.max(1) as f32;
@@ -144,7 +148,7 @@ pub fn grade(mut planes: Planes, look: &Look) -> Planes {
     if look.local_contrast != 0.0 {
         shape_local_contrast(&mut planes.luma, look.local_contrast);
     }
-    tone(&mut planes, look);
+    apply_tone(&mut planes, look);
     planes
 }
 
@@ -192,7 +196,7 @@ fn shape_local_contrast(luma: &mut Plane, amount: f32) {
     });
 }
 
-fn tone(planes: &mut Planes, look: &Look) {
+fn apply_tone(planes: &mut Planes, look: &Look) {
     let colours = [look.saturation, look.vibrance, look.greens, look.warmth];
     let tones = [look.contrast, look.exposure, look.highlights];
     if tones.into_iter().chain(colours).all(|amount| amount == 0.0) {

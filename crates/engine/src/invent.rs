@@ -108,21 +108,21 @@ const PATCH_SHIFT: u32 = 6;
 /// Every patch has an offset of its own in both directions. Offsets shared by whole rows and columns of patches would
 /// line up their seams to a grid.
 fn add_band(band: &Plane, region: Region, factor: usize, seed: u32, amount: f32, target: &mut Plane) {
-    let cells =
-        (region.left.div_euclid(STEP as isize))..=((region.left + region.width as isize - 1).div_euclid(STEP as isize));
+    let last_column = region.left + region.width as isize - 1;
+    let cells = region.left.div_euclid(STEP as isize)..=last_column.div_euclid(STEP as isize);
     let weights = overlap_weights();
 
     let mut patches = Vec::new();
-    let mut loaded = None;
+    let mut loaded_row = None;
 
     for (y, row) in (region.top..).zip(target.rows_mut()) {
         let cell_row = y.div_euclid(STEP as isize);
-        if loaded != Some(cell_row) {
+        if loaded_row != Some(cell_row) {
             let patches_in_row = |row_of_cells: isize| {
                 (*cells.start() - 1..=*cells.end()).map(move |column| Patch::new([column, row_of_cells], factor, seed))
             };
             patches = patches_in_row(cell_row - 1).zip(patches_in_row(cell_row)).collect::<Vec<_>>();
-            loaded = Some(cell_row);
+            loaded_row = Some(cell_row);
         }
 
         let [upper, lower] = weights[y.rem_euclid(STEP as isize) as usize].map(|weight| amount * weight);

@@ -8,7 +8,7 @@ use crate::colour::Planes;
 use crate::filters::smooth;
 use crate::guide::{Guide, GuidedFilter, Overview};
 use crate::job::{LightAdjustments, PictureRelight};
-use crate::light::{gain_of, light_up, lit, luminance, ramp, stops_of};
+use crate::light::{apply_gain, gain_of, light_up, luminance, ramp, stops_of};
 use crate::plane::{Plane, Region};
 
 /// Data shared by all tiles of a picture.
@@ -281,7 +281,7 @@ fn stepped(value: f32, steps_per_unit: f32) -> f32 {
 /// Returns the blurred light of areas that will be bright.
 fn glow(overview: &Overview, stops: &Plane) -> Plane {
     let mut bright = overview.map(luminance);
-    bright.combine(stops, |light, stops| (lit(light, gain_of(stops)) - 0.35).max(0.0));
+    bright.combine(stops, |light, stops| (apply_gain(light, gain_of(stops)) - 0.35).max(0.0));
     smooth(&bright, (overview.width().max(overview.height()) / 50).max(1))
 }
 
