@@ -63,17 +63,17 @@ pub struct AccessUnit {
     bytes: usize,
 }
 
-fn rejection(code: &'static str, reason: impl Into<String>) -> VideoError {
+fn rejected(code: &'static str, reason: impl Into<String>) -> VideoError {
     VideoError::Input { code, reason: reason.into() }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "as `map_err` gives it")]
 pub(super) fn unreadable(error: impl ToString) -> VideoError {
-    rejection("video_unreadable", format!("cannot read the video: {}", error.to_string()))
+    rejected("video_unreadable", format!("cannot read the video: {}", error.to_string()))
 }
 
 pub(super) fn unsupported(feature: &str) -> VideoError {
-    rejection(
+    rejected(
         "video_unsupported",
         format!("the video is {feature}; H.264 with 8 bits, 4:2:0, progressive, in MP4 is read"),
     )
@@ -86,7 +86,7 @@ impl ParsedVideo {
     /// Returns [`VideoError::Input`] if the file is not a supported video or exceeds a limit.
     pub fn parse(file: &[u8]) -> Result<Self, VideoError> {
         if file.len() > BYTES_MAX {
-            return Err(rejection("video_too_large", format!("the video has more than {} MiB", BYTES_MAX >> 20)));
+            return Err(rejected("video_too_large", format!("the video has more than {} MiB", BYTES_MAX >> 20)));
         }
 
         let mut demuxed = DemuxedVideo::default();
@@ -156,7 +156,7 @@ impl ParsedVideo {
 }
 
 pub(super) fn too_long() -> VideoError {
-    rejection(
+    rejected(
         "video_too_long",
         format!("the video is longer than {SECONDS_MAX} seconds or has more than {SAMPLES_MAX} pictures"),
     )
@@ -306,7 +306,7 @@ impl Pictures {
             return Err(too_long());
         }
         if unit.bytes > SAMPLE_BYTES_MAX {
-            return Err(rejection("video_too_large", "a picture of the video is too large"));
+            return Err(rejected("video_too_large", "a picture of the video is too large"));
         }
         self.units.push(unit);
 
@@ -314,7 +314,7 @@ impl Pictures {
     }
 
     fn into_video(self) -> Result<ParsedVideo, VideoError> {
-        let no_pictures = || rejection("video_unreadable", "the video has no pictures");
+        let no_pictures = || rejected("video_unreadable", "the video has no pictures");
         let (_, timescale) = self.track.ok_or_else(no_pictures)?;
         let Description { announced, parameter_sets, length_bytes } = self.description.ok_or_else(no_pictures)?;
         let AnnouncedSizes { size, coded_pixels, kept_pixels } = announced;
@@ -322,7 +322,7 @@ impl Pictures {
 
         if pixels > DECODED_PIXELS_MAX {
             let description = format!("the video has {} pictures of {size}", self.units.len());
-            return Err(rejection("video_too_large", too_many_pixels(&description, pixels, DECODED_PIXELS_MAX)));
+            return Err(rejected("video_too_large", too_many_pixels(&description, pixels, DECODED_PIXELS_MAX)));
         }
 
         let video = ParsedVideo {
@@ -336,7 +336,7 @@ impl Pictures {
             length_bytes,
         };
         if video.ticks() == 0 || !video.units.first().is_some_and(|unit| unit.key) {
-            return Err(rejection("video_unreadable", "the video does not begin with a whole picture"));
+            return Err(rejected("video_unreadable", "the video does not begin with a whole picture"));
         }
 
         Ok(video)
@@ -410,7 +410,7 @@ fn check_parameter_set(sps: &[u8]) -> Result<AnnouncedSizes, VideoError> {
     // Cropped pixels are decoded too; a picture may be cropped by one block on each side.
     let pixels_max = (PIXELS_MAX + 16 * 2 * SIDE_MAX) as u64;
     if size.area() > PIXELS_MAX || size.width.max(size.height) > SIDE_MAX || coded.pixels > pixels_max {
-        return Err(rejection("video_too_large", "the video has more than 4096 by 2304 pixels"));
+        return Err(rejected("video_too_large", "the video has more than 4096 by 2304 pixels"));
     }
     if coded.references > REFERENCES_MAX {
         return Err(unreadable("it keeps more pictures than the standard allows"));
