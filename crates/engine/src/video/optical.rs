@@ -9,7 +9,7 @@ use super::raster::{Raster, Size, Vec2};
 use crate::filters::box_blur;
 use crate::guide::{GuidedFilter, stretch};
 use crate::plane::{Plane, Region};
-use crate::resample::fit;
+use crate::resample::resize_part;
 
 /// Longest side in samples of the pictures that are compared.
 const SIDE: usize = 192;
@@ -177,7 +177,7 @@ fn pyramid(picture: &Raster) -> Vec<Plane> {
     let resized = |plane: &Plane, scale: f32| {
         let side = |length: usize| ((length as f32 * scale).round() as usize).max(4);
         let part = [0.0, 0.0, plane.width() as f64, plane.height() as f64];
-        fit(plane, part, side(plane.width()), side(plane.height()))
+        resize_part(plane, part, side(plane.width()), side(plane.height()))
     };
 
     let mut levels = vec![resized(&luma, scale)];

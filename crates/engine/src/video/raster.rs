@@ -163,7 +163,7 @@ impl Raster {
                 if !is_covered && at < 3 {
                     channel.combine(&self.channel(3), |value, cover| value * cover);
                 }
-                resample::fit(&channel, part, size.width, size.height)
+                resample::resize_part(&channel, part, size.width, size.height)
             })
             .collect();
 
