@@ -10,7 +10,7 @@
 
 use crate::colour::Planes;
 use crate::denoise::denoise;
-use crate::detail::Detailer;
+use crate::detail::{Detailer, Pass};
 use crate::filters::smooth_between_edges;
 use crate::grade::Statistics;
 use crate::job::{PrecisionJob, PrecisionPreset};
@@ -30,14 +30,14 @@ pub fn precision(input: DecodedPicture, job: &PrecisionJob, seed: u32) -> Decode
     let look = look(*job);
 
     let pixels = match steps(job.scale_factor) {
-        (None, factor) => enlarge_to_pixels(&planes, &Detailer::new(&planes, factor, look, seed, noise, true)),
+        (None, factor) => enlarge_to_pixels(&planes, &Detailer::new(&planes, factor, look, seed, noise, Pass::Final)),
         (Some(before), factor) => {
-            let intermediate = enlarge(&planes, &Detailer::new(&planes, before, look, seed, noise, false));
+            let intermediate = enlarge(&planes, &Detailer::new(&planes, before, look, seed, noise, Pass::Intermediate));
             drop(planes);
             let noise = Statistics::from_luma(&intermediate.luma).noise;
             enlarge_to_pixels(
                 &intermediate,
-                &Detailer::new(&intermediate, factor, look.for_second_pass(), seed, noise, true),
+                &Detailer::new(&intermediate, factor, look.for_second_pass(), seed, noise, Pass::Final),
             )
         }
     };

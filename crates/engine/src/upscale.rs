@@ -8,7 +8,7 @@
 //! about 15 bytes per pixel of a large result.
 
 use crate::colour::Planes;
-use crate::detail::Detailer;
+use crate::detail::{Detailer, Pass};
 use crate::grade::{Statistics, grade};
 use crate::job::{PictureUpscale, UpscaleFactor};
 use crate::picture::DecodedPicture;
@@ -29,12 +29,12 @@ pub fn upscale(input: DecodedPicture, parameters: &PictureUpscale, seed: u32) ->
     let (before, last) = steps(parameters.scale_factor);
     let mut noise = statistics.noise;
     if let Some(factor) = before {
-        planes = enlarge(&planes, &Detailer::new(&planes, factor, look, seed, noise, false));
+        planes = enlarge(&planes, &Detailer::new(&planes, factor, look, seed, noise, Pass::Intermediate));
         noise = Statistics::from_luma(&planes.luma).noise;
     }
 
     let look = if before.is_some() { look.for_second_pass() } else { look };
-    let pixels = enlarge_to_pixels(&planes, &Detailer::new(&planes, last, look, seed, noise, true));
+    let pixels = enlarge_to_pixels(&planes, &Detailer::new(&planes, last, look, seed, noise, Pass::Final));
 
     DecodedPicture { pixels, profile }
 }

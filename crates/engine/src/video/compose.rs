@@ -250,6 +250,11 @@ mod tests {
         })
     }
 
+    /// Object of a scene with one reference.
+    fn single_object(reference: &Raster) -> SceneObject {
+        SceneObject::from_reference(reference, true)
+    }
+
     #[test]
     fn every_reference_is_shown_in_front_of_the_scene() {
         let composed = compose(
@@ -286,7 +291,7 @@ mod tests {
     #[test]
     fn a_picture_without_a_subject_is_a_card() {
         let even = Raster::from_fn(Size { width: 80, height: 60 }, |_, _| [0.3, 0.6, 0.4, 1.0]);
-        let card = SceneObject::from_reference(&even, true);
+        let card = single_object(&even);
         assert!(!card.is_standing && card.picture.row(30)[40][3] > 0.9 && card.picture.row(0)[0][3] < 0.5);
     }
 
@@ -303,7 +308,7 @@ mod tests {
         });
 
         // When it becomes an object
-        let object = SceneObject::from_reference(&reference, true);
+        let object = single_object(&reference);
 
         // Then no visible pixel is brightened by the white
         assert!(object.is_standing);
@@ -324,6 +329,6 @@ mod tests {
             let glow = (1.0 - far / 130.0).clamp(0.0, 1.0);
             [0.2 + 0.7 * glow, 0.3 + 0.3 * glow, 0.5, 1.0]
         });
-        assert!(!SceneObject::from_reference(&reference, true).is_standing);
+        assert!(!single_object(&reference).is_standing);
     }
 }
