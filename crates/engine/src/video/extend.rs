@@ -6,7 +6,7 @@ use super::VideoError;
 use super::camera::{Pose, Track};
 use super::codec::{Codec, FPS, Yuv};
 use super::mp4::{ParsedVideo, Sound};
-use super::optical::OpticalFlow;
+use super::optical::{GlobalMotion, OpticalFlow};
 use super::plan::size_of;
 use super::raster::{Raster, Size};
 use super::shots::{Morph, Shot, StillShot};
@@ -252,7 +252,7 @@ struct Velocity {
 impl Velocity {
     /// Estimates the velocity from two pictures; `rate` is the number of such intervals per second.
     fn between(before: &Raster, last: &Raster, rate: f32) -> Self {
-        let (shift, zoom, rotation) = OpticalFlow::between(before, last).global_motion();
+        let GlobalMotion { shift, zoom, rotation } = OpticalFlow::between(before, last).global_motion();
         // Objects that move to the left mean a camera that moves to the right.
         Self {
             shift: shift.map(|part| -rate * part),

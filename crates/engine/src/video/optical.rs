@@ -26,6 +26,16 @@ pub struct OpticalFlow {
     aspect: f32,
 }
 
+/// Motion of a whole picture.
+#[derive(Debug, Clone, Copy)]
+pub struct GlobalMotion {
+    pub shift: Vec2,
+    /// Magnification.
+    pub zoom: f32,
+    /// Clockwise rotation in radians.
+    pub rotation: f32,
+}
+
 /// Flow in both directions between two pictures, and its quality.
 #[derive(Debug, Clone)]
 pub struct FlowPair {
@@ -74,10 +84,9 @@ impl OpticalFlow {
         Self { across, down, aspect }
     }
 
-    /// Returns shift, magnification and rotation of the whole picture that best fit the flow. Medians reduce the
-    /// influence of moving objects.
+    /// Returns the motion of the whole picture that best fits the flow. Medians reduce the influence of moving objects.
     #[must_use]
-    pub fn global_motion(&self) -> (Vec2, f32, f32) {
+    pub fn global_motion(&self) -> GlobalMotion {
         let shift = [&self.across, &self.down].map(|plane| median(plane.values().to_vec()));
 
         let width = self.across.width();
@@ -102,7 +111,7 @@ impl OpticalFlow {
             }
         }
 
-        (shift, 1.0 + median(growths), median(rotations))
+        GlobalMotion { shift, zoom: 1.0 + median(growths), rotation: median(rotations) }
     }
 }
 
@@ -278,7 +287,7 @@ mod tests {
         let [across, down] = found.forward.at([0.1, 0.0]);
         assert!((across + 6.0 / 40.0).abs() < 0.03 && down.abs() < 0.03, "{across} {down}");
         assert!((found.backward.at([0.0, 0.1])[0] - 6.0 / 40.0).abs() < 0.03);
-        let (shift, zoom, rotation) = found.forward.global_motion();
+        let GlobalMotion { shift, zoom, rotation } = found.forward.global_motion();
         assert!((shift[0] + 0.15).abs() < 0.03 && (zoom - 1.0).abs() < 0.03 && rotation.abs() < 0.03);
     }
 

@@ -53,8 +53,10 @@ pub struct Clock {
     swing_steps: f64,
 }
 
-/// Maximum change of a tempo that is not fixed, as a fraction, for longer and for very short pieces.
-const STRETCH_MAX: (f64, f64) = (0.07, 0.3);
+/// Maximum change of a tempo that is not fixed, as a fraction.
+const STRETCH_MAX: f64 = 0.07;
+/// Maximum change of the tempo of a piece of up to four bars.
+const SHORT_STRETCH_MAX: f64 = 0.3;
 /// Maximum stretch of the last bar.
 const SLOWING_MAX: f64 = 0.55;
 
@@ -87,7 +89,7 @@ impl Clock {
 
                 let steps = unit * rounded.max(0.0);
                 if steps > 0.0 && !pace.fixed {
-                    let max_stretch = if steps > 4.0 * bar_steps { STRETCH_MAX.0 } else { STRETCH_MAX.1 };
+                    let max_stretch = if steps > 4.0 * bar_steps { STRETCH_MAX } else { SHORT_STRETCH_MAX };
                     step = (available / steps).clamp(step * (1.0 - max_stretch), step * (1.0 + max_stretch));
                 }
 
