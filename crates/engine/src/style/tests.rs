@@ -16,7 +16,7 @@ fn photo() -> DecodedPicture {
     DecodedPicture { pixels: test_pictures::photo(SIDE), profile: None }
 }
 
-/// Dark blue, rough picture that is easy to recognise.
+/// Dark blue, rough picture that is easy to recognize.
 fn reference() -> DecodedPicture {
     let pixels = test_pictures::noisy(SIDE);
     let Pixels::Opaque(noisy) = pixels else { panic!("the picture is opaque") };

@@ -58,7 +58,7 @@ struct Part {
     shot: Box<dyn Shot>,
     weather: Vec<WeatherLayer>,
     moods: Vec<Mood>,
-    /// Start in the time of the weather, in seconds.
+    /// Start within the video in seconds.
     start: f32,
 }
 
@@ -150,9 +150,10 @@ impl PreparedVideo<'_> {
     ) -> Result<(), VideoError> {
         let mut pending: Vec<Vec<Yuv>> = vec![Vec::new()];
         let mut encode = |pending: &mut Vec<Vec<Yuv>>| -> Result<(), VideoError> {
-            let full = std::mem::replace(pending, vec![Vec::new()]);
-            let full = full.into_par_iter().filter(|frames| !frames.is_empty());
-            let groups: Vec<Result<Group, VideoError>> = full.map(|frames| self.encode_frames(frames)).collect();
+            let frame_groups = std::mem::replace(pending, vec![Vec::new()]);
+            let frame_groups = frame_groups.into_par_iter().filter(|frames| !frames.is_empty());
+            let groups: Vec<Result<Group, VideoError>> =
+                frame_groups.map(|frames| self.encode_frames(frames)).collect();
             groups.into_iter().try_for_each(|group| group.map(|group| encoded.groups.push(group)))
         };
 

@@ -74,7 +74,7 @@ impl Reverb {
     /// Adds the reverb to both channels.
     pub fn render(&mut self, send: (&[f32], &[f32]), left: &mut [f32], right: &mut [f32]) {
         for (at, (left, right)) in left.iter_mut().zip(right.iter_mut()).enumerate() {
-            let input = (self.early_reflections[0].swap(send.0[at]), self.early_reflections[1].swap(send.1[at]));
+            let input = [self.early_reflections[0].swap(send.0[at]), self.early_reflections[1].swap(send.1[at])];
 
             let mut line_outputs = [0.0; LINES];
             for (index, out) in line_outputs.iter_mut().enumerate() {
@@ -88,8 +88,8 @@ impl Reverb {
 
             hadamard_transform(&mut line_outputs);
             for (index, sample) in line_outputs.into_iter().enumerate() {
-                let side = if index % 2 == 0 { input.0 } else { input.1 };
-                self.lines[index].swap(sample + 0.5 * side);
+                // The lines get the left and the right channel alternately.
+                self.lines[index].swap(sample + 0.5 * input[index % 2]);
             }
         }
     }

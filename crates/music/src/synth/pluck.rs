@@ -20,13 +20,18 @@ pub struct PluckPatch {
 /// Sounding string.
 #[derive(Debug, Clone)]
 pub struct Pluck {
+    /// One period of the string as a ring buffer, and the next position in it.
     string: Vec<f32>,
     at: usize,
     /// Coefficient of the all-pass filter that tunes the fraction of a sample.
     allpass: f32,
-    allpass_last: (f32, f32),
+    /// Last input and output of the all-pass filter.
+    allpass_input: f32,
+    allpass_output: f32,
+    /// Last sample read from the string.
     last: f32,
     edge: f32,
+    /// Factor of each pass through the string.
     loss: f32,
     envelope: Envelope,
     dc: DcBlock,
@@ -48,7 +53,7 @@ impl Pluck {
         let mut string: Vec<f32> = (0..length).map(|_| noise.sample()).collect();
         soften(&mut string, (patch.bright * (0.45 + 0.55 * velocity)).clamp(0.03, 1.0));
         comb(&mut string, patch.pluck_position);
-        normalise(&mut string);
+        normalize(&mut string);
 
         let ring = patch.ring * (261.6 / hertz).powf(0.5).clamp(0.25, 2.2);
         let envelope = Adsr { attack: 0.001, decay: 1.0, sustain: 1.0, release: patch.release };
@@ -57,7 +62,8 @@ impl Pluck {
             string,
             at: 0,
             allpass: (1.0 - fraction) / (1.0 + fraction),
-            allpass_last: (0.0, 0.0),
+            allpass_input: 0.0,
+            allpass_output: 0.0,
             last: 0.0,
             edge,
             loss: (LN_60_DB / (ring * hertz)).exp(),
@@ -74,8 +80,9 @@ impl Pluck {
             self.last = now;
 
             let damped = averaged * self.loss;
-            let tuned = self.allpass * (damped - self.allpass_last.1) + self.allpass_last.0;
-            self.allpass_last = (damped, tuned);
+            let tuned = self.allpass * (damped - self.allpass_output) + self.allpass_input;
+            self.allpass_input = damped;
+            self.allpass_output = tuned;
 
             self.string[self.at] = tuned;
             self.at = if self.at + 1 == self.string.len() { 0 } else { self.at + 1 };
@@ -107,7 +114,7 @@ fn comb(string: &mut [f32], position: f32) {
     }
 }
 
-fn normalise(string: &mut [f32]) {
+fn normalize(string: &mut [f32]) {
     let mean = string.iter().sum::<f32>() / string.len() as f32;
     for sample in string.iter_mut() {
         *sample -= mean;
