@@ -108,7 +108,7 @@ impl<'a> Detailer<'a> {
         self.add_texture(&mut luma, grown, &directions);
 
         if self.pass == Pass::Final {
-            noise::add_grain(&mut luma, self.enlarged(grown), self.look.grain, !self.seed);
+            noise::add_grain(&mut luma, self.enlarged_region(grown), self.look.grain, !self.seed);
         }
 
         Tile {
@@ -186,7 +186,7 @@ impl<'a> Detailer<'a> {
         let part = part.grown(TEXTURE_MARGIN);
         let target_region = Region { left: grown.left + part.left, top: grown.top + part.top, ..part };
         let amounts = [self.look.texture, self.look.own_detail];
-        let texture = model.texture(self.enlarged(target_region), self.factor(), amounts, self.seed);
+        let texture = model.texture(self.enlarged_region(target_region), self.factor(), amounts, self.seed);
 
         // Fur, hair and wood grain have a direction that the added texture must follow.
         let directions = directions.only_where(&strength, part);
@@ -239,7 +239,7 @@ impl<'a> Detailer<'a> {
         }
     }
 
-    fn enlarged(&self, region: Region) -> Region {
+    fn enlarged_region(&self, region: Region) -> Region {
         let factor = self.factor();
         Region {
             left: region.left * factor as isize,
