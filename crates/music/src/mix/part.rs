@@ -51,7 +51,7 @@ impl Track {
             Insert::Tremolo => Effect::Tremolo { phase: 0.0 },
         };
 
-        let gain = UNIT * decibels(part.level_db);
+        let gain = UNIT * gain_from_decibels(part.level_db);
         let wide = Stereo { left: vec![0.0; BLOCK], right: vec![0.0; BLOCK] };
 
         Self {
@@ -113,7 +113,7 @@ impl Track {
 
     /// Renders the voices into the mono input of the insert effect or, without one, into their stereo positions.
     fn play_voices(&mut self, count: usize) {
-        let mono_insert = !matches!(self.insert, Effect::None);
+        let has_insert = !matches!(self.insert, Effect::None);
         self.mono[..count].fill(0.0);
         self.wide.left[..count].fill(0.0);
         self.wide.right[..count].fill(0.0);
@@ -127,9 +127,9 @@ impl Track {
             let from = (*wait as usize).min(count);
             *wait = 0;
             scratch[from..count].fill(0.0);
-            let alive = voice.render(&mut scratch[from..count]);
+            let is_alive = voice.render(&mut scratch[from..count]);
 
-            if mono_insert {
+            if has_insert {
                 let gain = voice.gain();
                 mono[from..count].iter_mut().zip(&scratch[from..count]).for_each(|(sum, sample)| *sum += gain * sample);
             } else {
@@ -141,7 +141,7 @@ impl Track {
                 }
             }
 
-            alive
+            is_alive
         });
     }
 
@@ -184,7 +184,7 @@ fn stereo_gains(pan: f32, gain: f32) -> (f32, f32) {
     (gain * angle.cos(), gain * angle.sin())
 }
 
-fn decibels(db: f32) -> f32 {
+fn gain_from_decibels(db: f32) -> f32 {
     10_f32.powf(db / 20.0)
 }
 
@@ -199,7 +199,7 @@ pub fn expected_power(piece: &Piece) -> Vec<f64> {
     let mut tenths = vec![0.0; (piece.frames / TENTH) as usize];
 
     for part in &piece.parts {
-        let level = f64::from(UNIT * decibels(part.level_db)).powi(2) * f64::from(1.0 + 0.4 * part.reverb);
+        let level = f64::from(UNIT * gain_from_decibels(part.level_db)).powi(2) * f64::from(1.0 + 0.4 * part.reverb);
         for note in &part.notes {
             let (power, frames) = note_power(part.instrument, note);
             let first = note.start / TENTH;
@@ -242,6 +242,7 @@ fn ring_seconds(instrument: Instrument) -> f32 {
         I::Piano | I::ElectricPiano | I::Harpsichord | I::MusicBox | I::NylonGuitar | I::UprightBass => 0.8,
         I::Glockenspiel | I::Vibraphone | I::Bells | I::SteelGuitar | I::ElectricGuitar | I::Harp | I::Sitar => 1.2,
         I::ElectricBass | I::SubBass | I::SynthBass => 1.5,
+        // Others sound as long as they are held.
         _ => 600.0,
     }
 }
