@@ -1,5 +1,6 @@
-//! Sets two variables for the compiler: a fingerprint of all sources that determine the read models, because snapshots
-//! of another fingerprint are not read; and the version, with the commit if `BUILD_COMMIT` names it.
+//! Sets variables for the compiler: `MODELS_FINGERPRINT`, a hash of all sources that determine the read models, because
+//! snapshots of another fingerprint are not read; `BUILD_COMMIT`, empty unless the environment names the commit; and
+//! `BUILD_VERSION`, the version with the commit.
 
 use std::env;
 use std::fs;
@@ -15,15 +16,19 @@ const SOURCES: [&str; 6] = [
     "Cargo.lock",
 ];
 
+/// FNV-1a, 64 bits.
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0100_0000_01b3;
+
 fn main() {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut hash = FNV_OFFSET;
     for file in SOURCES.iter().flat_map(|source| files(Path::new(source))) {
         // A missing source would make Cargo run this script, and compile everything, at each build.
         let bytes = fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}; update SOURCES", file.display()));
         let name = file.to_string_lossy().into_owned();
         // Without carriage returns, because Git may check out other line ends.
         for byte in name.bytes().chain(bytes.into_iter().filter(|byte| *byte != b'\r')) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+            hash = (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME);
         }
     }
     for source in SOURCES {
@@ -33,8 +38,8 @@ fn main() {
     set_version();
 }
 
-/// Sets the version. Programs that `cargo run` and `cargo test` start inherit the variables, so their names must differ
-/// from those of settings.
+/// Sets version and commit. Programs that `cargo run` and `cargo test` start inherit the variables, so their names must
+/// differ from those of settings.
 fn set_version() {
     let version = env::var("CARGO_PKG_VERSION").unwrap_or_default();
     let commit = env::var("BUILD_COMMIT").unwrap_or_default();

@@ -72,7 +72,7 @@ use metrics_history::MetricsHistoryThread;
 use options::{actor_options, http_options};
 use probes::{build_audit, build_checkpointer, build_prober, readiness_probe, storage_probe};
 use process::{ignore_file_size_signal, raise_file_limit};
-use reactors::{CallbackSetup, ReactorDeps, Reactors};
+use reactors::{CallbackSetup, MediaSetup, ReactorDeps, Reactors};
 use readiness_monitor::ReadinessMonitor;
 use snapshots::SnapshotThread;
 use span_export::SpanExportTask;
@@ -217,10 +217,9 @@ impl App {
 
         let webhooks = vendor_webhooks(&upload_key, node.is_some());
         let usage_counters = UsageCounters::default();
-        let vendor_set =
-            (build_vendors(&settings, &store, &upload_key, (&models, &metrics), &environment)?, webhooks.clone());
+        let vendor_set = build_vendors(&settings, &store, &upload_key, &models, &metrics, &environment)?;
+        let media = MediaSetup { store: store.clone(), vendor_set, webhooks: webhooks.clone(), duties: role.duties };
         let callbacks = CallbackSetup { key: signing_key, keyring: keyring.clone(), tracer: tracer.clone() };
-        let media = (store.clone(), vendor_set, role.duties);
         let reactor_deps = ReactorDeps::new(&settings, media, callbacks, &public_url, &environment)?;
         let bytes_per_day = DailyQuota::new(settings.limits.bytes_per_day, environment.clone());
         let reactors = Reactors::start(

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Creates the small seed files of the mutants: `python3 fuzz/seeds/make.py` (needs Pillow, and ffmpeg with libx264).
 
-They are checked in, so nobody needs this but who adds one. `film/own.mp4` comes from the engine itself:
+They are checked in, so this script is needed only to add a seed. `film/own.mp4` comes from the engine itself:
 `cargo run --bin test-child -- film fuzz/seeds/film/own.mp4`.
 """
 import struct
@@ -28,7 +28,7 @@ def scene(shift=0):
     return picture
 
 
-def see_through(shift=0):
+def transparent(shift=0):
     picture = scene(shift).convert("RGBA")
     picture.putalpha(Image.linear_gradient("L").resize((WIDTH, HEIGHT)))
     return picture
@@ -64,16 +64,16 @@ def pictures():
     scene().convert("CMYK").save(at("picture/jpeg/cmyk.jpg"), quality=70)
     scene().convert("L").save(at("picture/jpeg/grey.jpg"), quality=70, restart_marker_blocks=3)
     scene().save(at("picture/png/plain.png"))
-    see_through().save(at("picture/png/alpha.png"), icc_profile=profile)
+    transparent().save(at("picture/png/alpha.png"), icc_profile=profile)
     scene().quantize(13).save(at("picture/png/palette.png"), transparency=3)
     scene().convert("I;16").point(lambda value: value * 257).save(at("picture/png/deep_grey.png"))
-    see_through().save(at("picture/png/animated.png"), save_all=True, append_images=[see_through(3)], duration=80)
+    transparent().save(at("picture/png/animated.png"), save_all=True, append_images=[transparent(3)], duration=80)
     at("picture/png/interlaced.png").write_bytes(interlaced())
     ffmpeg(["-pix_fmt", "rgb48be", "-update", "1"], "picture/png/deep.png", frames=1)
     scene().save(at("picture/webp/lossy.webp"), quality=60)
     scene().save(at("picture/webp/lossless.webp"), lossless=True)
-    see_through().save(at("picture/webp/alpha.webp"), quality=60, icc_profile=profile, exif=exif)
-    see_through().save(at("picture/webp/animated.webp"), save_all=True, append_images=[scene(4), scene(9)], duration=60)
+    transparent().save(at("picture/webp/alpha.webp"), quality=60, icc_profile=profile, exif=exif)
+    transparent().save(at("picture/webp/animated.webp"), save_all=True, append_images=[scene(4), scene(9)], duration=60)
     scene().save(at("picture/gif/animated.gif"), save_all=True, append_images=[scene(5)], duration=70)
     scene().quantize(9).save(at("picture/gif/interlaced.gif"), interlace=1)
     scene().save(at("picture/bmp/plain.bmp"))

@@ -4,6 +4,6 @@
 
 mod common;
 
-libfuzzer_sys::fuzz_target!(init: common::begin(), |bytes: &[u8]| {
+libfuzzer_sys::fuzz_target!(init: common::abort_on_own_panics(), |bytes: &[u8]| {
     common::targets::group(bytes);
 });

@@ -53,7 +53,7 @@ pub fn read_address_file(data_dir: &Path) -> anyhow::Result<Option<String>> {
 /// # Errors
 /// If the port is 0, so the operating system chooses one.
 pub fn expected_local_url(listen: SocketAddr) -> anyhow::Result<String> {
-    ensure!(listen.port() != 0, "the service listens on a free port that it chose: name it with --url");
+    ensure!(listen.port() != 0, "the operating system chose the port of the service: pass its URL with --url");
     Ok(local_url(listen))
 }
 

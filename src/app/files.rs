@@ -102,7 +102,7 @@ pub(super) fn warn_secret_recreated(secret: &'static str) {
     tracing::warn!(secret, "secret was missing, created a new one: distribute it to its users");
 }
 
-/// Files in which an erased user leaves something behind.
+/// Stores that may still hold data of an erased user after a crash.
 pub(super) struct ErasureTargets<'a> {
     pub data: &'a DataDir,
     pub store: &'a MediaStore,
@@ -123,8 +123,8 @@ impl ErasureTargets<'_> {
             return;
         }
 
-        // In the order of the request that erases (`http/api/erase.rs`). The key is removed last: as long as it exists, the
-        // next start knows that the erasure is unfinished.
+        // In the order of the request that erases (`http/api/erase.rs`). The key is removed last: as long as it exists,
+        // the next start knows that the erasure is unfinished.
         let snapshots = snapshot::snapshot_dir(self.data.root());
         if let Err(error) = self.keys.purge_responses().and_then(|()| snapshot::remove_all(&snapshots)) {
             tracing::error!(%error, "erasure incomplete: remove stored answers and snapshots, then restart");

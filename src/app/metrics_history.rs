@@ -115,7 +115,7 @@ impl HistoryRecorder {
             stop_request.signal.wait_for(&mut is_stopping, CHECK_INTERVAL);
             MutexGuard::unlocked(&mut is_stopping, || {
                 let minute = minute_of(&self.services.environment);
-                // A clock that was adjusted by a moment does not take the same sample twice.
+                // A clock that is set back by a moment must not cause a second sample of the same minute.
                 if minute > last_minute || minute < last_minute - 1 {
                     last_minute = minute;
                     self.sample(minute);
@@ -136,7 +136,8 @@ impl HistoryRecorder {
         }
     }
 
-    /// Writes the file, unless that would use the disk's reserve. A failure is retried after as many samples.
+    /// Writes the file, unless that would use the disk's reserve. A failed write is repeated after the next
+    /// [`SAMPLES_PER_SAVE`] samples.
     fn save(&mut self) {
         self.unsaved = 0;
         let bytes = self.services.operations.history.encode();

@@ -79,19 +79,34 @@ fn vendor_jobs(settings: &Settings) -> Vec<VendorJobs> {
         kinds: kinds.to_vec(),
         jobs: selection.profile.load().map(|profile| profile.jobs().map(str::to_owned).collect()),
     };
-    let media = [(Gateway::Image, &settings.image_vendors), (Gateway::Video, &settings.video_vendors)];
-    let of_media = media.into_iter().flat_map(|(gateway, vendors)| vendors.iter().map(move |vendor| (gateway, vendor)));
-    let of_music = settings.music_vendors.iter().map(|vendor| jobs_of(Gateway::Music, &vendor.selection, &[]));
-    of_media.map(|(gateway, vendor)| jobs_of(gateway, &vendor.selection, &vendor.jobs.kinds)).chain(of_music).collect()
+
+    let mut jobs = Vec::new();
+    for vendor in &settings.image_vendors {
+        jobs.push(jobs_of(Gateway::Image, &vendor.selection, &vendor.jobs.kinds));
+    }
+    for vendor in &settings.video_vendors {
+        jobs.push(jobs_of(Gateway::Video, &vendor.selection, &vendor.jobs.kinds));
+    }
+    for vendor in &settings.music_vendors {
+        jobs.push(jobs_of(Gateway::Music, &vendor.selection, &[]));
+    }
+    jobs
 }
 
 /// Returns the reports on prompts, for the media that only the built-in engine serves.
 fn prompt_reports(settings: &Settings) -> PromptReports {
-    let media = [(Gateway::Image, &settings.image_vendors), (Gateway::Video, &settings.video_vendors)];
     let is_built_in = |vendors: &[VendorSettings]| vendors.iter().all(|vendor| vendor.url.is_none());
-    let polled = media.into_iter().filter(|(_, vendors)| is_built_in(vendors)).map(|(gateway, _)| gateway);
-    let music = settings.music_vendors.iter().all(|vendor| vendor.url.is_none()).then_some(Gateway::Music);
-    let built_in: Vec<_> = polled.chain(music).collect();
+    let mut built_in = Vec::new();
+    if is_built_in(&settings.image_vendors) {
+        built_in.push(Gateway::Image);
+    }
+    if is_built_in(&settings.video_vendors) {
+        built_in.push(Gateway::Video);
+    }
+    if settings.music_vendors.iter().all(|vendor| vendor.url.is_none()) {
+        built_in.push(Gateway::Music);
+    }
+
     let is_strict = settings.engine.strict_prompts && built_in.contains(&Gateway::Video);
     let report_strict_video: Option<fn(&str) -> PromptReport> = is_strict.then_some(local::video_prompt_report);
     PromptReports::new(built_in, local::prompt_report, report_strict_video)

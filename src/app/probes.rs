@@ -56,13 +56,13 @@ pub(super) fn build_prober(
         started_at,
         signed: log.signed_position().0,
         sync_pending: log.sync_pending(),
-        cluster: cluster.as_ref().map(|view| view()),
-        verification: verification(log.verification()),
+        cluster: cluster.as_ref().map(|viewer| viewer()),
+        verification: to_verification_view(log.verification()),
     })
 }
 
 /// Converts the state of verification for display.
-fn verification(status: ScrubStatus) -> VerificationView {
+fn to_verification_view(status: ScrubStatus) -> VerificationView {
     let ScrubStatus { state, position, until, since } = status;
     let (state, reason) = match state {
         ScrubState::Checking => (LogVerificationState::Checking, None),
@@ -93,20 +93,22 @@ pub(super) fn readiness_probe(
 ) -> Readiness {
     let log = Arc::clone(log);
 
-    Arc::new(move || match log.state().and_then(|()| shared.as_ref().map_or(Ok(()), |shared| shared.state())) {
-        Ok(()) if is_writer_alive() => {
-            check_sync_latency(log.sync_pending())?;
-            shared.as_ref().map_or(Ok(()), |shared| check_engine(shared.engine_silence()))
+    Arc::new(move || {
+        let shared_state = || shared.as_ref().map_or(Ok(()), |shared| shared.state());
+        if let Err(failure) = log.state().and_then(|()| shared_state()) {
+            let (kind, public_message) = public_reason(&failure);
+            let public_message = public_message.to_owned();
+            return Err(ReadinessFailure { kind, public_message, reason: failure.to_string() });
         }
-        Ok(()) => {
+
+        if !is_writer_alive() {
             let public_message = "a component has failed, and changes are rejected until a restart".to_owned();
             let reason = "the writer has died: restart the service, no acknowledged change is lost".to_owned();
-            Err(ReadinessFailure { kind: ReadinessFailureKind::Dead, public_message, reason })
+            return Err(ReadinessFailure { kind: ReadinessFailureKind::Dead, public_message, reason });
         }
-        Err(failure) => {
-            let (kind, public_message) = public_reason(&failure);
-            Err(ReadinessFailure { kind, public_message: public_message.to_owned(), reason: failure.to_string() })
-        }
+
+        check_sync_latency(log.sync_pending())?;
+        shared.as_ref().map_or(Ok(()), |shared| check_engine(shared.engine_silence()))
     })
 }
 

@@ -1,4 +1,4 @@
-//! Agreements with the operating system: stop signals, ignored signals, and the limit of open files.
+//! Setup of the process: stop signals, ignored signals, and the limit of open files.
 
 use std::io;
 

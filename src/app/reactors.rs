@@ -73,6 +73,14 @@ pub(super) struct Reactors {
     pub task_progress: TaskProgress,
 }
 
+/// Media files and vendors of the reactors, and the part of the work that this node does.
+pub(super) struct MediaSetup {
+    pub store: MediaStore,
+    pub vendor_set: VendorSet,
+    pub webhooks: VendorWebhooks,
+    pub duties: Duties,
+}
+
 /// Dependencies of webhooks.
 pub(super) struct CallbackSetup {
     pub key: WebhookKey,
@@ -84,7 +92,7 @@ pub(super) struct CallbackSetup {
 impl ReactorDeps {
     pub(super) fn new(
         settings: &Settings,
-        (store, (vendor_set, webhooks), duties): (MediaStore, (VendorSet, VendorWebhooks), Duties),
+        MediaSetup { store, vendor_set, webhooks, duties }: MediaSetup,
         CallbackSetup { key, keyring, tracer }: CallbackSetup,
         public_url: &str,
         environment: &Environment,
@@ -193,6 +201,8 @@ impl Reactors {
             // The node that received a cancellation passes it on.
             spawn_supervised(canceller, VendorCanceller::OPTIONS, Duty::always(), environment.clone());
 
+            // One account gets at most three quarters, so that others are served too, but always more than one
+            // receiver needs.
             let per_account = (concurrency / 4 * 3).max(per_receiver + 1);
             let callback_deps = CallbackDeps { sender, tracer, store, keyring, public_url };
             let limits = CallbackConcurrency { per_account, per_receiver };

@@ -132,7 +132,7 @@ impl SnapshotTaker {
         let previous_bytes = snapshot_path(&self.directory).metadata().map_or(0, |metadata| metadata.len());
         let available =
             self.log.space().check_available(DataDirPart::Directory, "a snapshot of the read models", previous_bytes);
-        available.map_err(|shortage| shortage.to_string())?;
+        available.map_err(|disk_full| disk_full.to_string())?;
 
         let bytes = save(&models, &anchor, &self.directory, &self.fail_points).map_err(|error| error.to_string())?;
         let held = format!("{held:.1?}");

@@ -47,7 +47,7 @@ pub(super) fn create_upload_key(
 
     let key = UploadKey::generate(&path, environment).map_err(|error| StartError::part("upload links", &error))?;
 
-    // The first start creates that account last.
+    // The first start creates this account last, so the data directory was used before if it exists.
     if users.get(BOOTSTRAP_ADMIN).is_some() {
         warn_secret_recreated("url-key");
     }

@@ -1,4 +1,4 @@
-//! Vendors outside of a running service, for the commands that show what one is sent, and try it.
+//! Vendors outside of a running service, for the commands that show the requests to a vendor, or try the vendor.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 
 use super::tariff::open_tariff;
-use super::vendors::{endpoint, music_endpoint, result_fetcher, unless_shipped};
+use super::vendors::{endpoint, if_mediary_profile, music_endpoint, result_fetcher};
 use crate::config::{Secret, Settings, VendorProfile, VendorSelection, VendorSettings};
 use crate::domain::ids::TaskId;
 use crate::domain::image::INPUT_BYTES_MAX;
@@ -52,7 +52,7 @@ pub struct VendorResultFile {
     pub bytes: Vec<u8>,
 }
 
-/// Returns the prices of videos, which decide which jobs there are.
+/// Returns the prices of videos. A video job must have a price to be accepted.
 ///
 /// # Errors
 /// If the operator's file is invalid.
@@ -96,7 +96,7 @@ impl VendorTool {
         };
         let profile = selection.profile.load();
         let profile = profile.ok_or("the built-in engine receives no requests; name a remote vendor or a profile")?;
-        let key_header = unless_shipped(selection, key_header);
+        let key_header = if_mediary_profile(selection, key_header);
         let selection = selection.clone();
 
         let endpoint = match gateway {
@@ -216,7 +216,7 @@ impl VendorTool {
         task: TaskId,
         mut report: impl FnMut(&str),
     ) -> Result<Vec<VendorResultFile>, String> {
-        let TaskWork::Music(work) = work else { return Err("the job is not one of music".to_owned()) };
+        let TaskWork::Music(work) = work else { return Err("the job is not a music job".to_owned()) };
         let settings = &self.settings.music_vendors[0];
         let options = ProfileMusicOptions {
             name: self.selection.name.clone(),
@@ -327,7 +327,7 @@ fn describe_error(error: &VendorError) -> String {
     use crate::vendors::VendorErrorKind::{Busy, InputUnreadable, Refused, Unknown, Unreached, Unserved};
     let outcome = match error.kind {
         Refused => "refused",
-        Unreached | InputUnreadable | Busy | Unserved => "nothing began",
+        Unreached | InputUnreadable | Busy | Unserved => "no job was started",
         Unknown => "outcome unknown, the job may have been charged",
     };
     format!("{outcome}: {}", error.message)

@@ -75,10 +75,11 @@ pub(super) fn build_vendors(
     settings: &Settings,
     store: &MediaStore,
     key: &UploadKey,
-    (models, metrics): (&ReadModels, &Metrics),
+    models: &ReadModels,
+    metrics: &Metrics,
     environment: &Environment,
 ) -> Result<VendorSet, StartError> {
-    let builder = VendorBuilder { settings, store, key, metrics, environment, is_job_wanted: is_wanted(models) };
+    let builder = VendorBuilder { settings, store, key, metrics, environment, is_job_wanted: build_job_check(models) };
     Ok(VendorSet {
         image: builder.gateway_vendors(Gateway::Image, &settings.image_vendors)?,
         video: builder.gateway_vendors(Gateway::Video, &settings.video_vendors)?,
@@ -87,7 +88,7 @@ pub(super) fn build_vendors(
 }
 
 /// Returns a check that lets built-in engines skip jobs of ended tasks. The key of a job is the id of its task.
-fn is_wanted(models: &ReadModels) -> IsJobWanted {
+fn build_job_check(models: &ReadModels) -> IsJobWanted {
     let models = models.clone();
     Arc::new(move |key| TaskId::parse(key.as_str()).is_ok_and(|task| models.read().tasks.gateway_of(task).is_some()))
 }
@@ -165,10 +166,37 @@ impl VendorBuilder<'_> {
     ) -> Result<Arc<dyn Vendor>, ClientSetupError> {
         let result_bytes = if gateway == Gateway::Video { Clip::BYTES_MAX } else { INPUT_BYTES_MAX };
         let fetcher = result_fetcher(self.settings, vendor_settings, result_bytes, self.environment)?;
-        let options = remote_options(gateway, self.settings, vendor_settings, (self.key, &self.is_job_wanted));
+        let options = self.remote_options(gateway, vendor_settings);
         let store = self.store.clone();
         let environment = self.environment.clone();
         Ok(Arc::new(ProfileVendor::new(Arc::clone(profile), client, options, store, fetcher, environment)))
+    }
+
+    /// Returns the options of a remote vendor. It gets a webhook URL only if the public URL of this service is
+    /// configured.
+    fn remote_options(&self, gateway: Gateway, vendor_settings: &VendorSettings) -> ProfileVendorOptions {
+        let webhook_url = self.settings.public_url.clone().map(|base| {
+            let key = webhook_ticket_key(self.key);
+            let url: Arc<dyn Fn(_) -> String + Send + Sync> =
+                Arc::new(move |task| format!("{base}/vendor-webhooks/{}", key.issue(task)));
+            url
+        });
+
+        let selection = &vendor_settings.selection;
+        ProfileVendorOptions {
+            name: selection.name.clone(),
+            gateway,
+            recovery: (selection.profile == VendorProfile::Mediary).then_some(match vendor_settings.recovery {
+                RecoverySetting::Key => SubmissionRecovery::Key,
+                RecoverySetting::Search => SubmissionRecovery::Search,
+                RecoverySetting::Nothing => SubmissionRecovery::Nothing,
+            }),
+            key_header: if_mediary_profile(selection, &vendor_settings.key_header),
+            search_path: if_mediary_profile(selection, &vendor_settings.search_path),
+            webhook_url,
+            api_key: vendor_settings.api_key.as_ref().map(Secret::expose).map(str::to_owned),
+            is_wanted: Arc::clone(&self.is_job_wanted),
+        }
     }
 
     fn built_in_vendor(&self, gateway: Gateway) -> Arc<dyn Vendor> {
@@ -229,7 +257,7 @@ impl VendorBuilder<'_> {
     ) -> Option<ProfileMusic> {
         let options = ProfileMusicOptions {
             name: vendor_settings.selection.name.clone(),
-            key_header: unless_shipped(&vendor_settings.selection, &vendor_settings.key_header),
+            key_header: if_mediary_profile(&vendor_settings.selection, &vendor_settings.key_header),
             line_timeout: vendor_settings.line_timeout,
             line_bytes: usize::try_from(vendor_settings.line_bytes).unwrap_or(usize::MAX),
             api_key: vendor_settings.api_key.as_ref().map(|key| key.expose().to_owned()),
@@ -295,8 +323,8 @@ fn remote_profile(selection: &VendorSelection) -> Result<Arc<Profile>, String> {
     selection.profile.load().ok_or_else(|| format!("the profile {name} describes no remote vendor"))
 }
 
-/// Returns a setting that a shipped profile replaces by a value of its own.
-pub(super) fn unless_shipped(selection: &VendorSelection, setting: &str) -> Option<String> {
+/// Returns a setting that applies only to the profile `mediary`; other profiles define the value themselves.
+pub(super) fn if_mediary_profile(selection: &VendorSelection, setting: &str) -> Option<String> {
     (selection.profile == VendorProfile::Mediary).then(|| setting.to_owned())
 }
 
@@ -316,37 +344,6 @@ pub(super) fn auth(selection: &VendorSelection, profile: &Profile, header: &str)
 fn header_auth(name: &str) -> VendorAuth {
     let scheme = name.eq_ignore_ascii_case("authorization").then(|| "Bearer".to_owned());
     VendorAuth::Header { name: name.to_owned(), scheme }
-}
-
-/// Returns the options of a remote vendor. It gets a webhook URL only if the public URL of this service is configured.
-fn remote_options(
-    gateway: Gateway,
-    settings: &Settings,
-    vendor_settings: &VendorSettings,
-    (key, is_job_wanted): (&UploadKey, &IsJobWanted),
-) -> ProfileVendorOptions {
-    let webhook_url = settings.public_url.clone().map(|base| {
-        let key = webhook_ticket_key(key);
-        let url: Arc<dyn Fn(_) -> String + Send + Sync> =
-            Arc::new(move |task| format!("{base}/vendor-webhooks/{}", key.issue(task)));
-        url
-    });
-
-    let selection = &vendor_settings.selection;
-    ProfileVendorOptions {
-        name: vendor_settings.selection.name.clone(),
-        gateway,
-        recovery: (selection.profile == VendorProfile::Mediary).then_some(match vendor_settings.recovery {
-            RecoverySetting::Key => SubmissionRecovery::Key,
-            RecoverySetting::Search => SubmissionRecovery::Search,
-            RecoverySetting::Nothing => SubmissionRecovery::Nothing,
-        }),
-        key_header: unless_shipped(selection, &vendor_settings.key_header),
-        search_path: unless_shipped(selection, &vendor_settings.search_path),
-        webhook_url,
-        api_key: vendor_settings.api_key.as_ref().map(Secret::expose).map(str::to_owned),
-        is_wanted: Arc::clone(is_job_wanted),
-    }
 }
 
 fn remote_pool_options(vendor_settings: &VendorSettings) -> PoolVendorOptions {

@@ -6,7 +6,7 @@ use super::BackupError;
 use super::manifest::{BackupFile, Manifest};
 use super::pool::BackupFilePool;
 use crate::events::journal::{
-    self, Checkpoint, CommitDecoder, JournalDamage, JournalError, ScanVisitor, ScannedRecord, scan,
+    self, Checkpoint, CommitDecoder, JournalDamage, JournalError, ScanExtent, ScanVisitor, ScannedRecord, scan,
 };
 use crate::events::verify::Finding;
 use crate::media::content_check;
@@ -104,7 +104,7 @@ fn check_journal(manifest: &Manifest, pool: &BackupFilePool, findings: &mut Vec<
     let copies: Vec<PathBuf> = segments.iter().filter_map(|entry| Some(pool.path(&entry.digest()?))).collect();
 
     let mut checker = BackupJournalChecker { segments, copies: &copies, events: 0, findings };
-    let end = scan::scan(&copies, log, Some(head), false, &mut checker)?;
+    let end = scan::scan(&copies, log, Some(head), ScanExtent::Everything, &mut checker)?;
     let BackupJournalChecker { events, .. } = checker;
 
     if end.head != head {

@@ -14,8 +14,8 @@ use crate::cluster::leave_marker::LEAVE_FILE;
 use crate::domain::value::Digest;
 use crate::environment::Environment;
 use crate::events::journal::{
-    self, ChainHash, Checkpoint, CommitDecoder, JournalDamage, JournalError, JournalHead, ScanVisitor, ScannedRecord,
-    scan,
+    self, ChainHash, Checkpoint, CommitDecoder, JournalDamage, JournalError, JournalHead, ScanExtent, ScanVisitor,
+    ScannedRecord, scan,
 };
 use crate::events::shared::checkpoint::ENGINE_FILE;
 use crate::events::stream::Position;
@@ -239,7 +239,8 @@ impl BackupWriter<'_> {
             last: None,
         };
 
-        let end = scan::scan(&segments, signed_head.log, Some(signed_head.head), running, &mut copier)?;
+        let extent = if running { ScanExtent::UpToHead } else { ScanExtent::Everything };
+        let end = scan::scan(&segments, signed_head.log, Some(signed_head.head), extent, &mut copier)?;
         let SegmentCopier { is_previous_found, is_head_found, damage, last, .. } = copier;
 
         if let Some(damage) = damage {

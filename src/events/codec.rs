@@ -56,7 +56,7 @@ pub fn encode(events: &[RecordedEvent], out: &mut Vec<u8>) -> Result<(), Payload
 /// See [`encode`]. The limit of a commit is lower by the size of a position.
 pub fn encode_unplaced(append: Append, out: &mut Vec<u8>) -> Result<(), PayloadTooLarge> {
     let start = out.len();
-    // The first position is 1, which is one byte, like 0.
+    // The commit gets position 1, which takes one byte and is then overwritten with `UNPLACED`.
     encode(&append.into_commit(Position(0)), out)?;
     if let Some(position) = out.get_mut(start + VERSION_BYTES) {
         *position = UNPLACED;
@@ -74,7 +74,9 @@ pub fn encode_unplaced(append: Append, out: &mut Vec<u8>) -> Result<(), PayloadT
 /// If the commit is too large, too short, or has a position already.
 pub fn place(unplaced: &[u8], first: Position) -> Result<Vec<u8>, CommitDecodeError> {
     if unplaced.len() > UNPLACED_BYTES_MAX {
-        return Err(CommitDecodeError::Malformed(format!("{} bytes, at most {UNPLACED_BYTES_MAX}", unplaced.len())));
+        let bytes = unplaced.len();
+        let reason = format!("the commit has {bytes} bytes, at most {UNPLACED_BYTES_MAX} are allowed");
+        return Err(CommitDecodeError::Malformed(reason));
     }
     let (version, stored) = unplaced.split_first_chunk::<VERSION_BYTES>().ok_or(CommitDecodeError::Short)?;
     let (position, stored) = stored.split_first().ok_or(CommitDecodeError::Short)?;
@@ -211,18 +213,21 @@ mod tests {
 
     #[test]
     fn an_unplaced_commit_leaves_space_for_its_position() {
-        let most = |last_event| {
+        // From 65,536 bytes on, the length of a text always takes five bytes, so each further byte adds exactly one.
+        const LONG_REASON: usize = 65_800;
+
+        let encode_with_last_reason = |reason_bytes| {
             let mut append = append(COMMIT_BYTES_MAX / EVENT_BYTES_MAX + 1, EVENT_BYTES_MAX - 100);
-            let reason = Text::from_recorded("x".repeat(last_event));
+            let reason = Text::from_recorded("x".repeat(reason_bytes));
             append.events.last_mut().unwrap().event = TaskEvent::OutcomeUnknown { reason }.into();
             let mut unplaced = Vec::new();
             encode_unplaced(append, &mut unplaced).map(|()| unplaced)
         };
-        let spare = UNPLACED_BYTES_MAX - most(65_800).unwrap().len();
-        let largest = most(65_800 + spare).unwrap();
+        let spare = UNPLACED_BYTES_MAX - encode_with_last_reason(LONG_REASON).unwrap().len();
+        let largest = encode_with_last_reason(LONG_REASON + spare).unwrap();
         assert_eq!(largest.len(), UNPLACED_BYTES_MAX);
         assert_eq!(place(&largest, Position(u64::MAX)).unwrap().len(), COMMIT_BYTES_MAX);
-        assert!(most(65_801 + spare).is_err());
+        assert!(encode_with_last_reason(LONG_REASON + spare + 1).is_err());
     }
 
     #[test]
@@ -243,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_corrupt_length_is_an_error_and_no_allocation() {
+    fn a_corrupt_length_is_an_error_instead_of_an_allocation() {
         for version in 1..=2 {
             let payload = [&[version, 0, 1, 253][..], &[0xff; 8]].concat();
             assert!(matches!(decode(&payload), Err(CommitDecodeError::Malformed(_))));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-pub use mediary_journal::scan::{self, JournalDamage, ScanVisitor};
+pub use mediary_journal::scan::{self, JournalDamage, ScanExtent, ScanVisitor};
 pub use mediary_journal::{
     Anchor, ChainHash, Checkpoint, CheckpointError, JournalError, JournalHead, JournalLocation, JournalOptions,
     JournalRepair, JournalStep, OpenedJournal, PayloadDecoder, PayloadTooLarge, Position, RecordLocation, RepairedPart,

@@ -12,8 +12,7 @@
 use super::envelope::{Append, Commit, RecordedEvent};
 use super::stream::{Position, StreamId, Version};
 
-/// Maximum size of a stored event in bytes (ADR 5: as small as the largest single field
-/// allows).
+/// Maximum size of a stored event in bytes (ADR 5: as small as the largest single field allows).
 pub const EVENT_BYTES_MAX: usize = 96 * 1024;
 /// Maximum size of all stored events of one append in bytes.
 pub const COMMIT_BYTES_MAX: usize = mediary_journal::PAYLOAD_BYTES_MAX;
@@ -64,8 +63,8 @@ pub enum LogFailure {
     /// The engine of a shared log did not accept the group. Nothing of it was recorded, and the append may be retried.
     #[error("the shared log cannot be reached: {reason}")]
     Unreachable { reason: String },
-    /// The engine of a shared log did not return the group in time. It may still be recorded, until a later group of
-    /// this node is.
+    /// The engine of a shared log did not return the group in time. The group may still be recorded, but not after a
+    /// later group of this node.
     #[error("the outcome is unknown: {reason}")]
     OutcomeUnknown { reason: String },
     /// The local log and the shared log contradict each other. Neither reads nor appends are possible.

@@ -9,9 +9,9 @@
 //! only if its checksum, position and stream match the index, and if no event of the stream is missing. `copies`
 //! repairs damaged records at a start.
 //!
-//! sled is disposable. A thread fills it in runs; locations that it lacks are in memory. After any doubt all locations
-//! are in memory, sled is deleted, and the thread fills a new one. So nothing in sled has to be durable, atomic or
-//! whole.
+//! sled is disposable. A thread fills it in runs of consecutive records; locations that it lacks are in memory. After
+//! any doubt all locations are in memory, sled is deleted, and the thread fills a new one. So nothing in sled has to be
+//! durable, atomic or complete.
 
 mod disk_request;
 mod follower;
@@ -20,7 +20,7 @@ mod log;
 mod open;
 mod scrub;
 mod scrub_status;
-mod shared;
+mod state;
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -113,7 +113,7 @@ impl SledIndex {
     /// If sled does not open, or another release wrote it.
     pub fn open(directory: &Path) -> Result<Self, SledOpenError> {
         let mut missing = None;
-        let had_bytes = has_bytes(&directory.join("db"));
+        let was_written = has_nonzero_byte(&directory.join("db"));
         let opened = catch_panic(|| {
             let config = sled::Config::new()
                 .path(directory)
@@ -139,7 +139,7 @@ impl SledIndex {
             let defect = if db.tree_names().iter().any(|name| &**name == b"events") {
                 Some("an older release wrote it")
             } else {
-                (had_bytes && !db.was_recovered()).then_some("it is empty, although its file is not")
+                (was_written && !db.was_recovered()).then_some("it is empty, although its file is not")
             };
             Ok((Self { places: db.open_tree("places")?, copies: db.open_tree("copies")?, db }, defect))
         });
@@ -174,15 +174,16 @@ impl SledIndex {
         catch_panic(|| self.db.flush()).map(drop)
     }
 
-    /// Inserts a run. Its copy, which defines the end of the index, comes last; `between` is called before it.
-    fn insert(&self, run: &mut IndexRun, between: impl FnOnce()) -> Result<(), String> {
+    /// Inserts a run. Its copy, which defines the end of the index, comes last; the fail point `before_copy` is called
+    /// before it.
+    fn insert(&self, run: &mut IndexRun, before_copy: impl FnOnce()) -> Result<(), String> {
         let Some((_, first, _)) = run.entries.first().copied() else { return Ok(()) };
         run.entries.sort_unstable_by_key(|(stream, position, _)| (*stream, *position));
         catch_panic(|| {
             for (stream, position, location) in &run.entries {
                 self.places.insert(location_key(*stream, *position), &encode_location(location))?;
             }
-            between();
+            before_copy();
             self.copies.insert(first.0.to_be_bytes(), run.bytes.as_slice()).map(drop)
         })
     }
@@ -235,7 +236,7 @@ impl SledIndex {
 }
 
 /// Returns `true` if a file has a byte other than zero.
-fn has_bytes(file: &Path) -> bool {
+fn has_nonzero_byte(file: &Path) -> bool {
     let Ok(file) = File::open(file) else { return false };
     BufReader::new(file).bytes().any(|byte| byte.is_ok_and(|byte| byte != 0))
 }

@@ -54,7 +54,7 @@ impl fmt::Display for StreamId {
 }
 
 /// Implements the conversion of identifiers to stream names.
-macro_rules! stream_of {
+macro_rules! stream_ids {
     ($($id:ident => $kind:ident),+ $(,)?) => {
         $(impl From<&$id> for StreamId {
             fn from(id: &$id) -> Self {
@@ -64,7 +64,14 @@ macro_rules! stream_of {
     };
 }
 
-stream_of!(UserId => User, PublisherId => Publisher, TokenId => Token, TaskId => Task, DeliveryId => Delivery, BudgetSubject => Budget);
+stream_ids! {
+    UserId => User,
+    PublisherId => Publisher,
+    TokenId => Token,
+    TaskId => Task,
+    DeliveryId => Delivery,
+    BudgetSubject => Budget,
+}
 
 impl From<&NodeKey> for StreamId {
     fn from(key: &NodeKey) -> Self {

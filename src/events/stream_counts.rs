@@ -6,7 +6,8 @@ use super::stream::StreamId;
 
 /// Number of events by [`StreamHash`]: about 20 bytes per stream in memory, at most 12 in a snapshot.
 ///
-/// Streams with the same hash share a number. That costs reads of other streams' records, and never a wrong result.
+/// Streams with the same hash share a number. A collision costs reads of the other stream's records, but never causes a
+/// wrong result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamCounts(HashMap<u64, u32>);
 

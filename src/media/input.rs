@@ -231,7 +231,9 @@ fn has_end_marker(jpeg: &[u8]) -> bool {
         };
         at += offset + 2;
         match jpeg[at - 1] {
+            // End of image.
             0xD9 => return true,
+            // The temporary marker has no segment.
             0x01 => {}
             _ => match jpeg.get(at..at + 2) {
                 Some(length) => at += usize::from(u16::from_be_bytes([length[0], length[1]])),

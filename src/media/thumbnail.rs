@@ -41,11 +41,11 @@ impl ThumbnailSize {
     }
 }
 
-/// Bytes of the thumbnails that are kept.
-const KEPT_BYTES_MAX: u64 = 32 << 20;
-/// Usual size of a thumbnail, from which the cache estimates how many it keeps.
+/// Maximum size of the cached thumbnails in bytes.
+const CACHE_BYTES_MAX: u64 = 32 << 20;
+/// Usual size of a thumbnail in bytes, from which the cache estimates how many it will hold.
 const USUAL_BYTES: u64 = 16 << 10;
-/// Size of an entry of the cache, besides the thumbnail.
+/// Size of a cache entry in bytes, without its thumbnail.
 const ENTRY_BYTES: u64 = 128;
 /// A smaller file is its own thumbnail.
 const FILE_BYTES_MIN: u64 = 8 * 1024;
@@ -91,7 +91,7 @@ impl Weighter<ThumbnailKey, Thumbnail> for ThumbnailWeight {
 /// Thumbnails that were requested last. Cheap to clone.
 #[derive(Clone)]
 pub struct Thumbnails {
-    kept: Arc<Cache<ThumbnailKey, Thumbnail, ThumbnailWeight>>,
+    cache: Arc<Cache<ThumbnailKey, Thumbnail, ThumbnailWeight>>,
     decoders: PictureDecoders,
 }
 
@@ -99,9 +99,9 @@ impl Thumbnails {
     /// Creates an empty cache, with decoders that use at most `memory` bytes. A picture that needs more stands for itself.
     #[must_use]
     pub fn new(memory: u64) -> Self {
-        let items = usize::try_from(KEPT_BYTES_MAX / USUAL_BYTES).unwrap_or(usize::MAX);
+        let items = usize::try_from(CACHE_BYTES_MAX / USUAL_BYTES).unwrap_or(usize::MAX);
         Self {
-            kept: Arc::new(Cache::with_weighter(items, KEPT_BYTES_MAX, ThumbnailWeight)),
+            cache: Arc::new(Cache::with_weighter(items, CACHE_BYTES_MAX, ThumbnailWeight)),
             decoders: PictureDecoders::with_wait(memory, DECODE_WAIT_MAX),
         }
     }
@@ -109,7 +109,7 @@ impl Thumbnails {
     /// Returns a thumbnail that was made before.
     #[must_use]
     pub fn get(&self, digest: Digest, size: ThumbnailSize) -> Option<Thumbnail> {
-        self.kept.get(&(digest, size))
+        self.cache.get(&(digest, size))
     }
 
     /// Makes the thumbnail of a file, unless another request has made it or is making it. Blocks.
@@ -117,10 +117,10 @@ impl Thumbnails {
     /// # Errors
     /// If the file cannot be read, or the decoders are busy.
     pub fn make(&self, path: &Path, digest: Digest, size: ThumbnailSize) -> Result<Thumbnail, ThumbnailError> {
-        self.kept.get_or_insert_with(&(digest, size), || self.read(path, size))
+        self.cache.get_or_insert_with(&(digest, size), || self.create(path, size))
     }
 
-    fn read(&self, path: &Path, size: ThumbnailSize) -> Result<Thumbnail, ThumbnailError> {
+    fn create(&self, path: &Path, size: ThumbnailSize) -> Result<Thumbnail, ThumbnailError> {
         let length = fs::metadata(path)?.len();
         if !(FILE_BYTES_MIN..=INPUT_BYTES_MAX as u64).contains(&length) {
             return Ok(None);

@@ -23,8 +23,8 @@ use crate::data_dir::to_help;
 use crate::environment::Environment;
 use crate::events::envelope::RecordedEvent;
 use crate::events::journal::{
-    self, ChainHash, Checkpoint, CommitDecoder, JournalDamage, JournalError, JournalHead, ScanVisitor, ScannedRecord,
-    SignedCheckpoint, hex, scan,
+    self, ChainHash, Checkpoint, CommitDecoder, JournalDamage, JournalError, JournalHead, ScanExtent, ScanVisitor,
+    ScannedRecord, SignedCheckpoint, hex, scan,
 };
 use crate::events::open_error::OpenError;
 use crate::events::schema;
@@ -156,7 +156,7 @@ pub fn export(
 
     if head.position.0 > 0 {
         let segments = scan::segments(&directory.join("journal"))?;
-        scan::scan(&segments, log, Some(head), true, &mut writer)?;
+        scan::scan(&segments, log, Some(head), ScanExtent::UpToHead, &mut writer)?;
     }
 
     writer.finish()?;

@@ -22,7 +22,7 @@ const HIDDEN_REACH: usize = 8;
 /// Processes every tile with `transform`, which receives the planes of the tile and their region. Both include `margin`
 /// samples on every side that are discarded afterwards. Alpha is kept.
 #[must_use]
-pub fn change(pixels: &Pixels, margin: usize, transform: impl Fn(&mut Planes, Region) + Sync) -> Pixels {
+pub fn transform_tiles(pixels: &Pixels, margin: usize, transform: impl Fn(&mut Planes, Region) + Sync) -> Pixels {
     match pixels {
         Pixels::Opaque(source) => {
             let mut result = RgbImage::new(source.width(), source.height());
@@ -32,7 +32,7 @@ pub fn change(pixels: &Pixels, margin: usize, transform: impl Fn(&mut Planes, Re
                     RgbImage::from_vec(
                         grown.width as u32,
                         grown.height as u32,
-                        part::<3>(source, source.width() as usize, grown),
+                        copy_region::<3>(source, source.width() as usize, grown),
                     )
                     .unwrap_or_default(),
                 ));
@@ -52,7 +52,7 @@ pub fn change(pixels: &Pixels, margin: usize, transform: impl Fn(&mut Planes, Re
                     RgbaImage::from_vec(
                         grown.width as u32,
                         grown.height as u32,
-                        part::<4>(source, source.width() as usize, grown),
+                        copy_region::<4>(source, source.width() as usize, grown),
                     )
                     .unwrap_or_default(),
                 ));
@@ -94,7 +94,7 @@ fn for_each_tile<const N: usize>(
 }
 
 /// Copies a region. Beyond the borders the outermost pixels are repeated.
-fn part<const N: usize>(samples: &[u8], width: usize, region: Region) -> Vec<u8> {
+fn copy_region<const N: usize>(samples: &[u8], width: usize, region: Region) -> Vec<u8> {
     let last = samples.len() / (N * width) - 1;
     let mut copy = vec![0; N * region.width * region.height];
     for (y, target) in (region.top..).zip(copy.chunks_exact_mut(N * region.width)) {

@@ -60,7 +60,7 @@ impl Planes {
         let width = pixels.width() as usize;
         let height = pixels.height() as usize;
         let channel = |at: usize| {
-            let mut values = pixels.as_chunks::<4>().0.iter().map(|pixel| unit(pixel[at]));
+            let mut values = pixels.as_chunks::<4>().0.iter().map(|pixel| to_unit(pixel[at]));
             Plane::from_fn(width, height, |_, _| values.next().unwrap_or_default())
         };
 
@@ -118,7 +118,7 @@ fn fill_hidden(mut colour: Plane, alpha: &Plane) -> Plane {
     colour
 }
 
-fn unit(value: u8) -> f32 {
+fn to_unit(value: u8) -> f32 {
     f32::from(value) * (1.0 / 255.0)
 }
 
@@ -131,7 +131,7 @@ pub fn split([red, green, blue]: [f32; 3]) -> [f32; 3] {
 
 /// Returns the nearest byte. Adding 2^23 moves the integer part into the lowest bits, which is faster than a conversion
 /// and can be vectorized.
-fn byte_of(value: f32) -> u32 {
+fn to_byte(value: f32) -> u32 {
     const WHOLE: f32 = 8_388_608.0;
     ((255.0 * value).clamp(0.0, 255.0) + WHOLE).to_bits() & 0xFF
 }
@@ -152,7 +152,7 @@ pub fn split_row<const N: usize>(pixels: &[[u8; N]], [lumas, blues, reds]: [&mut
         let [red, green, blue] = &bytes;
         let colours = red.iter().zip(green).zip(blue);
         for (((luma, to_blue), to_red), ((red, green), blue)) in lumas.iter_mut().zip(blues).zip(reds).zip(colours) {
-            [*luma, *to_blue, *to_red] = split([*red, *green, *blue].map(unit));
+            [*luma, *to_blue, *to_red] = split([*red, *green, *blue].map(to_unit));
         }
     }
 }
@@ -164,7 +164,7 @@ pub fn join_row<const N: usize>([lumas, blues, reds]: [&[f32]; 3], pixels: &mut 
     for (pixels, ((lumas, blues), reds)) in pixels.chunks_mut(BLOCK).zip(sources) {
         let mut packed = [0_u32; BLOCK];
         for (packed, ((luma, blue), red)) in packed.iter_mut().zip(lumas.iter().zip(blues).zip(reds)) {
-            let [red, green, blue] = to_rgb([*luma, *blue, *red]).map(byte_of);
+            let [red, green, blue] = to_rgb([*luma, *blue, *red]).map(to_byte);
             *packed = red | (green << 8) | (blue << 16);
         }
 
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn colours_round_trip() {
         for colour in [[0, 0, 0], [255, 255, 255], [255, 0, 0], [1, 128, 254], [17, 230, 3]] {
-            let [luma, blue, red] = split(colour.map(unit));
+            let [luma, blue, red] = split(colour.map(to_unit));
             let mut pixel = [[0; 3]];
             join_row([&[luma], &[blue], &[red]], &mut pixel);
             assert_eq!(pixel, [colour]);

@@ -51,7 +51,7 @@ fn denoise_band(source: &Plane, threshold: f32, stride: usize, top: usize, targe
 
     for upper in (0..=window.height() - SIDE).filter(|y| (y + top).is_multiple_of(stride)) {
         for left in (0..=window.width() - SIDE).step_by(stride) {
-            let (square, weight) = without_weak_waves(&window, left, upper, threshold);
+            let (square, weight) = remove_weak_waves(&window, left, upper, threshold);
 
             for (y, row) in square.iter().enumerate() {
                 let sums = &mut sum.row_mut(upper + y)[left..left + SIDE];
@@ -70,7 +70,7 @@ fn denoise_band(source: &Plane, threshold: f32, stride: usize, top: usize, targe
 
 /// Returns a block without coefficients below the threshold, and its weight, which decreases with the number of
 /// remaining coefficients.
-fn without_weak_waves(window: &Plane, left: usize, top: usize, threshold: f32) -> (Square, f32) {
+fn remove_weak_waves(window: &Plane, left: usize, top: usize, threshold: f32) -> (Square, f32) {
     let waves = &*WAVES;
     let mut square: Square = std::array::from_fn(|y| {
         let mut row = [0.0; SIDE];
@@ -104,13 +104,13 @@ fn difference(one: &Row, other: &Row) -> Row {
 }
 
 /// Returns the weighted sum of rows.
-fn mixed<const N: usize>(rows: [&Row; N], factor: impl Fn(usize) -> f32) -> Row {
-    let mut mixed = [0.0; SIDE];
+fn weighted_sum<const N: usize>(rows: [&Row; N], factor: impl Fn(usize) -> f32) -> Row {
+    let mut result = [0.0; SIDE];
     for (at, row) in rows.into_iter().enumerate() {
         let factor = factor(at);
-        mixed.iter_mut().zip(row).for_each(|(value, part)| *value += factor * part);
+        result.iter_mut().zip(row).for_each(|(value, part)| *value += factor * part);
     }
-    mixed
+    result
 }
 
 /// Transforms each column into DCT coefficients. The symmetry of the basis vectors allows computing most products for
@@ -122,16 +122,16 @@ fn forward_dct(waves: &Square, rows: &Square) -> Square {
     let inner = [difference(&s0, &s3), difference(&s1, &s2)];
 
     std::array::from_fn(|wave| match wave % 4 {
-        0 => mixed(outer.each_ref(), |y| waves[wave][y]),
-        2 => mixed(inner.each_ref(), |y| waves[wave][y]),
-        _ => mixed(odd.each_ref(), |y| waves[wave][y]),
+        0 => weighted_sum(outer.each_ref(), |y| waves[wave][y]),
+        2 => weighted_sum(inner.each_ref(), |y| waves[wave][y]),
+        _ => weighted_sum(odd.each_ref(), |y| waves[wave][y]),
     })
 }
 
 /// Transforms DCT coefficients back into columns.
 fn inverse_dct(waves: &Square, rows: &Square) -> Square {
-    let outer: [Row; 2] = std::array::from_fn(|y| mixed([&rows[0], &rows[4]], |at| waves[4 * at][y]));
-    let inner: [Row; 2] = std::array::from_fn(|y| mixed([&rows[2], &rows[6]], |at| waves[4 * at + 2][y]));
+    let outer: [Row; 2] = std::array::from_fn(|y| weighted_sum([&rows[0], &rows[4]], |at| waves[4 * at][y]));
+    let inner: [Row; 2] = std::array::from_fn(|y| weighted_sum([&rows[2], &rows[6]], |at| waves[4 * at + 2][y]));
 
     let even = [
         sum(&outer[0], &inner[0]),
@@ -141,7 +141,7 @@ fn inverse_dct(waves: &Square, rows: &Square) -> Square {
     ];
 
     let odd: [Row; 4] =
-        std::array::from_fn(|y| mixed([&rows[1], &rows[3], &rows[5], &rows[7]], |at| waves[2 * at + 1][y]));
+        std::array::from_fn(|y| weighted_sum([&rows[1], &rows[3], &rows[5], &rows[7]], |at| waves[2 * at + 1][y]));
 
     std::array::from_fn(|y| if y < 4 { sum(&even[y], &odd[y]) } else { difference(&even[7 - y], &odd[7 - y]) })
 }
@@ -170,8 +170,8 @@ mod tests {
         let noise = noise::white(Region::covering(&clean), 3);
         dirty.combine(&noise, |value, noise| value + 0.05 * noise);
         for stride in [1, 2, 3, 4] {
-            let left = deviation(&denoise(&dirty, 0.05, stride), &clean);
-            assert!(left < 0.02, "stride {stride}: {left}");
+            let error = deviation(&denoise(&dirty, 0.05, stride), &clean);
+            assert!(error < 0.02, "stride {stride}: {error}");
         }
     }
 

@@ -21,14 +21,22 @@ const TEXTURE_MARGIN: usize = 4;
 /// Margin in source pixels of smoothing along known directions.
 const COMBING_MARGIN: usize = 2;
 
+/// Position of an enlargement among successive ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pass {
+    /// Another enlargement follows.
+    Intermediate,
+    /// The result has the final size. Only this pass adds grain.
+    Final,
+}
+
 /// Data shared by all tiles of an enlargement.
 #[derive(Debug)]
 pub struct Detailer<'a> {
     source: &'a Planes,
     look: Look,
     seed: u32,
-    /// `true` if no further enlargement follows. Grain is added only to the final size.
-    last: bool,
+    pass: Pass,
     noise: f32,
     margin: usize,
     lanczos: Enlarger,
@@ -60,7 +68,7 @@ impl Tile<'_> {
 impl<'a> Detailer<'a> {
     /// Prepares the enlargement of `source` by `factor`, 2 to 13. `noise` is the noise of the source.
     #[must_use]
-    pub fn new(source: &'a Planes, factor: usize, look: Look, seed: u32, noise: f32, last: bool) -> Self {
+    pub fn new(source: &'a Planes, factor: usize, look: Look, seed: u32, noise: f32, pass: Pass) -> Self {
         let textured = look.texture > 0.0 || look.own_detail > 0.0;
         let corrected = look.fidelity.max(0.0).ceil() as usize;
 
@@ -68,7 +76,7 @@ impl<'a> Detailer<'a> {
             source,
             look,
             seed,
-            last,
+            pass,
             noise,
             // One more pixel, because directions at the border are unknown.
             margin: (MARGIN + corrected).max(COMBING_MARGIN + 1),
@@ -99,8 +107,8 @@ impl<'a> Detailer<'a> {
         self.correct(&mut luma, &source);
         self.add_texture(&mut luma, grown, &directions);
 
-        if self.last {
-            noise::add_grain(&mut luma, self.enlarged(grown), self.look.grain, !self.seed);
+        if self.pass == Pass::Final {
+            noise::add_grain(&mut luma, self.enlarged_region(grown), self.look.grain, !self.seed);
         }
 
         Tile {
@@ -178,7 +186,7 @@ impl<'a> Detailer<'a> {
         let part = part.grown(TEXTURE_MARGIN);
         let target_region = Region { left: grown.left + part.left, top: grown.top + part.top, ..part };
         let amounts = [self.look.texture, self.look.own_detail];
-        let texture = model.texture(self.enlarged(target_region), self.factor(), amounts, self.seed);
+        let texture = model.texture(self.enlarged_region(target_region), self.factor(), amounts, self.seed);
 
         // Fur, hair and wood grain have a direction that the added texture must follow.
         let directions = directions.only_where(&strength, part);
@@ -231,7 +239,7 @@ impl<'a> Detailer<'a> {
         }
     }
 
-    fn enlarged(&self, region: Region) -> Region {
+    fn enlarged_region(&self, region: Region) -> Region {
         let factor = self.factor();
         Region {
             left: region.left * factor as isize,
@@ -371,7 +379,7 @@ mod tests {
     fn tiles_meet_without_a_seam() {
         let source = Planes::from_pixels(&test_pictures::photo(48));
         for factor in [2, 4] {
-            let detailer = Detailer::new(&source, factor, look(), 7, 0.002, true);
+            let detailer = Detailer::new(&source, factor, look(), 7, 0.002, Pass::Final);
             let whole = detailer.tile(Region { left: 0, top: 0, width: 48, height: 24 });
             let part = detailer.tile(Region { left: 13, top: 9, width: 20, height: 8 });
             let expected = (0..8 * factor).flat_map(|y| &whole.luma_row(9 * factor + y)[13 * factor..][..20 * factor]);
@@ -386,7 +394,7 @@ mod tests {
         let step = Plane::from_fn(16, 16, |x, _| if x < 8 { 0.2 } else { 0.8 });
         let source = Planes { luma: step, ..Planes::new(16, 16) };
         let look = Look { sharpen: 2.0, overshoot: 0.0, ..Look::NONE };
-        let detailer = Detailer::new(&source, 4, look, 7, 0.0, true);
+        let detailer = Detailer::new(&source, 4, look, 7, 0.0, Pass::Final);
         let tile = detailer.tile(Region::covering(&source.luma));
         let row = tile.luma_row(32);
         assert!(row.iter().all(|value| (0.19..0.81).contains(value)), "{row:?}");

@@ -43,7 +43,8 @@ impl Windows {
     }
 }
 
-/// Writes the sums of `window` samples from each position on; overwrites both buffers.
+/// Writes the sums of `window` samples from each position on; overwrites both buffers. `window` is odd; its binary
+/// digits select the sums of one, two, four and more samples that make it up.
 #[multiversion(targets("x86_64+avx2"))]
 fn sum_windows(sums: &mut Vec<f32>, next: &mut Vec<f32>, window: usize, target: &mut [f32]) {
     let length = target.len();
@@ -81,11 +82,9 @@ fn sum_columns(source: &Plane, radius: usize, share: f32) -> Plane {
         let entering_row = source.row((y + radius + 1).min(last));
         let leaving_row = source.row(y.saturating_sub(radius));
 
-        for (((value, sum), entering_row), leaving_row) in
-            row.iter_mut().zip(&mut sums).zip(entering_row).zip(leaving_row)
-        {
+        for (((value, sum), entering), leaving) in row.iter_mut().zip(&mut sums).zip(entering_row).zip(leaving_row) {
             *value = *sum * share;
-            *sum += entering_row - leaving_row;
+            *sum += entering - leaving;
         }
     })
 }
@@ -95,8 +94,8 @@ fn sum_columns(source: &Plane, radius: usize, share: f32) -> Plane {
 pub fn smooth(source: &Plane, radius: usize) -> Plane {
     match radius {
         0 => source.clone(),
-        1 => weighed(source, &[1.0, 2.0, 3.0, 2.0, 1.0].map(|weight| weight / 9.0)),
-        2 => weighed(source, &[1.0, 2.0, 3.0, 4.0, 5.0, 4.0, 3.0, 2.0, 1.0].map(|weight| weight / 25.0)),
+        1 => convolve(source, &[1.0, 2.0, 3.0, 2.0, 1.0].map(|weight| weight / 9.0)),
+        2 => convolve(source, &[1.0, 2.0, 3.0, 4.0, 5.0, 4.0, 3.0, 2.0, 1.0].map(|weight| weight / 25.0)),
         _ => box_twice(source, radius),
     }
 }
@@ -117,7 +116,7 @@ fn box_twice(source: &Plane, radius: usize) -> Plane {
 }
 
 /// Applies the same weights across and then down.
-fn weighed<const TAPS: usize>(source: &Plane, weights: &[f32; TAPS]) -> Plane {
+fn convolve<const TAPS: usize>(source: &Plane, weights: &[f32; TAPS]) -> Plane {
     let width = source.width();
     let height = source.height();
     let reach = TAPS / 2;
@@ -125,18 +124,18 @@ fn weighed<const TAPS: usize>(source: &Plane, weights: &[f32; TAPS]) -> Plane {
 
     let across = Plane::from_rows(width, height, |y, target| {
         copy_clamped(source.row(y), -(reach as isize), &mut padded);
-        weigh(std::array::from_fn(|tap| &padded[tap..][..width]), weights, target);
+        weighted_sum(std::array::from_fn(|tap| &padded[tap..][..width]), weights, target);
     });
 
     Plane::from_rows(width, height, |y, target| {
         let tap = |tap: usize| across.row((y + tap).saturating_sub(reach).min(height - 1));
-        weigh(std::array::from_fn(tap), weights, target);
+        weighted_sum(std::array::from_fn(tap), weights, target);
     })
 }
 
 /// Writes the weighted sums of several rows, each at least as long as the target.
 #[multiversion(targets("x86_64+avx2"))]
-pub fn weigh<const TAPS: usize>(taps: [&[f32]; TAPS], weights: &[f32; TAPS], target: &mut [f32]) {
+pub fn weighted_sum<const TAPS: usize>(taps: [&[f32]; TAPS], weights: &[f32; TAPS], target: &mut [f32]) {
     let taps = taps.map(|tap| &tap[..target.len()]);
     for (at, value) in target.iter_mut().enumerate() {
         let mut sum = weights[0] * taps[0][at];

@@ -164,6 +164,7 @@ impl Directions {
             for direction in self.row(y as isize) {
                 let x = direction.x as usize;
                 let at = y * width + x;
+                // The weights of the four samples add up to 0.7.
                 let change =
                     0.225 * near.sum(values, at, direction) + 0.125 * far.sum(values, at, direction) - 0.7 * row[x];
                 row[x] += direction.share * change;

@@ -12,6 +12,10 @@ use crate::presets::Look;
 
 /// Side in pixels of the blocks of the statistics.
 const BLOCK: usize = 8;
+/// Deviation of the finest band below which a block has no variation.
+const FLAT_MAX: f32 = 0.003;
+/// Deviation of the finest band from which a block contains a strong edge.
+const EDGE_MIN: f32 = 0.06;
 
 /// Statistics of a picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,11 +32,11 @@ impl Statistics {
     /// Measures the finest band of a picture.
     #[must_use]
     pub fn from_luma(luma: &Plane) -> Self {
-        let mut blocks = blocks(luma);
+        let mut blocks = measure_blocks(luma);
         blocks.sort_by(|one, other| one.deviation.total_cmp(&other.deviation));
 
-        let flat = blocks.partition_point(|block| block.deviation < 0.003);
-        let strong = blocks.len() - blocks.partition_point(|block| block.deviation < 0.06);
+        let flat = blocks.partition_point(|block| block.deviation < FLAT_MAX);
+        let strong = blocks.len() - blocks.partition_point(|block| block.deviation < EDGE_MIN);
 
         let plainest = &blocks[..blocks.len().div_ceil(5)];
         let share = |count: usize, total: usize| count as f32 / total.max(1) as f32;
@@ -76,7 +80,7 @@ impl Block {
 /// Fraction of the standard deviation of white noise that the finest band keeps.
 const FINE_SHARE: f32 = 0.91;
 
-fn blocks(luma: &Plane) -> Vec<Block> {
+fn measure_blocks(luma: &Plane) -> Vec<Block> {
     let fine = finer_than(luma, 1);
     let crooked = crookedness(luma);
     let mut blocks = Vec::with_capacity(luma.values().len() / (BLOCK * BLOCK));
@@ -136,7 +140,7 @@ const SKIN_RADIUS: usize = 5;
 #[must_use]
 pub fn grade(mut planes: Planes, look: &Look) -> Planes {
     if look.smooth > 0.0 {
-        smooth(&mut planes, look.smooth);
+        smooth_surfaces(&mut planes, look.smooth);
     }
     if look.skin > 0.0 {
         smooth_skin(&mut planes, look.skin);
@@ -144,12 +148,12 @@ pub fn grade(mut planes: Planes, look: &Look) -> Planes {
     if look.local_contrast != 0.0 {
         shape_local_contrast(&mut planes.luma, look.local_contrast);
     }
-    tone(&mut planes, look);
+    apply_tone(&mut planes, look);
     planes
 }
 
 /// Smooths surfaces. A larger amount also smooths higher steps; colours are smoothed less to avoid bleeding.
-fn smooth(planes: &mut Planes, amount: f32) {
+fn smooth_surfaces(planes: &mut Planes, amount: f32) {
     let even = smooth_between_edges(&planes.luma, SMOOTH_RADIUS, 0.03 + 0.09 * amount);
     planes.luma.combine(&even, |value, even| value + amount * (even - value));
 
@@ -192,7 +196,7 @@ fn shape_local_contrast(luma: &mut Plane, amount: f32) {
     });
 }
 
-fn tone(planes: &mut Planes, look: &Look) {
+fn apply_tone(planes: &mut Planes, look: &Look) {
     let colours = [look.saturation, look.vibrance, look.greens, look.warmth];
     let tones = [look.contrast, look.exposure, look.highlights];
     if tones.into_iter().chain(colours).all(|amount| amount == 0.0) {

@@ -162,11 +162,11 @@ impl StretchedPlane {
 
     /// Computes row `y`.
     pub fn fill(&self, y: usize, target: &mut [f32]) {
-        let (upper, lower, share) = self.between(y);
+        let (upper, lower, share) = self.rows_around(y);
         blend(upper, lower, share, target);
     }
 
-    fn between(&self, y: usize) -> (&[f32], &[f32], f32) {
+    fn rows_around(&self, y: usize) -> (&[f32], &[f32], f32) {
         let (upper, lower, share) = self.rows[y];
         (self.across.row(upper), self.across.row(lower), share)
     }
@@ -177,7 +177,7 @@ impl StretchedPlane {
 pub struct Guide<'a> {
     plane: Cow<'a, Plane>,
     /// Samples of the original guide per sample of `plane`, in each direction.
-    step: usize,
+    reduction: usize,
     radius: usize,
     mean: Plane,
     variance: Plane,
@@ -193,27 +193,28 @@ impl<'a> Guide<'a> {
     /// Analyses a reduced copy, which is sufficient for a large radius (He and Sun, "Fast guided filter").
     #[must_use]
     pub fn wide(guide: &'a Plane, radius: usize) -> Self {
-        let step = (radius / 4).clamp(1, 4).min(guide.width()).min(guide.height());
-        if step == 1 {
+        let reduction = (radius / 4).clamp(1, 4).min(guide.width()).min(guide.height());
+        if reduction == 1 {
             Self::new(guide, radius)
         } else {
-            Self::from_plane(Cow::Owned(reduce(guide, step)), step, radius / step)
+            Self::from_plane(Cow::Owned(reduce(guide, reduction)), reduction, radius / reduction)
         }
     }
 
-    fn from_plane(guide: Cow<'a, Plane>, step: usize, radius: usize) -> Self {
+    fn from_plane(guide: Cow<'a, Plane>, reduction: usize, radius: usize) -> Self {
         let mean = box_blur(&guide, radius);
         let mut squares = guide.as_ref().clone();
         squares.values_mut().iter_mut().for_each(|value| *value *= *value);
         let mut variance = box_blur(&squares, radius);
         variance.combine(&mean, |square, mean| (square - mean * mean).max(0.0));
-        Self { plane: guide, step, radius, mean, variance }
+        Self { plane: guide, reduction, radius, mean, variance }
     }
 
     /// Fits linear models of `target`. Where the guide varies less than `step`, the result is an average.
     #[must_use]
     pub fn fit(&self, target: &Plane, step: f32) -> GuidedFilter {
-        let target = if self.step == 1 { Cow::Borrowed(target) } else { Cow::Owned(reduce(target, self.step)) };
+        let target =
+            if self.reduction == 1 { Cow::Borrowed(target) } else { Cow::Owned(reduce(target, self.reduction)) };
 
         let mut product = target.as_ref().clone();
         product.combine(&self.plane, |target, guide| target * guide);
@@ -227,7 +228,7 @@ impl<'a> Guide<'a> {
             *offset -= *slope * mean;
         }
 
-        self.lines(&slope, &offset)
+        self.average_models(&slope, &offset)
     }
 
     /// Fits linear models of the guide itself, which smooths variation smaller than `step`.
@@ -239,12 +240,13 @@ impl<'a> Guide<'a> {
             *slope /= *slope + step * step;
             *offset -= *slope * *offset;
         }
-        self.lines(&slope, &offset)
+        self.average_models(&slope, &offset)
     }
 
-    fn lines(&self, slope: &Plane, offset: &Plane) -> GuidedFilter {
+    /// Averages the models of all windows that contain a sample.
+    fn average_models(&self, slope: &Plane, offset: &Plane) -> GuidedFilter {
         let [slope, offset] = [slope, offset].map(|plane| box_blur(plane, self.radius));
-        GuidedFilter { slope, offset, step: self.step }
+        GuidedFilter { slope, offset, reduction: self.reduction }
     }
 }
 
@@ -255,7 +257,7 @@ pub struct GuidedFilter {
     slope: Plane,
     offset: Plane,
     /// Samples of the guide per sample of the models, in each direction.
-    step: usize,
+    reduction: usize,
 }
 
 impl GuidedFilter {
@@ -279,7 +281,7 @@ impl GuidedFilter {
     }
 
     fn rows(&self, cell: usize, region: Region) -> GuidedRows {
-        let scale = [1.0 / (cell * self.step) as f32; 2];
+        let scale = [1.0 / (cell * self.reduction) as f32; 2];
         let [slope, offset] = [&self.slope, &self.offset].map(|plane| StretchedPlane::new(plane, scale, region));
         GuidedRows { slope, offset }
     }
@@ -295,8 +297,8 @@ pub struct GuidedRows {
 impl GuidedRows {
     /// Computes row `y` along the edges of `guide`, which is that row of the picture.
     pub fn fill(&self, y: usize, guide: &[f32], target: &mut [f32]) {
-        let (slopes, lower_slopes, share) = self.slope.between(y);
-        let (offsets, lower_offsets, _) = self.offset.between(y);
+        let (slopes, lower_slopes, share) = self.slope.rows_around(y);
+        let (offsets, lower_offsets, _) = self.offset.rows_around(y);
         blend_lines([slopes, lower_slopes], [offsets, lower_offsets], share, guide, target);
     }
 }

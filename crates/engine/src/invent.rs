@@ -108,21 +108,21 @@ const PATCH_SHIFT: u32 = 6;
 /// Every patch has an offset of its own in both directions. Offsets shared by whole rows and columns of patches would
 /// line up their seams to a grid.
 fn add_band(band: &Plane, region: Region, factor: usize, seed: u32, amount: f32, target: &mut Plane) {
-    let cells =
-        (region.left.div_euclid(STEP as isize))..=((region.left + region.width as isize - 1).div_euclid(STEP as isize));
-    let weights = weights();
+    let last_column = region.left + region.width as isize - 1;
+    let cells = region.left.div_euclid(STEP as isize)..=last_column.div_euclid(STEP as isize);
+    let weights = overlap_weights();
 
     let mut patches = Vec::new();
-    let mut loaded = None;
+    let mut loaded_row = None;
 
     for (y, row) in (region.top..).zip(target.rows_mut()) {
         let cell_row = y.div_euclid(STEP as isize);
-        if loaded != Some(cell_row) {
+        if loaded_row != Some(cell_row) {
             let patches_in_row = |row_of_cells: isize| {
                 (*cells.start() - 1..=*cells.end()).map(move |column| Patch::new([column, row_of_cells], factor, seed))
             };
             patches = patches_in_row(cell_row - 1).zip(patches_in_row(cell_row)).collect::<Vec<_>>();
-            loaded = Some(cell_row);
+            loaded_row = Some(cell_row);
         }
 
         let [upper, lower] = weights[y.rem_euclid(STEP as isize) as usize].map(|weight| amount * weight);
@@ -151,7 +151,7 @@ fn add_band(band: &Plane, region: Region, factor: usize, seed: u32, amount: f32,
 
 /// Returns the weights, for every position in a cell, of the two patches that overlap there. Their squares add up to
 /// one, which keeps the strength constant.
-fn weights() -> [[f32; 2]; STEP] {
+fn overlap_weights() -> [[f32; 2]; STEP] {
     std::array::from_fn(|at| {
         let along = (at as f32 + 0.5) / STEP as f32 * std::f32::consts::FRAC_PI_2;
         [along.cos(), along.sin()]
@@ -168,7 +168,7 @@ struct Patch {
 impl Patch {
     /// Returns the patch at a grid position. Random offsets keep neighbouring patches from showing the same detail.
     fn new(at: [isize; 2], factor: usize, seed: u32) -> Self {
-        let hash = noise::scramble(at[0] as u32, at[1] as u32, seed);
+        let hash = noise::hash(at[0] as u32, at[1] as u32, seed);
         let [across, down] = [(at[0], hash & 0xFFFF), (at[1], hash >> 16)].map(|(patch, random)| {
             let centre = (patch + 1) * STEP as isize;
             let shift = (random % (2 * PATCH_SHIFT + 1)) as isize - PATCH_SHIFT as isize;
@@ -223,7 +223,7 @@ mod tests {
     fn repeated_detail_forms_no_grid() {
         // Given fur: a few bright hairs on even ground
         let luma = Plane::from_fn(96, 96, |x, y| {
-            let is_hair = noise::scramble(x as u32, y as u32, 3).is_multiple_of(24);
+            let is_hair = noise::hash(x as u32, y as u32, 3).is_multiple_of(24);
             if is_hair { 0.6 } else { 0.4 }
         });
         let planes = Planes { luma, ..Planes::new(96, 96) };

@@ -59,7 +59,7 @@ pub struct PictureUpscale {
     pub scale_factor: UpscaleFactor,
     /// Character of the sharpening.
     pub engine: UpscaleCharacter,
-    /// Kind of picture to optimise for.
+    /// Kind of picture to optimize for.
     pub optimized_for: PictureKind,
     /// Synthesized detail; negative values simplify.
     pub creativity: f32,
@@ -90,7 +90,7 @@ impl Default for PictureUpscale {
 }
 
 choices! {
-    /// Factor of an [`PictureUpscale`] per side.
+    /// Factor of a [`PictureUpscale`] per side.
     UpscaleFactor {
         /// Twice as wide and high.
         X2,
@@ -118,7 +118,7 @@ choices! {
 }
 
 choices! {
-    /// Kind of picture to optimise for.
+    /// Kind of picture to optimize for.
     PictureKind {
         /// No particular kind.
         Standard,
@@ -146,7 +146,7 @@ choices! {
 pub struct PrecisionJob {
     /// Factor by which each side grows, 2 to 16.
     pub scale_factor: usize,
-    /// Kind of content to optimise for.
+    /// Kind of content to optimize for.
     pub flavor: PrecisionPreset,
     /// Strength of the edge sharpening.
     pub sharpen: f32,
@@ -303,14 +303,14 @@ impl SkinJob {
 /// Treatment of skin.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SkinTreatment {
-    /// Artistic and stylised.
+    /// Artistic and stylized.
     Creative,
     /// Natural.
     Faithful {
         /// Fraction of the skin texture that is kept.
         detail: f32,
     },
-    /// Optimised for one purpose.
+    /// Optimized for one purpose.
     Flexible {
         /// The purpose.
         focus: SkinPurpose,

@@ -92,7 +92,7 @@ pub fn stops_of(light: f32) -> f32 {
 
 /// Applies a gain to light. A gain above 1 approaches white (1) and never exceeds it; a gain of 1 has no effect.
 #[must_use]
-pub fn lit(light: f32, gain: f32) -> f32 {
+pub fn apply_gain(light: f32, gain: f32) -> f32 {
     gain * light / (1.0 + (gain - 1.0).max(0.0) * light)
 }
 
@@ -110,7 +110,7 @@ pub fn light_up([lumas, blues, reds]: &mut [&mut [f32]; 3], gains: [&[f32]; 3], 
         let gains = [*red_gain, *green_gain, *blue_gain];
 
         let pixel: [f32; 3] = std::array::from_fn(|at| {
-            let light = lit(to_light(pixel[at]), gains[at]);
+            let light = apply_gain(to_light(pixel[at]), gains[at]);
             to_srgb(light + spread * (1.0 - light))
         });
 
@@ -140,7 +140,11 @@ mod tests {
 
     #[test]
     fn a_gain_of_one_has_no_effect_and_white_stays_white() {
-        assert!((lit(0.3, 1.0) - 0.3).abs() < 1e-6 && (lit(1.0, 9.0) - 1.0).abs() < 1e-6 && lit(0.3, 2.0) > 0.4);
+        assert!(
+            (apply_gain(0.3, 1.0) - 0.3).abs() < 1e-6
+                && (apply_gain(1.0, 9.0) - 1.0).abs() < 1e-6
+                && apply_gain(0.3, 2.0) > 0.4
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub fn white(region: Region, seed: u32) -> Plane {
         let y = (region.top + y as isize) as u32;
 
         for (x, value) in row.iter_mut().enumerate() {
-            let hash = scramble(left.wrapping_add(x as u32), y, seed);
+            let hash = hash(left.wrapping_add(x as u32), y, seed);
             // Adds the bytes in pairs, then both sums.
             let pairs = (hash & 0x00FF_00FF) + ((hash >> 8) & 0x00FF_00FF);
 
@@ -21,9 +21,9 @@ pub fn white(region: Region, seed: u32) -> Plane {
     })
 }
 
-/// Returns a hash of a position.
+/// Returns a hash of a seed and two numbers, usually a position.
 #[must_use]
-pub fn scramble(x: u32, y: u32, seed: u32) -> u32 {
+pub fn hash(x: u32, y: u32, seed: u32) -> u32 {
     let mut hash = x.wrapping_mul(0x9E37_79B1) ^ y.wrapping_mul(0x85EB_CA77).rotate_left(16) ^ seed;
     hash = (hash ^ (hash >> 16)).wrapping_mul(0x7FEB_352D);
     hash = (hash ^ (hash >> 15)).wrapping_mul(0x846C_A68B);
@@ -71,7 +71,7 @@ pub fn add_grain(luma: &mut Plane, region: Region, amount: f32, seed: u32) {
 mod tests {
     use super::*;
 
-    fn mean_and_deviation(plane: &Plane) -> (f32, f32) {
+    fn mean_and_variance(plane: &Plane) -> (f32, f32) {
         let count = plane.values().len() as f32;
         let mean = plane.values().iter().sum::<f32>() / count;
         (mean, plane.values().iter().map(|value| (value - mean).powi(2)).sum::<f32>() / count)
@@ -81,10 +81,10 @@ mod tests {
 
     #[test]
     fn noise_has_mean_zero_and_variance_one() {
-        let (mean, variance) = mean_and_deviation(&white(REGION, 7));
+        let (mean, variance) = mean_and_variance(&white(REGION, 7));
         assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
         for grain in [1, 2] {
-            let (mean, variance) = mean_and_deviation(&texture(REGION, grain, 7));
+            let (mean, variance) = mean_and_variance(&texture(REGION, grain, 7));
             assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.3, "{grain}: {mean} {variance}");
         }
     }

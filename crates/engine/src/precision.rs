@@ -10,7 +10,7 @@
 
 use crate::colour::Planes;
 use crate::denoise::denoise;
-use crate::detail::Detailer;
+use crate::detail::{Detailer, Pass};
 use crate::filters::smooth_between_edges;
 use crate::grade::Statistics;
 use crate::job::{PrecisionJob, PrecisionPreset};
@@ -25,17 +25,20 @@ pub fn precision(input: DecodedPicture, job: &PrecisionJob, seed: u32) -> Decode
     let planes = Planes::from_pixels(&pixels);
     drop(pixels);
 
-    let planes = prepared(planes, job.flavor);
+    let planes = apply_flavor(planes, job.flavor);
     let noise = Statistics::from_luma(&planes.luma).noise;
     let look = look(*job);
 
     let pixels = match steps(job.scale_factor) {
-        (None, factor) => enlarge_to_pixels(&planes, &Detailer::new(&planes, factor, look, seed, noise, true)),
+        (None, factor) => enlarge_to_pixels(&planes, &Detailer::new(&planes, factor, look, seed, noise, Pass::Final)),
         (Some(before), factor) => {
-            let between = enlarge(&planes, &Detailer::new(&planes, before, look, seed, noise, false));
+            let intermediate = enlarge(&planes, &Detailer::new(&planes, before, look, seed, noise, Pass::Intermediate));
             drop(planes);
-            let noise = Statistics::from_luma(&between.luma).noise;
-            enlarge_to_pixels(&between, &Detailer::new(&between, factor, look.for_second_pass(), seed, noise, true))
+            let noise = Statistics::from_luma(&intermediate.luma).noise;
+            enlarge_to_pixels(
+                &intermediate,
+                &Detailer::new(&intermediate, factor, look.for_second_pass(), seed, noise, Pass::Final),
+            )
         }
     };
 
@@ -73,7 +76,7 @@ fn look(job: PrecisionJob) -> Look {
 const SIGMA_MIN: f32 = 0.008;
 
 /// Applies the flavor at the size of the input.
-fn prepared(mut planes: Planes, flavor: PrecisionPreset) -> Planes {
+fn apply_flavor(mut planes: Planes, flavor: PrecisionPreset) -> Planes {
     match flavor {
         PrecisionPreset::Photo => {}
         PrecisionPreset::Sublime => {
@@ -172,8 +175,11 @@ mod tests {
                 for job in [plain_job(4), sharpened, sublime] {
                     let upscaled = luma(&Pixels::Opaque(small.clone()), job);
                     let error_ours = error(&upscaled, &original_luma);
-                    let near = error(&bicubic, &original_luma);
-                    assert!(error_ours < near, "{kernel:?} {job:?}: squared error {error_ours}, bicubic {near}");
+                    let error_bicubic = error(&bicubic, &original_luma);
+                    assert!(
+                        error_ours < error_bicubic,
+                        "{kernel:?} {job:?}: squared error {error_ours}, bicubic {error_bicubic}"
+                    );
                     let similarity_ours = similarity(&upscaled, &original_luma);
                     let similarity_bicubic = similarity(&bicubic, &original_luma);
                     assert!(
@@ -199,10 +205,9 @@ mod tests {
     }
 
     #[test]
-    fn even_colour_stays_at_the_end_of_every_scale() {
-        let all = 1.0;
+    fn an_even_colour_stays_at_full_strength_of_every_effect() {
         for flavor in PrecisionPreset::ALL {
-            let job = PrecisionJob { flavor: *flavor, sharpen: all, ultra_detail: all, ..plain_job(13) };
+            let job = PrecisionJob { flavor: *flavor, sharpen: 1.0, ultra_detail: 1.0, ..plain_job(13) };
             let one = Pixels::Opaque(RgbImage::from_pixel(3, 1, image::Rgb([200, 100, 50])));
             let result = opaque(enlarged(&one, job).pixels);
             assert!(result.pixels().all(|pixel| pixel.0.iter().zip([200, 100, 50]).all(|(a, b)| a.abs_diff(b) <= 1)));

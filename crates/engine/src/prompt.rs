@@ -114,17 +114,25 @@ pub fn parse_look(prompt: &str) -> Look {
 
 /// Returns the effect of a prompt, see [`parse_look`], and a report of the words that are hints.
 pub fn interpret_look(prompt: &str) -> (Look, PromptReport) {
-    let (look, _, report) = interpret(prompt, false);
+    let (look, _, report) = interpret(prompt, PromptUse::Look);
     (look, report)
 }
 
 /// Returns the effect of a prompt of a style transfer, the first technique that it names, and a report of the words
 /// that have an effect.
 pub fn interpret_style(prompt: &str) -> (Look, Option<Technique>, PromptReport) {
-    interpret(prompt, true)
+    interpret(prompt, PromptUse::Style)
 }
 
-fn interpret(prompt: &str, has_techniques: bool) -> (Look, Option<Technique>, PromptReport) {
+/// What a prompt describes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PromptUse {
+    Look,
+    /// A style, which may be a technique.
+    Style,
+}
+
+fn interpret(prompt: &str, prompt_use: PromptUse) -> (Look, Option<Technique>, PromptReport) {
     let mut words = words(prompt).peekable();
     let mut technique = None;
     let mut sum = if words.peek().is_some() { GUIDED } else { NONE };
@@ -136,7 +144,7 @@ fn interpret(prompt: &str, has_techniques: bool) -> (Look, Option<Technique>, Pr
         if NEGATORS.contains(&word.as_str()) {
             negator = Some(word);
         } else if let Some(named) = Technique::from_words(&word, words.peek().map(String::as_str))
-            .filter(|_| has_techniques && negator.is_none())
+            .filter(|_| prompt_use == PromptUse::Style && negator.is_none())
         {
             let is_first = technique.is_none_or(|first| first == named);
             technique = technique.or(Some(named));

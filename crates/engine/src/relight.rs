@@ -10,10 +10,10 @@
 
 use self::field::LightField;
 use self::plan::RelightPlan;
-use self::subject::subject;
+use self::subject::find_subject;
 use self::words::RequestedLight;
 use self::work::{MARGIN, RelightContext};
-use crate::bands::change;
+use crate::bands::transform_tiles;
 use crate::grade::Statistics;
 use crate::guide::Overview;
 use crate::job::{LightOrigin, PictureRelight};
@@ -52,19 +52,19 @@ pub fn relight(
 
     let overview = Overview::from_pixels(&pixels, OVERVIEW_SIDE);
     let face = Skin::find(&overview).face;
-    let subject = subject(&overview, &face);
+    let subject = find_subject(&overview, &face);
     let source = source.map(|source| Overview::from_pixels(&source.pixels, OVERVIEW_SIDE));
 
-    let field = field(&overview, source.as_ref(), job, &subject, seed);
+    let field = compute_field(&overview, source.as_ref(), job, &subject, seed);
     let plan = RelightPlan::from_job(job, Statistics::from_luma(&overview.planes().luma).is_drawn());
     let context = RelightContext::new(&overview, job, plan, field, &face, &subject);
 
-    let pixels = change(&pixels, MARGIN, |planes, region| context.change(planes, region));
+    let pixels = transform_tiles(&pixels, MARGIN, |planes, region| context.relight(planes, region));
     DecodedPicture { pixels, profile }
 }
 
 /// Computes the requested light.
-fn field(
+fn compute_field(
     overview: &Overview,
     source: Option<&Overview>,
     job: &PictureRelight,

@@ -11,7 +11,7 @@ use fast_image_resize::images::{TypedImage, TypedImageRef};
 use fast_image_resize::pixels::F32;
 use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 
-use crate::filters::weigh;
+use crate::filters::weighted_sum;
 use crate::plane::{Plane, Region};
 
 /// Reach of a kernel in source samples to each side.
@@ -66,12 +66,13 @@ impl Phase {
         Self { first: (first + REACH as isize) as usize, weights: weights.iter().map(|weight| weight / sum).collect() }
     }
 
-    /// Writes the weighted sum of samples. `tap` returns them by index from [`REACH`] before the position.
+    /// Writes the weighted sum of samples. `tap` returns them by index from [`REACH`] before the position. The
+    /// number of weights is constant in each branch, so that the sum can be vectorized.
     fn sum<'a>(&self, tap: impl Fn(usize) -> &'a [f32], target: &mut [f32]) {
         if let Ok(weights) = <&[f32; 2 * REACH]>::try_from(&self.weights[..]) {
-            weigh(std::array::from_fn(|at| tap(self.first + at)), weights, target);
+            weighted_sum(std::array::from_fn(|at| tap(self.first + at)), weights, target);
         } else {
-            weigh([tap(self.first), tap(self.first + 1)], &[self.weights[0], self.weights[1]], target);
+            weighted_sum([tap(self.first), tap(self.first + 1)], &[self.weights[0], self.weights[1]], target);
         }
     }
 }
@@ -207,7 +208,7 @@ fn average_across<const FACTOR: usize>(sums: &[f32], share: f32, target: &mut [f
 /// # Panics
 /// Panics if the part does not lie within the plane.
 #[must_use]
-pub fn fit(source: &Plane, [left, top, across, down]: [f64; 4], width: usize, height: usize) -> Plane {
+pub fn resize_part(source: &Plane, [left, top, across, down]: [f64; 4], width: usize, height: usize) -> Plane {
     const FITS: &str = "the buffers match their sizes, and the part lies within the plane";
 
     let mut target = Plane::new(width, height);

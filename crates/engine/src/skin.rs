@@ -9,7 +9,7 @@
 use self::mask::Skin;
 use self::retouch::Retouch;
 use self::work::SkinContext;
-use crate::bands::change;
+use crate::bands::transform_tiles;
 use crate::guide::Overview;
 use crate::job::SkinJob;
 use crate::picture::DecodedPicture;
@@ -30,7 +30,7 @@ pub fn skin(input: DecodedPicture, job: &SkinJob, seed: u32) -> DecodedPicture {
     let DecodedPicture { pixels, profile } = input;
     let overview = Overview::from_pixels(&pixels, OVERVIEW_SIDE);
     let context = SkinContext::new(&overview, Skin::find(&overview), Retouch::from_job(*job), seed);
-    let pixels = change(&pixels, context.margin(), |planes, region| context.change(planes, region));
+    let pixels = transform_tiles(&pixels, context.margin(), |planes, region| context.retouch(planes, region));
     DecodedPicture { pixels, profile }
 }
 

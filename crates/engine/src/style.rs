@@ -13,7 +13,7 @@
 //! pixel) during a distortion (caricature, psychedelia).
 
 use crate::job::StyleJob;
-use crate::noise::scramble;
+use crate::noise::hash;
 use crate::picture::{DecodedPicture, Pixels};
 
 mod bands;
@@ -41,7 +41,7 @@ use working::WorkingPicture;
 /// Magnification of the focus in a caricature.
 const BULGE: f32 = 0.42;
 /// Height of the waves in units.
-const WAVES: f32 = 7.0;
+const WAVE_HEIGHT: f32 = 7.0;
 
 /// Applies a style to a picture.
 ///
@@ -98,14 +98,14 @@ fn distortion(recipe: &Recipe, working: &WorkingPicture, strength: f32, seed: u3
         centre: centre.map(|part| part * factor),
         radius: radius * factor,
         bulge: (BULGE * recipe.bulge * strength).min(0.6),
-        waves: WAVES * working.unit * factor * recipe.waves * strength,
+        waves: WAVE_HEIGHT * working.unit * factor * recipe.waves * strength,
         phase: phase(seed),
     })
 }
 
 /// Returns a phase in turns, 0 to below 1.
 fn phase(seed: u32) -> f32 {
-    (scramble(1, 2, seed) >> 8) as f32 / (1 << 24) as f32
+    (hash(1, 2, seed) >> 8) as f32 / (1 << 24) as f32
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! about 15 bytes per pixel of a large result.
 
 use crate::colour::Planes;
-use crate::detail::Detailer;
+use crate::detail::{Detailer, Pass};
 use crate::grade::{Statistics, grade};
 use crate::job::{PictureUpscale, UpscaleFactor};
 use crate::picture::DecodedPicture;
@@ -29,12 +29,12 @@ pub fn upscale(input: DecodedPicture, parameters: &PictureUpscale, seed: u32) ->
     let (before, last) = steps(parameters.scale_factor);
     let mut noise = statistics.noise;
     if let Some(factor) = before {
-        planes = enlarge(&planes, &Detailer::new(&planes, factor, look, seed, noise, false));
+        planes = enlarge(&planes, &Detailer::new(&planes, factor, look, seed, noise, Pass::Intermediate));
         noise = Statistics::from_luma(&planes.luma).noise;
     }
 
     let look = if before.is_some() { look.for_second_pass() } else { look };
-    let pixels = enlarge_to_pixels(&planes, &Detailer::new(&planes, last, look, seed, noise, true));
+    let pixels = enlarge_to_pixels(&planes, &Detailer::new(&planes, last, look, seed, noise, Pass::Final));
 
     DecodedPicture { pixels, profile }
 }
@@ -128,8 +128,8 @@ mod tests {
             let bicubic = imageops::resize(&reduced, 128, 128, FilterType::CatmullRom);
             let upscaled = opaque(upscale(decoded(Pixels::Opaque(reduced)), &plain_job(UpscaleFactor::X4), 1).pixels);
             let upscaled_error = error(&upscaled, &original);
-            let bicubic = error(&bicubic, &original);
-            assert!(upscaled_error <= bicubic, "squared error {upscaled_error}, bicubic {bicubic}");
+            let bicubic_error = error(&bicubic, &original);
+            assert!(upscaled_error <= bicubic_error, "squared error {upscaled_error}, bicubic {bicubic_error}");
         }
     }
 
@@ -278,9 +278,9 @@ mod tests {
         let fine_of = |engine| fine(&with_engine(engine));
         let soft = fine_of(UpscaleCharacter::Illusio);
         let crisp = fine_of(UpscaleCharacter::Sharpy);
-        let between = fine_of(UpscaleCharacter::Sparkle);
+        let moderate = fine_of(UpscaleCharacter::Sparkle);
         let automatic = fine_of(UpscaleCharacter::Automatic);
-        assert!(soft < automatic && automatic < between && between < crisp, "{soft} {automatic} {between} {crisp}");
+        assert!(soft < automatic && automatic < moderate && moderate < crisp, "{soft} {automatic} {moderate} {crisp}");
 
         let highest = |engine| {
             let luma = planes(&with_engine(engine)).luma;

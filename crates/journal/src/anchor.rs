@@ -61,7 +61,7 @@ impl Anchor {
         }
     }
 
-    /// The record as a head.
+    /// The end of the journal up to and including the record.
     #[must_use]
     pub fn head(&self) -> JournalHead {
         JournalHead { position: self.position, chain: self.chain }
@@ -87,6 +87,7 @@ impl Anchor {
 
         let mut record = vec![0; FRAME_BYTES + PAYLOAD_BYTES_MAX];
         let file = File::open(path).map_err(|error| error.to_string())?;
+        // Half of the maximum, so that adding the length of a record cannot overflow.
         let from = usize::try_from(self.offset).unwrap_or(usize::MAX / 2);
         let count = read_at(&file, &mut record, from).map_err(|error| error.to_string())?;
 

@@ -87,6 +87,7 @@ pub struct Journal<D: PayloadDecoder> {
     file: File,
     /// The first position of the segment in `file`.
     segment_start: u64,
+    /// Offset in `file` of the next record.
     offset: u64,
     /// The segment after the current one, once its preparation has begun.
     next: Option<SegmentPreparation>,

@@ -86,7 +86,8 @@ pub fn open<'c, D: PayloadDecoder>(
 
     let existing_segments = segment::list(&directory).map_err(JournalError::io("list", &directory))?;
     let head_path = directory.join("HEAD");
-    let key = load_or_create_key(options, environment.as_ref(), existing_segments.is_empty() && !head_path.exists())?;
+    let is_new_log = existing_segments.is_empty() && !head_path.exists();
+    let key = load_or_create_key(options, environment.as_ref(), is_new_log)?;
     let segments = if existing_segments.is_empty() {
         vec![create_first_segment(options, environment, &head_path)?]
     } else {
@@ -100,9 +101,9 @@ pub fn open<'c, D: PayloadDecoder>(
             .map(|(reader, repair)| (reader, Some(repair)))?,
     };
 
-    let is_new = !head_path.exists();
+    let is_head_new = !head_path.exists();
     let (head_file, head) = open_head_file(&head_path, key, &first, segments.len())?;
-    if is_new {
+    if is_head_new {
         environment.step_done(JournalStep::HeadCreated);
     }
 
@@ -121,12 +122,12 @@ pub fn open<'c, D: PayloadDecoder>(
 fn load_or_create_key(
     options: &JournalOptions,
     environment: &dyn Environment,
-    is_new: bool,
+    is_new_log: bool,
 ) -> Result<SigningKey, JournalError> {
     let path = options.directory.join("signing.key");
     match chain::load_signing_key(&path) {
         Ok(Some(key)) => Ok(key),
-        Ok(None) if is_new => {
+        Ok(None) if is_new_log => {
             let key = chain::create_signing_key(&path, environment.new_key_seed())
                 .map_err(JournalError::io("create", &path))?;
             environment.step_done(JournalStep::KeyCreated);

@@ -11,7 +11,7 @@ use crate::position::Position;
 use crate::reader::JournalReader;
 use crate::segment;
 
-/// A journal without a writer, which the caller must ensure.
+/// A journal that no process writes to; the caller must ensure this.
 pub struct ReadOnlyJournal<D> {
     location: JournalLocation,
     /// Signed HEAD of the journal.

@@ -70,6 +70,7 @@ impl<D: PayloadDecoder> JournalReader<D> {
         let path = paths.drain(..=at).next_back().ok_or_else(missing)?;
 
         let mut segment = SegmentReader::open(path, anchor.segment).map_err(|error| error.to_string())?;
+        // Half of the maximum, so that adding the length of a record cannot overflow.
         let last = usize::try_from(anchor.offset).unwrap_or(usize::MAX / 2);
         segment.load_record(last).map_err(|error| error.to_string())?;
         let frame = anchor.parse_record::<D>(&segment.header, segment.bytes_from(last))?;
@@ -143,6 +144,7 @@ impl<D: PayloadDecoder> JournalReader<D> {
                 let segment = SegmentReader::open(path.to_owned(), self.next)?;
                 segment.check_continues(self.next, self.chain)?;
 
+                // The header states the end of the previous segment, which may be the signed head.
                 self.check_signed(self.last_record(), self.last_record())
                     .map_err(|flaw| segment.damage_error(RECORDS_START, self.next, flaw))?;
 
@@ -193,8 +195,8 @@ impl<D: PayloadDecoder> JournalReader<D> {
         Ok((frame, commit))
     }
 
-    /// Checks the signed head: if its position is between two record ends, or equals one of them, it must be one of
-    /// them.
+    /// Checks the signed head against two consecutive record ends: if its position is in the range of theirs, it must
+    /// be one of them.
     fn check_signed(&self, before: JournalHead, end: JournalHead) -> Result<(), String> {
         let is_within = |head: &JournalHead| (before.position..=end.position).contains(&head.position);
         match self.signed_head.filter(is_within) {

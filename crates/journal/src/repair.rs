@@ -33,8 +33,8 @@ use crate::reader::JournalReader;
 use crate::segment::{self, LoadedSegment, SegmentPreparation};
 use crate::segment_reader::SegmentReader;
 
-/// Maximum distance of a record from the beginning of its group.
-const GROUP_MAX: u64 = 1024;
+/// Number of positions before a record that are tried as the beginning of its group.
+const GROUP_SEARCH_POSITIONS: u64 = 1024;
 
 /// Returns the payload of the commit that begins at a position, if there is a copy.
 pub type CopySource<'c> = dyn FnMut(Position) -> Option<Vec<u8>> + 'c;
@@ -149,9 +149,9 @@ impl JournalRepairer<'_> {
 
         match SegmentHeader::parse(&bytes) {
             Ok(found) if found.log == self.log && found.first > next => {
-                let is_plausible = |run_end: &RunEnd| run_end.next < found.first;
+                let can_continue = |run_end: &RunEnd| run_end.next < found.first;
                 let is_proven = |run_end: &RunEnd| run_end.next == found.first && run_end.chain == found.chain;
-                let Some(run) = self.find_proven_run::<D>((next, chain), is_plausible, is_proven) else {
+                let Some(run) = self.find_proven_run::<D>((next, chain), can_continue, is_proven) else {
                     return Ok(false);
                 };
 
@@ -203,19 +203,20 @@ impl JournalRepairer<'_> {
                 || (head.position.0 + 1 == run_end.next && head.chain == run_end.chain)
         };
 
-        let is_plausible = |run_end: &RunEnd| match following {
+        let can_continue = |run_end: &RunEnd| match following {
             Some(header) => run_end.next < header.first,
             None => run_end.end < bytes.len() || run_end.next <= head.position.0,
         };
 
-        self.find_proven_run::<D>(start, is_plausible, is_proven)
+        self.find_proven_run::<D>(start, can_continue, is_proven)
     }
 
-    /// Collects copies from a position on, until they are proven.
+    /// Collects copies from a position on until `is_proven` accepts the end of their run; `None` once a copy is missing
+    /// or `can_continue` rejects the end.
     fn find_proven_run<D: PayloadDecoder>(
         &mut self,
         (mut next, mut chain): (u64, ChainHash),
-        is_plausible: impl Fn(&RunEnd) -> bool,
+        can_continue: impl Fn(&RunEnd) -> bool,
         is_proven: impl Fn(&RunEnd) -> bool,
     ) -> Option<Vec<RecordCopy>> {
         let mut run = Vec::new();
@@ -235,7 +236,7 @@ impl JournalRepairer<'_> {
                 return Some(run);
             }
 
-            if !is_plausible(&run_end) {
+            if !can_continue(&run_end) {
                 return None;
             }
             at = end;
@@ -324,13 +325,14 @@ fn encode_run(run: &[RecordCopy], found: &[u8]) -> Vec<u8> {
         record.extend_from_slice(payload);
 
         let checksum = found.get(start + 4..start + 8);
-        let oldest = position.saturating_sub(GROUP_MAX).max(1);
+        let oldest = position.saturating_sub(GROUP_SEARCH_POSITIONS).max(1);
         let group = (oldest..=*position).rev().find(|group| {
             frame::write_frame(&mut record, *position, *group, chain);
             Some(&record[4..8]) == checksum
         });
 
-        // A proven record was acknowledged, which a group that begins with the record states.
+        // Without a match, the record begins a group of its own, which states that everything before it was
+        // acknowledged.
         frame::write_frame(&mut record, *position, group.unwrap_or(*position), chain);
         bytes.extend_from_slice(&record);
     }

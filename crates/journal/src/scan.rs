@@ -63,8 +63,17 @@ pub trait ScanVisitor<D: PayloadDecoder> {
 pub struct ScanEnd {
     /// The last intact record, or the state before the first one.
     pub head: JournalHead,
-    /// Bytes after the last record that were never acknowledged: file, offset and defect. The next start removes them.
-    pub torn: Option<(PathBuf, u64, String)>,
+    /// Defect after the last record, in bytes that were never acknowledged. The next start removes them.
+    pub torn: Option<JournalDamage>,
+}
+
+/// Records that a scan reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScanExtent {
+    /// Records up to HEAD, because a service may be writing after it.
+    UpToHead,
+    /// All records.
+    Everything,
 }
 
 /// The segments of a journal, in order.
@@ -81,8 +90,8 @@ pub fn read_log_id(segments: &[PathBuf]) -> Option<Uuid> {
     segments.iter().find_map(|path| Some(segment::read_header(path, 1).ok()?.log))
 }
 
-/// Scans all segments of `log`. `acknowledged` is the signed HEAD: bad bytes after it may belong to a write that was
-/// never acknowledged. With `to_head` the scan ends at HEAD, because a service may be writing after it.
+/// Scans the segments of `log`. `acknowledged` is the signed HEAD: bad bytes after it may belong to a write that was
+/// never acknowledged.
 ///
 /// # Errors
 /// If a file cannot be read, or the visitor ends the scan.
@@ -90,10 +99,13 @@ pub fn scan<D: PayloadDecoder>(
     segments: &[PathBuf],
     log: Uuid,
     acknowledged: Option<JournalHead>,
-    to_head: bool,
+    extent: ScanExtent,
     visitor: &mut dyn ScanVisitor<D>,
 ) -> Result<ScanEnd, JournalError> {
-    let until = acknowledged.filter(|_| to_head).map_or(u64::MAX, |head| head.position.0);
+    let until = match (extent, acknowledged) {
+        (ScanExtent::UpToHead, Some(head)) => head.position.0,
+        _ => u64::MAX,
+    };
     let acknowledged = acknowledged.map_or(0, |head| head.position.0);
     let mut scanner =
         Scanner { log, next: 1, chain: Some(ChainHash::genesis(log)), acknowledged, until, torn: None, visitor };
@@ -116,7 +128,7 @@ struct Scanner<'w, D> {
     chain: Option<ChainHash>,
     acknowledged: u64,
     until: u64,
-    torn: Option<(PathBuf, u64, String)>,
+    torn: Option<JournalDamage>,
     visitor: &'w mut dyn ScanVisitor<D>,
 }
 
@@ -229,7 +241,7 @@ impl<D: PayloadDecoder> Scanner<'_, D> {
             let is_unfinished =
                 is_last && self.next > self.acknowledged && frame::find_later_group(bytes, offset, self.next).is_none();
             if is_unfinished {
-                self.torn = Some((path.to_owned(), offset as u64, flaw.to_owned()));
+                self.torn = Some(self.damage(path, offset, flaw.to_owned()));
                 return None;
             }
 
@@ -239,14 +251,14 @@ impl<D: PayloadDecoder> Scanner<'_, D> {
                 "no event is missing".to_owned()
             };
             self.report(path, offset, format!("{flaw}; {missing}; the next intact record is at offset {at}"));
-            // The record's own hash replaces the hidden ones.
+            // The damage hides the hashes up to this record, whose own hash continues the chain.
             self.next = frame.position;
             self.chain = None;
             return Some(at);
         }
 
         if is_last && self.next > self.acknowledged {
-            self.torn = Some((path.to_owned(), offset as u64, flaw.to_owned()));
+            self.torn = Some(self.damage(path, offset, flaw.to_owned()));
         } else {
             self.report(path, offset, format!("{flaw}; nothing after it in this file is intact"));
             self.chain = None;
@@ -273,8 +285,12 @@ impl<D: PayloadDecoder> Scanner<'_, D> {
     }
 
     fn report(&mut self, path: &Path, offset: usize, reason: String) {
-        let position = Position(self.next);
-        self.visitor.visit_damage(JournalDamage { file: path.to_owned(), offset: offset as u64, position, reason });
+        let damage = self.damage(path, offset, reason);
+        self.visitor.visit_damage(damage);
+    }
+
+    fn damage(&self, path: &Path, offset: usize, reason: String) -> JournalDamage {
+        JournalDamage { file: path.to_owned(), offset: offset as u64, position: Position(self.next), reason }
     }
 }
 
@@ -295,6 +311,7 @@ fn find_intact_record(bytes: &[u8], offset: usize, next: u64) -> Option<(usize, 
     (offset..bytes.len().saturating_sub(FRAME_BYTES)).find_map(|at| {
         let u64_at = |from: usize| bytes[from..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         let length = bytes[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes)) as usize;
+        // A frame begins with the length of its payload, and has its position at offset 8.
         let is_plausible = (1..=PAYLOAD_BYTES_MAX).contains(&length) && plausible.contains(&u64_at(at + 8));
         let frame = is_plausible.then(|| frame::parse(bytes, at))?.ok()?;
         Some((at, frame))

@@ -15,6 +15,7 @@ use crate::position::Position;
 const EXTENSION: &str = "seg";
 /// The segment in preparation.
 const PREPARED: &str = "next.tmp";
+/// Number of zeros written between two syncs.
 const CHUNK_BYTES: usize = 1024 * 1024;
 
 /// The segments of a journal, in order.

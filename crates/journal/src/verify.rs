@@ -15,7 +15,7 @@ use crate::error::JournalError;
 use crate::hex;
 use crate::payload::PayloadDecoder;
 use crate::position::Position;
-use crate::scan::{self, JournalDamage, ScanEnd, ScanVisitor, ScannedRecord};
+use crate::scan::{self, JournalDamage, ScanEnd, ScanExtent, ScanVisitor, ScannedRecord};
 
 /// Maximum number of pauses in which HEAD of a running service may catch up with its responses.
 const HEAD_RETRIES: u32 = 20;
@@ -121,16 +121,17 @@ impl<D: PayloadDecoder> JournalVerification<'_, D> {
         };
 
         let mut visitor = VerificationVisitor::new(&mut report, head, since, on_record, progress);
-        let end = scan::scan(&segments, log, head, in_use, &mut visitor)?;
+        let extent = if in_use { ScanExtent::UpToHead } else { ScanExtent::Everything };
+        let end = scan::scan(&segments, log, head, extent, &mut visitor)?;
         visitor.finish(&journal, log, &end);
 
         report.head = Some(end.head);
         report.unsigned = unsigned_positions(head, end.head);
 
-        if let Some((file, offset, problem)) = end.torn {
+        if let Some(JournalDamage { file, offset, reason, .. }) = end.torn {
             let location = format!("{} from offset {offset} on", file.display());
             report.notes.push(format!(
-                "{location} is an unfinished write that was never acknowledged ({problem}): the next start removes it"
+                "{location} is an unfinished write that was never acknowledged ({reason}): the next start removes it"
             ));
         }
 

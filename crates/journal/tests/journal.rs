@@ -20,6 +20,10 @@ use uuid::Uuid;
 /// Offset of the first record in a segment.
 const RECORDS_START: u64 = 512;
 const SEGMENT_BYTES: u64 = 4096;
+/// Size of a record before its payload.
+const FRAME_BYTES: u64 = 56;
+/// Size of the record of `commit 1`: the payload is position, number of events and text.
+const FIRST_RECORD_BYTES: u64 = FRAME_BYTES + 8 + 1 + "commit 1".len() as u64;
 
 /// Decoder of the test payload: position (u64), number of events (u8), text.
 struct TextDecoder;
@@ -230,8 +234,7 @@ fn a_damaged_record_is_repaired_from_a_proven_copy_only() {
     // Given damage in the second record
     let log = TestLog::with_groups(2);
     let segment = &log.segments()[0];
-    let first_record_bytes = 56 + 8 + 1 + "commit 1".len() as u64;
-    overwrite(segment, RECORDS_START + first_record_bytes + 60, b"?");
+    overwrite(segment, RECORDS_START + FIRST_RECORD_BYTES + FRAME_BYTES + 4, b"?");
 
     // When it is opened without a copy, or with a wrong one, then the start fails and names the location
     let Err(JournalError::Damaged { position, .. }) = log.try_open() else { panic!("the journal opened") };
@@ -319,14 +322,14 @@ fn single_records_are_read_by_location() {
 }
 
 #[test]
-fn every_flipped_bit_of_a_record_is_found_when_it_is_read() {
+fn a_flipped_bit_in_any_byte_of_a_record_is_found_when_it_is_read() {
     let log = TestLog::with_groups(1);
     let mut reader = log.open().journal.read_from(Position(0)).unwrap();
     let location = reader.next_record().unwrap().unwrap().location;
     let records = JournalRecords::<TextDecoder>::new(log.directory.path());
     let segment = &log.segments()[0];
     let bytes = fs::read(segment).unwrap();
-    for offset in RECORDS_START..RECORDS_START + 56 + 9 {
+    for offset in RECORDS_START..RECORDS_START + FIRST_RECORD_BYTES {
         let byte = bytes[usize::try_from(offset).unwrap()];
         overwrite(segment, offset, &[byte ^ 0x10]);
         assert!(records.read(Position(1), &location).is_err(), "offset {offset}");

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bed_has_the_length_of_the_video_and_fades_out() {
+    fn the_music_has_the_length_of_the_video_and_fades_out() {
         for samples in [RATE as usize, SECONDS * RATE as usize, 70_001] {
             let sound = background_music("a walk on the beach", 5, samples);
             assert_eq!(sound.len(), samples);

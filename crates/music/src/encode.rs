@@ -69,11 +69,11 @@ impl Encoder {
         // The last packet is held back because it must carry the end-of-stream flag (RFC 7845, 4.4).
         let mut consumed = 0;
         while self.pending.len() - consumed > 2 * FRAME {
-            self.packet(consumed, None)?;
+            self.write_packet(consumed, None)?;
             consumed += 2 * FRAME;
         }
         self.pending.drain(..consumed);
-        Ok(self.ready())
+        Ok(self.take_output())
     }
 
     /// Ends the file and returns its remaining bytes.
@@ -85,36 +85,38 @@ impl Encoder {
     /// Returns an error if the encoder fails.
     pub fn finish(&mut self) -> Result<Vec<u8>, EncodeError> {
         let end = u64::from(self.pre_skip) + self.frames;
-        let written = self.granule();
+        let written = self.granule_position();
         let packets = (end - written).div_ceil(FRAME as u64) as usize;
 
         self.pending.resize(2 * FRAME * packets.max(1), 0.0);
 
         for index in 0..packets {
-            let last = (index + 1 == packets).then(|| (end - self.granule()) as u32);
-            self.packet(2 * FRAME * index, last)?;
+            let last = (index + 1 == packets).then(|| (end - self.granule_position()) as u32);
+            self.write_packet(2 * FRAME * index, last)?;
         }
 
         self.pending.clear();
         self.ogg.take().map_or_else(|| Ok(Vec::new()), OggOpusWriter::finish)
     }
 
-    fn granule(&self) -> u64 {
+    /// Returns the number of samples written so far, including the pre-skip.
+    fn granule_position(&self) -> u64 {
         self.ogg.as_ref().map_or(0, |ogg| ogg.granule().unsigned_abs())
     }
 
-    /// Encodes the packet that starts at sample `at`. For the last packet, `counts` is the number of samples that
-    /// count.
-    fn packet(&mut self, at: usize, counts: Option<u32>) -> Result<(), EncodeError> {
+    /// Encodes the packet that starts at sample `at`. For the last packet, `duration` is the number of its samples that
+    /// are played.
+    fn write_packet(&mut self, at: usize, duration: Option<u32>) -> Result<(), EncodeError> {
         let length = self.opus.encode(&self.pending[at..at + 2 * FRAME], FRAME, &mut self.packet)?;
         let Some(ogg) = &mut self.ogg else { return Ok(()) };
-        match counts {
-            Some(counts) => ogg.write_packet_with_duration(&self.packet[..length], counts),
+        match duration {
+            Some(duration) => ogg.write_packet_with_duration(&self.packet[..length], duration),
             None => ogg.write_packet(&self.packet[..length]),
         }
     }
 
-    fn ready(&mut self) -> Vec<u8> {
+    /// Takes the complete pages of the file.
+    fn take_output(&mut self) -> Vec<u8> {
         self.ogg.as_mut().and_then(OggOpusWriter::get_mut).map(std::mem::take).unwrap_or_default()
     }
 }

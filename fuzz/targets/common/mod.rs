@@ -4,13 +4,13 @@
 #[path = "../../../tests/child/mutants/targets.rs"]
 pub mod targets;
 
-/// Ends the process on a panic in our own code. The service catches panics of decoding crates, and treats the file as
-/// damaged.
-pub fn begin() {
-    let usual = std::panic::take_hook();
+/// Makes a panic in our own code abort the process. The service catches panics of decoding crates, and treats the file
+/// as damaged.
+pub fn abort_on_own_panics() {
+    let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        if !panic.location().is_some_and(|place| place.file().contains("/registry/src/")) {
-            usual(panic);
+        if !panic.location().is_some_and(|location| location.file().contains("/registry/src/")) {
+            default_hook(panic);
             std::process::abort();
         }
     }));

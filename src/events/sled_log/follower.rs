@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::follower_signal::FollowerEnd;
-use super::shared::SharedLogState;
+use super::state::SledLogState;
 use super::{IndexRun, SledIndex};
 use crate::environment::CommitStep;
 use crate::events::stream::Position;
@@ -26,7 +26,7 @@ const RETRY_MAX: Duration = Duration::from_mins(5);
 /// Interval of the check for remaining readers of a sled that is to be deleted.
 const READER_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-impl SharedLogState {
+impl SledLogState {
     /// Fills sled until the log is closed.
     pub fn run_follower(&self) {
         let mut failure = None;
@@ -49,7 +49,7 @@ impl SharedLogState {
                 }
                 Err(reason) => {
                     if failure.as_ref() != Some(&reason) {
-                        tracing::warn!(reason, "index not filled, its part is in memory");
+                        tracing::warn!(reason, "index not filled, missing locations stay in memory");
                     }
                     failure = Some(reason);
                     self.follower.sleep(retry);
@@ -78,7 +78,7 @@ impl SharedLogState {
                 return Ok(());
             }
 
-            self.space.check().map_err(|shortage| shortage.to_string())?;
+            self.space.check().map_err(|disk_full| disk_full.to_string())?;
             let Some(sled) = sled else {
                 self.recreate_sled()?;
                 is_new = true;
@@ -128,7 +128,7 @@ impl SharedLogState {
             loop {
                 match Arc::try_unwrap(retired) {
                     Ok(sled) => break sled.close(),
-                    Err(read) => retired = read,
+                    Err(still_read) => retired = still_read,
                 }
                 thread::sleep(READER_POLL_INTERVAL);
             }

@@ -17,6 +17,7 @@ struct FollowerState {
     ending: Option<FollowerEnd>,
 }
 
+/// Requested end of the follower.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum FollowerEnd {
     /// Fill sled up to the head, then end.

@@ -13,7 +13,7 @@ use super::disk_request::DiskRequest;
 use super::follower_signal::FollowerSignal;
 use super::open::{self, IndexDoubt, OpenReport};
 use super::scrub_status::{Scrub, ScrubState, ScrubStatus};
-use super::shared::SharedLogState;
+use super::state::SledLogState;
 use crate::disk_space::{DiskSpace, StorageState, StorageStatus};
 use crate::domain::value::Timestamp;
 use crate::environment::{CommitStep, Environment};
@@ -31,7 +31,7 @@ use crate::priority::{BackgroundWork, lower_priority};
 /// The caller must ensure that a directory is open in only one `SledLog` of one process.
 pub struct SledLog {
     writer: Mutex<LogWriter>,
-    shared: Arc<SharedLogState>,
+    shared: Arc<SledLogState>,
     follower: Mutex<Option<JoinHandle<()>>>,
     scrubber: Mutex<Option<JoinHandle<()>>>,
 }
@@ -43,8 +43,7 @@ struct LogWriter {
 }
 
 impl SledLog {
-    /// Opens or creates the log: checks the whole journal. Calls `on_commit` with every
-    /// commit in order.
+    /// Opens or creates the log and checks the whole journal. Calls `on_commit` with every commit in order.
     ///
     /// # Errors
     /// If the journal is damaged, the index is ahead of it, or the file system fails.
@@ -71,7 +70,7 @@ impl SledLog {
             open::open(options, environment, anchor, on_commit)?;
 
         let directory = &options.journal.directory;
-        let shared = Arc::new(SharedLogState {
+        let shared = Arc::new(SledLogState {
             records: CommitRecords::new(directory),
             journal: journal.location(),
             directory: open::sled_directory(options),
@@ -120,7 +119,7 @@ impl SledLog {
         })
     }
 
-    /// The version of a stream.
+    /// The version of a stream. The stream is read only if its version is neither 0 nor `expected`.
     ///
     /// # Errors
     /// If the stream has to be read and cannot be.
@@ -143,7 +142,7 @@ impl SledLog {
     /// Runs one write, unless the log accepts none, and notes its result.
     fn write<T>(
         &self,
-        write: impl FnOnce(&mut LogWriter, &SharedLogState) -> Result<T, LogFailure>,
+        write: impl FnOnce(&mut LogWriter, &SledLogState) -> Result<T, LogFailure>,
     ) -> Result<T, LogFailure> {
         let mut writer = self.writer.lock();
         if let Some(reason) = &writer.read_only_reason {
@@ -369,11 +368,11 @@ struct StagedCommits {
 
 impl LogWriter {
     /// Appends a group. After a failure nothing of it is left in the journal.
-    fn append(&mut self, group: Vec<Append>, shared: &SharedLogState) -> Result<GroupOutcome, LogFailure> {
+    fn append(&mut self, group: Vec<Append>, shared: &SledLogState) -> Result<GroupOutcome, LogFailure> {
         self.try_append(group, shared).inspect_err(|_| self.journal.discard_group())
     }
 
-    fn try_append(&mut self, group: Vec<Append>, shared: &SharedLogState) -> Result<GroupOutcome, LogFailure> {
+    fn try_append(&mut self, group: Vec<Append>, shared: &SledLogState) -> Result<GroupOutcome, LogFailure> {
         let mut staged = StagedCommits::default();
         let mut outcome = Vec::with_capacity(group.len());
 
@@ -389,7 +388,7 @@ impl LogWriter {
         Ok(outcome)
     }
 
-    fn write_encoded(&mut self, commits: &[EncodedCommit], shared: &SharedLogState) -> Result<(), LogFailure> {
+    fn write_encoded(&mut self, commits: &[EncodedCommit], shared: &SledLogState) -> Result<(), LogFailure> {
         for EncodedCommit { commit, payload } in commits {
             let head = self.journal.staged_head();
             let first = commit[0].position;
@@ -427,12 +426,13 @@ impl LogWriter {
     }
 }
 
-/// The version of a stream after the staged commits. It is read only if it is neither 0 nor the expected one.
+/// The version of a stream after the staged commits. The stream is read only if its version is neither 0 nor
+/// `expected`.
 fn version_after(
     stream: &StreamId,
     expected: Version,
     staged: &StagedCommits,
-    shared: &SharedLogState,
+    shared: &SledLogState,
 ) -> Result<Version, LogFailure> {
     let hash = StreamHash::from(stream);
     if let Some(stored) = shared.count(hash) {

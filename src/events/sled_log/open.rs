@@ -1,6 +1,6 @@
 //! Opening the log: the journal is checked, and repaired from the copies in sled; then sled is compared with its end.
 //!
-//! The start never waits for sled. Places that it lacks are collected while the journal is read. If sled cannot be
+//! The start never waits for sled. Locations that it lacks are collected while the journal is read. If sled cannot be
 //! used, the whole journal is read, so that all locations are in memory, and the follower replaces sled later.
 
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::scrub::DeferredCheck;
-use super::shared::{JournalContents, LogIndex};
+use super::state::{JournalContents, LogIndex};
 use super::{IndexEnd, SledIndex, SledLogOptions, SledOpenError};
 use crate::environment::Environment;
 use crate::events::envelope::Commit;

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::scrub_status::Scrub;
-use super::shared::SharedLogState;
+use super::state::SledLogState;
 use crate::environment::FailPoint;
 use crate::events::journal::{Anchor, Journal, JournalReader};
 use crate::events::open_error::OpenError;
@@ -78,7 +78,7 @@ impl ScrubThrottle<'_> {
     }
 }
 
-impl SharedLogState {
+impl SledLogState {
     /// Starts the check on its own thread.
     pub fn start_scrub(self: Arc<Self>, deferred: DeferredCheck) -> io::Result<JoinHandle<()>> {
         thread::Builder::new().name("log-scrub".to_owned()).spawn(move || {

@@ -149,6 +149,7 @@ fn read_gif(bytes: &[u8]) -> Option<PictureHeader> {
                     }
                 }
             }
+            // An image descriptor: the first frame.
             0x2C => break,
             _ => return None,
         }
@@ -170,6 +171,7 @@ fn read_gif(bytes: &[u8]) -> Option<PictureHeader> {
 }
 
 fn read_bmp(bytes: &[u8]) -> Option<PictureHeader> {
+    // The oldest info header, of 12 bytes, has sizes of 16 bits.
     let (width, height) = if u32_le(bytes, 14)? == 12 {
         (u16_le(bytes, 18)?.into(), u16_le(bytes, 20)?.into())
     } else {

@@ -259,9 +259,13 @@ impl ColumnOrders {
         let index = slot as usize;
         let changed_keys: Vec<Sort> = Sort::all().filter(|key| key.compare(&rows[index], &row).is_ne()).collect();
 
-        changed_keys.iter().for_each(|key| self.remove_by(*key, slot, rows));
+        for key in &changed_keys {
+            self.remove_by(*key, slot, rows);
+        }
         rows[index] = row;
-        changed_keys.iter().for_each(|key| self.insert_by(*key, slot, rows));
+        for key in &changed_keys {
+            self.insert_by(*key, slot, rows);
+        }
     }
 
     /// Replaces the numbers of a listed node.

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use super::budget::EngineBudget;
 use super::image_job::ReadyImageJob;
-use super::jobs::{IsJobWanted, JobState, Jobs, defect, guarded};
+use super::jobs::{IsJobWanted, JobState, Jobs, catch_engine_panic, internal_failure};
 use super::threads::EngineThreads;
 use crate::domain::ids::UserId;
 use crate::domain::image::{ImageFormat, OUTPUT_PIXELS_MAX, Picture};
@@ -37,8 +37,8 @@ pub struct ImageEngineOptions {
 }
 
 impl Default for ImageEngineOptions {
-    /// About 800 MB: enough for any single job, or several small ones. Beside the largest job, the others may need half
-    /// of it in addition.
+    /// About 800 MB: enough for any single job, or several small ones. While the largest job runs, the others may need
+    /// half as much in addition.
     fn default() -> Self {
         Self { kilopixels_max: 2 * kilopixels(OUTPUT_PIXELS_MAX), jobs_max: 10_000, ended_max: 10_000 }
     }
@@ -128,7 +128,7 @@ impl ImageEngine {
 
         let engine = Arc::clone(&self);
         let job_key = key.clone();
-        let work = move || guarded("image", || engine.threads.run(|| engine.render(&job_key, &job)));
+        let work = move || catch_engine_panic("image", || engine.threads.run(|| engine.render(&job_key, &job)));
         let result = tokio::task::spawn_blocking(work).await;
         let engine_stopped = |_| Err(TaskFailure::new("engine_stopped", "the engine stopped before the job ended"));
         self.jobs.end(key, result.unwrap_or_else(engine_stopped));
@@ -164,7 +164,7 @@ impl ImageEngine {
         let (width, height) = result.dimensions();
         let preferred = if work.image.format == ImageFormat::Jpeg { ResultFormat::Jpeg } else { ResultFormat::Png };
         let (bytes, format) = encode(&result, preferred)
-            .map_err(|error| defect("result_unwritable", "cannot encode the result", &error))?;
+            .map_err(|error| internal_failure("result_unwritable", "cannot encode the result", &error))?;
         drop(result);
 
         let format = match format {
@@ -174,14 +174,14 @@ impl ImageEngine {
 
         self.jobs
             .retry_while_exhausted(key, || self.store.put(MediaArea::Result, &bytes, format, width, height))
-            .map_err(|error| defect("result_unwritable", "cannot store the result", &error))
+            .map_err(|error| internal_failure("result_unwritable", "cannot store the result", &error))
     }
 
     fn read(&self, key: &VendorKey, picture: &Picture, name: &str) -> Result<DecodedPicture, TaskFailure> {
         let bytes = self
             .jobs
             .retry_while_exhausted(key, || self.store.read(MediaArea::Input, picture))
-            .map_err(|error| defect("input_unreadable", "cannot read the input picture", &error))?;
+            .map_err(|error| internal_failure("input_unreadable", "cannot read the input picture", &error))?;
         let decoded = self.jobs.decode(key, self.store.decoders(), &bytes);
         decoded.map_err(|reason| TaskFailure::new("input_undecodable", &format!("{name} {reason}")))
     }
@@ -252,7 +252,9 @@ mod tests {
         let fixture = fixture(ImageEngineOptions::default());
         let reference = fixture.vendor.submit(job("a", fixture.input)).await.unwrap().into_reference();
         let result = wait_for_end(&fixture.vendor, &reference).await;
-        let JobProgress::Done(TaskResults::Pictures(pictures)) = &result else { panic!("the job is done") };
+        let JobProgress::Done(TaskResults::Pictures(pictures)) = &result else {
+            panic!("the job is not done: {result:?}")
+        };
         assert_eq!((pictures.len(), pictures[0].width, pictures[0].height), (1, 32, 32));
         let bytes = fixture.store.read(MediaArea::Result, &pictures[0]).unwrap();
         assert_eq!(fixture.store.decoders().inspect(&bytes).unwrap().format, ImageFormat::Png);

@@ -302,7 +302,10 @@ impl<T: Clone> Jobs<T> {
 }
 
 /// Turns a panic of an engine into a failure of its job.
-pub(super) fn guarded<T>(engine: &str, job: impl FnOnce() -> Result<T, TaskFailure>) -> Result<T, TaskFailure> {
+pub(super) fn catch_engine_panic<T>(
+    engine: &str,
+    job: impl FnOnce() -> Result<T, TaskFailure>,
+) -> Result<T, TaskFailure> {
     catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|_| {
         tracing::error!(engine, "engine panicked");
         let message = format!("the {engine} engine failed on this job; this is a bug in the service");
@@ -311,7 +314,7 @@ pub(super) fn guarded<T>(engine: &str, job: impl FnOnce() -> Result<T, TaskFailu
 }
 
 /// Returns a failure caused by this service. The cause is logged for the operator; owners get a fixed sentence.
-pub(super) fn defect(code: &str, sentence: &str, cause: &dyn Display) -> TaskFailure {
+pub(super) fn internal_failure(code: &str, sentence: &str, cause: &dyn Display) -> TaskFailure {
     tracing::error!(code, %cause, "{sentence}");
     TaskFailure::new(code, sentence)
 }

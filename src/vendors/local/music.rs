@@ -61,7 +61,7 @@ impl MusicVendor for LocalMusic {
 
                 // The thread returns the permit, because it runs on after the stream is dropped.
                 let rendered = spawn_blocking(move || (stage.next(), permit)).await;
-                let (next, _permit) = rendered.map_err(|error| failed_error(&error.to_string()))?;
+                let (next, _permit) = rendered.map_err(|error| engine_error(&error.to_string()))?;
                 next
             }
         });
@@ -96,7 +96,7 @@ impl PieceStage {
                 Ok(Some((item, Self::Titled(piece))))
             }
             Self::Titled(piece) => {
-                let stream = Stream::new(*piece).map_err(|error| failed_error(&error.to_string()))?;
+                let stream = Stream::new(*piece).map_err(|error| engine_error(&error.to_string()))?;
                 Self::Playing(Box::new(stream)).next()
             }
             Self::Playing(mut stream) => match stream.next() {
@@ -106,20 +106,17 @@ impl PieceStage {
                     let item = MusicStreamItem::Sound { index: SoundFileIndex::SINGLE, format, data };
                     Ok(Some((item, Self::Playing(stream))))
                 }
-                Some(Err(error)) => Err(failed_error(&error.to_string())),
+                Some(Err(error)) => Err(engine_error(&error.to_string())),
                 None => Ok(None),
             },
         }
     }
 }
 
-fn failed_error(reason: &str) -> MusicStreamError {
+/// Logs a failure of the engine and returns the error for the listener.
+fn engine_error(reason: &str) -> MusicStreamError {
     tracing::error!(reason, "music engine failed");
-    failure("engine_failed", "the music engine failed")
-}
-
-fn failure(code: &str, message: &str) -> MusicStreamError {
-    MusicStreamError::Failed(TaskFailure::new(code, message))
+    MusicStreamError::Failed(TaskFailure::new("engine_failed", "the music engine failed"))
 }
 
 #[cfg(test)]
@@ -157,7 +154,7 @@ mod tests {
         let mut listeners = Vec::new();
         for account in [1, 1, 1, 2] {
             listeners.push(listen(account));
-            // Lets it queue.
+            // Lets the listener queue for the engine.
             tokio::task::yield_now().await;
         }
 

@@ -12,7 +12,7 @@ use mediary_engine::video::{
 use tokio::sync::Notify;
 
 use super::budget::{EngineBudget, EngineShare};
-use super::jobs::{IsJobWanted, JobState, Jobs, defect, guarded};
+use super::jobs::{IsJobWanted, JobState, Jobs, catch_engine_panic, internal_failure};
 use super::threads::EngineThreads;
 use super::video_job::{Inputs, pictures, plan, size};
 use crate::domain::ids::UserId;
@@ -38,8 +38,8 @@ pub struct VideoEngineOptions {
 }
 
 impl Default for VideoEngineOptions {
-    /// About 1.3 GB: enough for one video of any size, or several small ones. The largest video counts as half, so the
-    /// jobs beside it can need half as much again.
+    /// About 1.3 GB: enough for one video of any size, or several small ones. While the largest video is rendered, the
+    /// other jobs may need half as much in addition.
     fn default() -> Self {
         Self { kilopixels_max: 80_000, jobs_max: 10_000, ended_max: 10_000 }
     }
@@ -146,7 +146,7 @@ impl VideoEngine {
 
         let engine = Arc::clone(&self);
         let job_key = key.clone();
-        let work = move || guarded("video", || engine.threads.run(|| engine.render(&job_key, &work)));
+        let work = move || catch_engine_panic("video", || engine.threads.run(|| engine.render(&job_key, &work)));
         let result = tokio::task::spawn_blocking(work).await;
 
         match result {
@@ -218,7 +218,7 @@ impl VideoEngine {
             Err(VideoError::Cancelled) => Ok(None),
             Err(VideoError::Input { code, reason }) => Err(TaskFailure::new(code, &reason)),
             Err(VideoError::Internal(cause)) => {
-                Err(defect("engine_failed", "the video engine failed on this job", &cause))
+                Err(internal_failure("engine_failed", "the video engine failed on this job", &cause))
             }
         }
     }
@@ -232,7 +232,7 @@ struct RunningJob<'a> {
 
 impl RunningJob<'_> {
     fn store(&self, rendered: &RenderedVideo, has_watermark: bool) -> Result<Creation, TaskFailure> {
-        let unwritable = |error| defect("result_unwritable", "cannot store the result", &error);
+        let unwritable = |error| internal_failure("result_unwritable", "cannot store the result", &error);
         let video = self
             .retry_while_exhausted(|| self.engine.store.put_clip(MediaArea::Result, &rendered.bytes, VideoFormat::Mp4))
             .map_err(unwritable)?;
@@ -259,7 +259,7 @@ impl Inputs for RunningJob<'_> {
             source.stored().ok_or_else(|| TaskFailure::new("input_unreadable", &format!("{name} is missing")))?;
         let bytes = self
             .retry_while_exhausted(|| self.engine.store.read(MediaArea::Input, stored))
-            .map_err(|error| defect("input_unreadable", "cannot read the input picture", &error))?;
+            .map_err(|error| internal_failure("input_unreadable", "cannot read the input picture", &error))?;
 
         let decoded = self.engine.jobs.decode(self.key, self.engine.store.decoders(), &bytes);
         let decoded = decoded.map_err(|reason| TaskFailure::new("input_undecodable", &format!("{name} {reason}")))?;
@@ -272,7 +272,7 @@ impl Inputs for RunningJob<'_> {
             return Err(TaskFailure::new("video_unsupported", "the video is not an MP4 file"));
         }
         self.retry_while_exhausted(|| self.engine.store.read_clip(MediaArea::Input, clip))
-            .map_err(|error| defect("input_unreadable", "cannot read the video", &error))
+            .map_err(|error| internal_failure("input_unreadable", "cannot read the video", &error))
     }
 }
 

@@ -306,7 +306,7 @@ mod tests {
         };
         let plan = plan(&work(VideoJob::Multiframe(job), Vec::new()), &BlankInputs, None).unwrap();
         let Material::Transitions { start: Pixels::Opaque(start), transitions } = plan.material else {
-            panic!("transitions")
+            panic!("the material is not transitions")
         };
         assert_eq!((start.width(), transitions.len(), plan.size.width), (7, 2, 540));
     }

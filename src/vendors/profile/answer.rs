@@ -1,4 +1,4 @@
-//! Meaning of a vendor's responses for a task; described in `docs/vendors.md`. Pure.
+//! Meaning of a vendor's responses for a task; described in `docs/vendors.md`. Without side effects.
 //!
 //! A submission is accepted, refused, or its outcome is unknown (contract 5). A response that does not clearly mean one
 //! of the first two means the third.
@@ -18,6 +18,8 @@ use crate::vendors::{VendorError, VendorErrorKind};
 
 /// Maximum length of a vendor's job id, in characters.
 const ID_MAX: usize = 150;
+/// Maximum length of the vendor's id of a video, in characters.
+const VIDEO_ID_MAX: usize = 200;
 /// Maximum number of results of one job.
 pub(in crate::vendors) const RESULTS_MAX: usize = 16;
 /// Maximum length of a vendor's message that is passed on, in characters.
@@ -26,7 +28,7 @@ const MESSAGE_MAX: usize = 400;
 const MESSAGE_POINTERS: [&str; 7] =
     ["/error/message", "/error/detail", "/error/title", "/message", "/detail", "/error", "/title"];
 
-/// A response of a vendor.
+/// A response of a vendor, parsed if it is JSON, with the mask for its texts.
 #[derive(Debug, Clone)]
 pub(in crate::vendors) struct VendorAnswer {
     pub status: u16,
@@ -532,7 +534,7 @@ impl Profile {
             cover: text(&results.cover).and_then(location_from_url),
             watermarked: text(&results.watermarked).and_then(location_from_url),
             vendor_id: text(&results.vendor_id)
-                .filter(|id| id.chars().count() <= 200 && !id.chars().any(char::is_control)),
+                .filter(|id| id.chars().count() <= VIDEO_ID_MAX && !id.chars().any(char::is_control)),
         })
     }
 }

@@ -204,8 +204,8 @@ impl ResponseSource {
         TextTemplate::parse(text).map(Self::Pointer)
     }
 
-    /// Returns the value at this place, unless it is missing or `null`. An error means that an expression does
-    /// not fit the response.
+    /// Returns the value at this location, unless it is missing or `null`. An error means that an expression does not
+    /// fit the response.
     fn try_find(&self, root: &Json, scope: &TemplateScope) -> Result<Option<Json>, TemplateError> {
         let found = match self {
             Self::Pointer(pointer) => root.pointer(&pointer.render(scope)?).cloned(),
@@ -230,7 +230,7 @@ impl ResponseSource {
     }
 }
 
-/// Places in a response, of which the first that exists counts.
+/// Locations in a response, of which the first that exists counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vendors) struct ResponseSources(pub Vec<ResponseSource>);
 
@@ -299,8 +299,8 @@ fn check_filters(template: &str) -> Result<(), String> {
     for name in filter_names(template) {
         if name == "url" {
             return Err(
-                "there is no filter `url`, because this service serves no pictures to vendors; the forms of a \
-                        picture are base64, data_uri and uploaded"
+                "there is no filter `url`, because this service serves no pictures to vendors; the forms of a picture \
+                 are base64, data_uri and uploaded"
                     .to_owned(),
             );
         }

@@ -33,7 +33,7 @@ use crate::vendors::{VendorError, VendorErrorKind};
 const WEBHOOK: &str = "https://media.example/vendor-webhooks/t";
 const KEY: &str = "0193a0f0-0000-7000-8000-000000000001";
 
-fn own_interface() -> Arc<Profile> {
+fn mediary_profile() -> Arc<Profile> {
     Profile::load("mediary", None).unwrap()
 }
 
@@ -225,8 +225,8 @@ fn json_of(request: &PreparedRequest) -> Value {
 
 /// The expected requests were written by hand, from the interface in the seed specification.
 #[test]
-fn every_request_of_the_own_interface_is_as_recorded() {
-    let profile = own_interface();
+fn every_request_of_the_mediary_profile_is_as_recorded() {
+    let profile = mediary_profile();
     for (file, jobs) in [("requests.json", image_jobs()), ("video-requests.json", video_jobs())] {
         let requests: Vec<_> = jobs
             .iter()
@@ -240,8 +240,8 @@ fn every_request_of_the_own_interface_is_as_recorded() {
 }
 
 #[test]
-fn every_form_of_music_is_as_recorded() {
-    let profile = own_interface();
+fn every_multipart_form_of_music_is_as_recorded() {
+    let profile = mediary_profile();
     let requests: Vec<_> = music_jobs()
         .iter()
         .map(|work| {
@@ -315,7 +315,7 @@ fn booleans_are_written_as_in_json() {
 
 #[test]
 fn an_id_stays_one_segment_of_the_path() {
-    let path = poll_path(&own_interface(), &image_jobs()[9], "a/../b?c#d%e é").unwrap();
+    let path = poll_path(&mediary_profile(), &image_jobs()[9], "a/../b?c#d%e é").unwrap();
     assert_eq!(path, "/proxy/imagevendor/v1/ai/image-relight/a%2F..%2Fb%3Fc%23d%25e%20%C3%A9");
 }
 
@@ -366,7 +366,7 @@ fn answer_of(recording: &Value) -> VendorAnswer {
 
 #[test]
 fn every_recorded_response_has_the_recorded_meaning() {
-    let profile = own_interface();
+    let profile = mediary_profile();
     let files = [
         ("answers.json", "image-upscaler", Gateway::Image, 20),
         ("video-answers.json", "start-end2video", Gateway::Video, 15),
@@ -460,7 +460,7 @@ fn every_documented_answer_has_the_recorded_meaning() {
 
 #[test]
 fn a_health_check_passes_on_json_and_on_rejections() {
-    let profile = own_interface();
+    let profile = mediary_profile();
     let is_healthy =
         |status, body: &'static str| profile.parse_health_check(&VendorAnswer::new(status, body.into())).is_ok();
     assert!(is_healthy(404, "<html>") && is_healthy(400, "") && is_healthy(200, r#"{"data": {"status": "FAILED"}}"#));
@@ -517,7 +517,7 @@ fn no_meaningless_response_repeats_or_fails_a_task() {
 
 #[test]
 fn every_recorded_line_of_music_means_what_is_recorded() {
-    let profile = own_interface();
+    let profile = mediary_profile();
     let stream = profile.file().stream.as_ref().unwrap();
     let recordings = recorded("music-lines.json");
     assert!(recordings.len() > 20);
@@ -703,16 +703,17 @@ fn a_workflow_is_looked_for_in_history_and_queue() {
 
     let message = json!(["execution_error", {"exception_message": "out of memory\n"}]);
     let failed = json!({"status_str": "error", "messages": [["execution_start", {}], message]});
-    let JobReport::Failed(failure) = workflow_report(&[history(failed, json!({}))]) else { panic!("failed") };
+    let JobReport::Failed(failure) = workflow_report(&[history(failed, json!({}))]) else { panic!("not failed") };
     assert_eq!(failure.message.as_str(), "the vendor failed: out of memory");
     let interrupted = json!({"status_str": "error", "messages": [["execution_interrupted", {}]]});
-    let JobReport::Failed(failure) = workflow_report(&[history(interrupted, json!({}))]) else { panic!("failed") };
+    let report = workflow_report(&[history(interrupted, json!({}))]);
+    let JobReport::Failed(failure) = report else { panic!("not failed: {report:?}") };
     assert_eq!(failure.message.as_str(), "the vendor failed: the workflow was interrupted");
 }
 
 #[test]
 fn a_rejected_workflow_says_what_is_wrong_with_it() {
-    // Given rejections of a server of version 0.3.64
+    // Given rejections of a ComfyUI server of version 0.3.64
     let of_node = |error: Value, class: &str| {
         let top = json!({"type": "prompt_outputs_failed_validation", "message": "Prompt outputs failed validation", "details": "", "extra_info": {}});
         json!({"error": top, "node_errors": {"2": {"errors": [error], "dependent_outputs": ["3"], "class_type": class}}})
@@ -868,7 +869,7 @@ fn a_submission_is_unknown_after_statuses_that_do_not_say_that_nothing_began() {
 
 #[test]
 fn a_failed_upload_is_reported_as_an_upload_that_started_nothing() {
-    let error = own_interface().upload_error(&VendorAnswer::new(500, "{}".into()));
+    let error = mediary_profile().upload_error(&VendorAnswer::new(500, "{}".into()));
     let message = "the vendor failed during the upload of a picture (status 500)";
     assert_eq!(error, VendorError::new(VendorErrorKind::Unreached, message));
 }
@@ -892,7 +893,7 @@ fn a_key_is_masked_before_a_message_is_shortened() {
     let message = format!("{}{key} is unknown", "x".repeat(390));
     let mask = CredentialMask::new(Some(key));
     let answer = VendorAnswer::new(400, json!({"message": message}).to_string().into()).with_mask(&mask);
-    let profile = own_interface();
+    let profile = mediary_profile();
     let (flow, poll) = flow_of(&profile, "image-upscaler");
 
     // Then no part of the key is in an error, a failure, or a title

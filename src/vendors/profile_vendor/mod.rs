@@ -1,7 +1,8 @@
 //! Remote vendors, driven by a [`Profile`]. This file contains the vendor of images and videos, `music` that of music.
 //!
-//! Apart from results that could not be stored yet, the vendors have no state. The log contains the reference of a job:
-//! `<family>:<id at the vendor>`, or only the id if the profile defines no family.
+//! The vendors keep nothing between calls, except results that could not be stored yet, and whether the vendor ignores
+//! the ids that it is given. The log contains the reference of a job: `<family>:<id at the vendor>`, or only the id if
+//! the family is empty.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -166,8 +166,11 @@ impl MusicStreamStage {
 enum MessageReader {
     Lines(NdjsonReader),
     Events(SseReader),
-    /// The file itself; `true` once it has ended.
-    Bytes(ResponseBodyStream, bool),
+    /// Reads the file itself.
+    Bytes {
+        body: ResponseBodyStream,
+        is_ended: bool,
+    },
 }
 
 /// A message, with the type of a server-sent event.
@@ -186,7 +189,7 @@ impl MessageReader {
         match format {
             StreamFormat::Ndjson => Self::Lines(NdjsonReader::new(body, line_bytes)),
             StreamFormat::Sse => Self::Events(SseReader::new(body).with_event_bytes(line_bytes)),
-            StreamFormat::Binary => Self::Bytes(body, false),
+            StreamFormat::Binary => Self::Bytes { body, is_ended: false },
         }
     }
 
@@ -197,8 +200,8 @@ impl MessageReader {
                 .next()
                 .await?
                 .map(|event| StreamMessage::Json { event: Some(event.kind), data: event.data.into() }),
-            Self::Bytes(_, true) => None,
-            Self::Bytes(body, is_ended) => {
+            Self::Bytes { is_ended: true, .. } => None,
+            Self::Bytes { body, is_ended } => {
                 let bytes = body.next().await?;
                 *is_ended = bytes.is_none();
                 Some(bytes.map_or(StreamMessage::End, StreamMessage::Sound))
@@ -321,7 +324,9 @@ async fn parse_line_off_thread(
     line: Bytes,
     mask: CredentialMask,
 ) -> Option<VendorMusicLine> {
+    /// Longest message, in bytes, that is parsed without a blocking thread.
     const PARSE_IN_PLACE_MAX: usize = 64 * 1024;
+
     let is_large = line.len() > PARSE_IN_PLACE_MAX;
     let parse = move || {
         let stream: &StreamFile = profile.file().stream.as_ref()?;

@@ -19,8 +19,9 @@ use crate::vendors::profile::request::{FormContent, PreparedBody, PreparedReques
 use crate::vendors::profile::scope::work_scope;
 use crate::vendors::profile::template::TemplateScope;
 
-/// Longest text that is shown whole.
+/// Length in characters of the longest text that is shown completely.
 const SHOWN_TEXT_MAX: usize = 120;
+/// Number of characters that are shown of a longer text.
 const SHOWN_BEGINNING: usize = 40;
 
 /// Reads the bytes of a picture.

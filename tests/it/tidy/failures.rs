@@ -11,7 +11,7 @@ use super::{files, is_rust};
 
 /// Source text that precedes the code wherever a failure is constructed.
 const PREFIXES: [&str; 6] =
-    ["TaskFailure::new(", "defect(", "rejected(", "failure(", "code: ", "code: Text::from_recorded("];
+    ["TaskFailure::new(", "internal_failure(", "rejected(", "failure(", "code: ", "code: Text::from_recorded("];
 /// Codes that the source writes as a constant, not as a literal after a prefix.
 const CONSTANT_CODES: [&str; 3] = ["cancelled", "client_gone", TaskFailure::INTERRUPTED];
 

@@ -5,7 +5,7 @@ use super::words::RequestedLight;
 use crate::filters::smooth;
 use crate::guide::{Guide, Overview, stretch};
 use crate::light::{luminance, ramp, stops_of, to_srgb};
-use crate::noise::scramble;
+use crate::noise::hash;
 use crate::plane::{Plane, Region};
 
 /// Change of light for every sample of the overview.
@@ -39,6 +39,7 @@ impl LightField {
         let over = |plane: &Plane| resized_to(&smooth(plane, radius), overview);
 
         let mut stops = over(&map.map(|light| to_srgb(luminance(light))));
+        // Black removes 3.9 stops and white adds 1.5.
         stops.values_mut().iter_mut().for_each(|value| *value = 5.4 * *value - 3.9);
 
         let tint = [0, 1, 2].map(|at| over(&map.map(|light| colour(light)[at])));
@@ -63,8 +64,8 @@ impl LightField {
             *value = (0.75 * tones + 0.6 * other_wide - 0.35 * own_wide).clamp(-STOPS_MAX, STOPS_MAX);
         }
 
-        let from = zones(overview, &own_form, &own_quantiles);
-        let to = zones(reference, &other, &other_quantiles);
+        let from = zone_colours(overview, &own_form, &own_quantiles);
+        let to = zone_colours(reference, &other, &other_quantiles);
         let tint = [0, 1, 2].map(|at| {
             let mut tint = own_form.clone();
             tint.values_mut().iter_mut().for_each(|value| {
@@ -82,7 +83,7 @@ impl LightField {
     /// body. If the words give no direction, `seed` chooses one.
     #[must_use]
     pub fn from_request(overview: &Overview, request: &RequestedLight, subject: &Plane, seed: Option<u32>) -> Self {
-        let lit = lit(overview, request, subject, seed);
+        let lit = compute_lit_share(overview, request, subject, seed);
         let contrast = request.contrast.clamp(-1.5, 1.2).exp2();
 
         let mut field = Self::none(overview);
@@ -186,7 +187,7 @@ fn zone_weights(rank: f32) -> [f32; 3] {
 }
 
 /// Returns the average colours of shadows, midtones and highlights.
-fn zones(overview: &Overview, stops: &Plane, quantiles: &Quantiles) -> [[f32; 3]; 3] {
+fn zone_colours(overview: &Overview, stops: &Plane, quantiles: &Quantiles) -> [[f32; 3]; 3] {
     let mut sums = [[0.0_f32; 4]; 3];
 
     for (light, stops) in overview.colours().zip(stops.values()) {
@@ -199,8 +200,8 @@ fn zones(overview: &Overview, stops: &Plane, quantiles: &Quantiles) -> [[f32; 3]
     sums.map(|sum| [0, 1, 2].map(|at| sum[at] / (sum[3] + 1e-3)))
 }
 
-/// Returns the amount of light at every sample, 0 to 1.
-fn lit(overview: &Overview, request: &RequestedLight, subject: &Plane, seed: Option<u32>) -> Plane {
+/// Returns the fraction of the light that reaches every sample, 0 to 1.
+fn compute_lit_share(overview: &Overview, request: &RequestedLight, subject: &Plane, seed: Option<u32>) -> Plane {
     let width = overview.width();
     let height = overview.height();
 
@@ -255,7 +256,7 @@ fn direction(request: &RequestedLight, seed: Option<u32>) -> [f32; 2] {
     }
 
     let Some(seed) = seed else { return [0.0; 2] };
-    let random = |at: u32| (scramble(at, 7, seed) % 1024) as f32 / 1023.0;
+    let random = |at: u32| (hash(at, 7, seed) % 1024) as f32 / 1023.0;
     let side = if random(0) < 0.5 { -1.0 } else { 1.0 } * (0.5 + 0.7 * random(1));
     [side.sin(), -side.cos()]
 }

@@ -170,7 +170,7 @@ fn curve_parameters(curve: LightCurve) -> (f32, f32, f32) {
 /// Returns the fraction of the light that affects a brightness from 0 (black) to 1 (white).
 #[must_use]
 #[inline]
-pub fn share(curve: LightCurve, brightness: f32) -> f32 {
+pub fn affected_share(curve: LightCurve, brightness: f32) -> f32 {
     let from_dark = ramp(brightness, 0.0, 0.55);
     let to_bright = 1.0 - ramp(brightness, 0.45, 1.0);
     let middle = ramp(brightness, 0.0, 0.5) * (1.0 - ramp(brightness, 0.5, 1.0));

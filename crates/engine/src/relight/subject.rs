@@ -14,7 +14,7 @@ const SIDE: usize = 160;
 
 /// Returns the likelihood, 0 to 1, that each sample of the overview belongs to the subject. Faces always do.
 #[must_use]
-pub fn subject(overview: &Overview, face: &Plane) -> Plane {
+pub fn find_subject(overview: &Overview, face: &Plane) -> Plane {
     let planes = overview.planes();
     let cell = overview.width().max(overview.height()).div_ceil(SIDE);
     let width = overview.width().div_ceil(cell);
@@ -26,12 +26,12 @@ pub fn subject(overview: &Overview, face: &Plane) -> Plane {
         stretch(&smooth(plane, cell), scale, whole)
     };
 
-    let mut distance = barrier(&small(&planes.luma));
+    let mut distance = barrier_distances(&small(&planes.luma));
     for colour in [&planes.blue, &planes.red] {
-        distance.combine(&barrier(&small(colour)), |sum, colour| sum + 2.0 * colour);
+        distance.combine(&barrier_distances(&small(colour)), |sum, colour| sum + 2.0 * colour);
     }
 
-    let (low, high) = bounds(&distance);
+    let (low, high) = percentile_range(&distance);
 
     for (y, row) in distance.rows_mut().enumerate() {
         for (x, value) in row.iter_mut().enumerate() {
@@ -55,14 +55,15 @@ pub fn subject(overview: &Overview, face: &Plane) -> Plane {
 }
 
 /// Returns the 10th and the 95th percentile.
-fn bounds(plane: &Plane) -> (f32, f32) {
+fn percentile_range(plane: &Plane) -> (f32, f32) {
     let mut values = plane.values().to_vec();
     values.sort_by(f32::total_cmp);
     (values[values.len() / 10], values[(values.len() - 1) * 19 / 20])
 }
 
-/// Returns the smallest range of values on a path to the border, in four raster passes of alternating direction.
-fn barrier(values: &Plane) -> Plane {
+/// Returns for every sample the smallest range of values on a path to the border, found in four raster passes of
+/// alternating direction.
+fn barrier_distances(values: &Plane) -> Plane {
     let width = values.width();
     let height = values.height();
 
@@ -112,7 +113,7 @@ mod tests {
             if (40..80).contains(&x) && y > 25 && y < 85 { Rgb([160, 60, 40]) } else { Rgb([90, 120 + y as u8, 200]) }
         });
         let overview = Overview::from_pixels(&Pixels::Opaque(picture), 120);
-        let subject = subject(&overview, &Plane::new(120, 90));
+        let subject = find_subject(&overview, &Plane::new(120, 90));
         assert!(subject.row(50)[60] > 0.9 && subject.row(50)[10] < 0.1 && subject.row(10)[100] < 0.1);
     }
 
@@ -121,7 +122,7 @@ mod tests {
         for (width, height) in [(1, 1), (2, 5), (64, 64)] {
             let overview =
                 Overview::from_pixels(&Pixels::Opaque(RgbImage::from_pixel(width, height, Rgb([9, 99, 50]))), 64);
-            let found = subject(&overview, &Plane::new(width as usize, height as usize));
+            let found = find_subject(&overview, &Plane::new(width as usize, height as usize));
             assert!(found.values().iter().all(|value| *value < 0.1));
         }
     }

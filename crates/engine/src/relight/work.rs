@@ -3,12 +3,12 @@
 use multiversion::multiversion;
 
 use super::field::LightField;
-use super::plan::{RelightPlan, share};
+use super::plan::{RelightPlan, affected_share};
 use crate::colour::Planes;
 use crate::filters::smooth;
 use crate::guide::{Guide, GuidedFilter, Overview};
 use crate::job::{LightAdjustments, PictureRelight};
-use crate::light::{gain_of, light_up, lit, luminance, ramp, stops_of};
+use crate::light::{apply_gain, gain_of, light_up, luminance, ramp, stops_of};
 use crate::plane::{Plane, Region};
 
 /// Data shared by all tiles of a picture.
@@ -54,7 +54,7 @@ impl<'a> RelightContext<'a> {
         let planes = overview.planes();
         let wide = (overview.width().min(overview.height()) / 16).max(2);
 
-        let field = shaped(field, job, &plan, &planes.luma, face, subject);
+        let field = apply_plan(field, job, &plan, &planes.luma, face, subject);
 
         let near = Guide::new(&planes.luma, 2);
         let fit = |target: &Plane| near.fit(target, 0.06);
@@ -66,7 +66,7 @@ impl<'a> RelightContext<'a> {
             form: (plan.smooth > 0.0).then(|| Guide::new(&planes.luma, 3).fit_itself(0.06)),
             base: (plan.local_contrast != 0.0).then(|| Guide::wide(&planes.luma, wide).fit_itself(0.2)),
             glow: (plan.glow > 0.0).then(|| glow(overview, &field.stops)),
-            cast: cast(planes),
+            cast: measure_cast(planes),
             overview,
             plan,
             preserve_details: job.preserve_details,
@@ -77,11 +77,11 @@ impl<'a> RelightContext<'a> {
     }
 
     /// Relights a tile that covers `region`.
-    pub fn change(&self, planes: &mut Planes, region: Region) {
+    pub fn relight(&self, planes: &mut Planes, region: Region) {
         let original = planes.luma.clone();
         self.light_and_grade(planes, &original, region);
 
-        self.restore(&mut planes.luma, &original);
+        self.restore_detail(&mut planes.luma, &original);
 
         if self.interpolate {
             average_with(planes.luma.values_mut(), original.values());
@@ -101,7 +101,7 @@ impl<'a> RelightContext<'a> {
         let tints: Vec<_> = self.tint.iter().flatten().map(over).collect();
         let glow = self.glow.as_ref().map(|glow| self.overview.stretch(glow, region));
 
-        let [mut line, mut spread, mut own_blue, mut own_red] = [0; 4].map(|_| vec![0.0; region.width]);
+        let [mut line, mut glow_row, mut own_blue, mut own_red] = [0; 4].map(|_| vec![0.0; region.width]);
         let mut gains = [0; 3].map(|_| vec![0.0; region.width]);
 
         for (y, mut row) in planes.rows_mut().enumerate() {
@@ -115,18 +115,18 @@ impl<'a> RelightContext<'a> {
 
             stops.fill(y, row[0], &mut line);
             if let Some(glow) = &glow {
-                glow.fill(y, &mut spread);
+                glow.fill(y, &mut glow_row);
             }
 
             if tints.is_empty() {
                 gains[0].iter_mut().zip(&line).for_each(|(gain, stops)| *gain = gain_of(*stops));
-                light_up(&mut row, [&gains[0]; 3], &spread, 0.6 * self.plan.glow);
+                light_up(&mut row, [&gains[0]; 3], &glow_row, 0.6 * self.plan.glow);
             } else {
                 for (gains, tint) in gains.iter_mut().zip(&tints) {
                     tint.fill(y, row[0], gains);
                     gains.iter_mut().zip(&line).for_each(|(gain, stops)| *gain = gain_of(stops + *gain));
                 }
-                light_up(&mut row, gains.each_ref().map(Vec::as_slice), &spread, 0.6 * self.plan.glow);
+                light_up(&mut row, gains.each_ref().map(Vec::as_slice), &glow_row, 0.6 * self.plan.glow);
             }
 
             match &base {
@@ -143,12 +143,12 @@ impl<'a> RelightContext<'a> {
     }
 
     /// Restores the strength of small text and texture, or lets the light dissolve some of it.
-    fn restore(&self, luma: &mut Plane, original: &Plane) {
+    fn restore_detail(&self, luma: &mut Plane, original: &Plane) {
         let soft = smooth(luma, DETAIL);
         if self.preserve_details {
             let share = 0.9 * (1.0 - 0.7 * self.plan.steps);
             let before = smooth(original, DETAIL);
-            restore(luma.values_mut(), soft.values(), [original.values(), before.values()], share);
+            strengthen_detail(luma.values_mut(), soft.values(), [original.values(), before.values()], share);
         } else {
             luma.combine(&soft, |value, soft| value - 0.4 * self.strength * (value - soft));
         }
@@ -157,7 +157,7 @@ impl<'a> RelightContext<'a> {
 
 /// Restores original detail finer than [`DETAIL`] where it has become weaker.
 #[multiversion(targets("x86_64+avx2"))]
-fn restore(luma: &mut [f32], soft: &[f32], [original, before]: [&[f32]; 2], share: f32) {
+fn strengthen_detail(luma: &mut [f32], soft: &[f32], [original, before]: [&[f32]; 2], share: f32) {
     for ((value, soft), (original, before)) in luma.iter_mut().zip(soft).zip(original.iter().zip(before)) {
         let fine = *value - soft;
         let before = original - before;
@@ -209,7 +209,7 @@ fn average_with(values: &mut [f32], before: &[f32]) {
 }
 
 /// Applies the plan to the light.
-fn shaped(
+fn apply_plan(
     mut field: LightField,
     job: &PictureRelight,
     plan: &RelightPlan,
@@ -249,7 +249,7 @@ fn transfer_mask(job: &PictureRelight, plan: &RelightPlan, luma: &Plane, face: &
     for (value, (face, subject)) in mask.values_mut().iter_mut().zip(face.values().iter().zip(subject.values())) {
         let on_faces = 1.0 + plan.on_faces * face;
         let background = if job.change_background { 1.0 } else { *subject };
-        *value = background * on_faces * share(job.advanced.transfer_light_b, value.clamp(0.0, 1.0));
+        *value = background * on_faces * affected_share(job.advanced.transfer_light_b, value.clamp(0.0, 1.0));
     }
     mask
 }
@@ -272,21 +272,21 @@ fn harden(plane: &mut Plane, hardness: f32) {
     });
 }
 
-/// Quantizes a value in `steps` steps per unit, with short transitions.
-fn stepped(value: f32, steps: f32) -> f32 {
-    let at = value * steps;
-    (at.floor() + ramp(at - at.floor(), 0.35, 0.65)) / steps
+/// Quantizes a value with short transitions.
+fn stepped(value: f32, steps_per_unit: f32) -> f32 {
+    let at = value * steps_per_unit;
+    (at.floor() + ramp(at - at.floor(), 0.35, 0.65)) / steps_per_unit
 }
 
 /// Returns the blurred light of areas that will be bright.
 fn glow(overview: &Overview, stops: &Plane) -> Plane {
     let mut bright = overview.map(luminance);
-    bright.combine(stops, |light, stops| (lit(light, gain_of(stops)) - 0.35).max(0.0));
+    bright.combine(stops, |light, stops| (apply_gain(light, gain_of(stops)) - 0.35).max(0.0));
     smooth(&bright, (overview.width().max(overview.height()) / 50).max(1))
 }
 
 /// Returns the average colour of nearly grey samples.
-fn cast(planes: &Planes) -> [f32; 2] {
+fn measure_cast(planes: &Planes) -> [f32; 2] {
     let mut sums = [0.0_f32, 0.0, 1e-3];
     for (blue, red) in planes.blue.values().iter().zip(planes.red.values()) {
         let grey = 1.0 - ramp((blue * blue + red * red).sqrt(), 0.03, 0.12);

@@ -80,9 +80,9 @@ impl Tone {
 
     /// Finds the colour that most candidates share, by mean shift from the centre of all skin tones.
     fn from_weights(overview: &Overview, weights: &Plane) -> Self {
-        let weighed = || overview.colours().zip(weights.values()).filter(|(_, weight)| **weight > 0.1);
-        let step = weighed().count().div_ceil(CANDIDATES_MAX).max(1);
-        let candidates: Vec<_> = weighed().step_by(step).map(|(light, weight)| (ratios(light), *weight)).collect();
+        let weighted = || overview.colours().zip(weights.values()).filter(|(_, weight)| **weight > 0.1);
+        let step = weighted().count().div_ceil(CANDIDATES_MAX).max(1);
+        let candidates: Vec<_> = weighted().step_by(step).map(|(light, weight)| (ratios(light), *weight)).collect();
 
         let mut middle = MIDDLE;
         for _ in 0..8 {
@@ -132,7 +132,7 @@ impl Skin {
         likeness.combine(&around, |likeness, around| likeness * around);
 
         // Specks and uneven regions are excluded.
-        let solid = solid(&likeness, side / 64);
+        let solid = measure_solidity(&likeness, side / 64);
         likeness.combine(&solid, |likeness, solid| likeness * solid);
         let regions = even_regions(&candidates, &even);
         likeness.combine(&regions, |likeness, region| likeness * region);
@@ -143,7 +143,7 @@ impl Skin {
         likeness.values_mut().iter_mut().for_each(|value| *value = ramp(*value, 0.1, 0.7));
 
         let extent = area.sqrt();
-        let face = closed(&likeness, ((0.12 * extent) as usize).max(1));
+        let face = close_holes(&likeness, ((0.12 * extent) as usize).max(1));
         Self { likeness, face, tone, size: extent }
     }
 }
@@ -165,14 +165,14 @@ fn even_regions(candidates: &Plane, even: &Plane) -> Plane {
 }
 
 /// Returns 0 for isolated specks.
-fn solid(likeness: &Plane, radius: usize) -> Plane {
+fn measure_solidity(likeness: &Plane, radius: usize) -> Plane {
     let mut solid = smooth(likeness, radius.max(1));
     solid.values_mut().iter_mut().for_each(|value| *value = ramp(*value, 0.1, 0.4));
     solid
 }
 
 /// Fills holes up to about `radius` and softens borders.
-fn closed(likeness: &Plane, radius: usize) -> Plane {
+fn close_holes(likeness: &Plane, radius: usize) -> Plane {
     let mut wide = smooth(likeness, radius);
     wide.values_mut().iter_mut().for_each(|value| *value = ramp(*value, 0.25, 0.55));
     let mut closed = smooth(&wide, (radius / 2).max(1));

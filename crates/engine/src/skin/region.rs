@@ -32,18 +32,18 @@ fn labels(weights: &Plane, threshold: f32) -> Vec<u32> {
 
     for (at, _) in weights.values().iter().enumerate().filter(|(_, weight)| **weight > threshold) {
         let left_label = if at % width > 0 { labels[at - 1] } else { 0 };
-        let above = if at >= width { labels[at - width] } else { 0 };
+        let above_label = if at >= width { labels[at - width] } else { 0 };
 
-        labels[at] = match (left_label, above) {
+        labels[at] = match (left_label, above_label) {
             (0, 0) => {
                 let new = equivalents.len() as u32;
                 equivalents.push(new);
                 new
             }
             (0, known_label) | (known_label, 0) => known_label,
-            (left_root, above_root) => {
-                let left_root = lowest(&mut equivalents, left_root);
-                let above_root = lowest(&mut equivalents, above_root);
+            (left_label, above_label) => {
+                let left_root = find_root(&mut equivalents, left_label);
+                let above_root = find_root(&mut equivalents, above_label);
                 let low = left_root.min(above_root);
                 let high = left_root.max(above_root);
                 equivalents[high as usize] = low;
@@ -52,10 +52,11 @@ fn labels(weights: &Plane, threshold: f32) -> Vec<u32> {
         };
     }
 
-    labels.iter().map(|label| lowest(&mut equivalents, *label)).collect()
+    labels.iter().map(|label| find_root(&mut equivalents, *label)).collect()
 }
 
-fn lowest(equivalents: &mut [u32], mut label: u32) -> u32 {
+/// Returns the lowest number of the region that has `label`, and shortens the path to it.
+fn find_root(equivalents: &mut [u32], mut label: u32) -> u32 {
     while equivalents[label as usize] != label {
         let next = equivalents[label as usize];
         equivalents[label as usize] = equivalents[next as usize];

@@ -14,7 +14,7 @@ const SIDE: u32 = 160;
 /// Cheeks without the paint on them.
 const CHEEKS: Region = Region { left: 54, top: 66, width: 52, height: 24 };
 const LIPS: Region = Region { left: 72, top: 108, width: 16, height: 6 };
-const SKY: Region = Region { left: 4, top: 4, width: 30, height: 60 };
+const WALL: Region = Region { left: 4, top: 4, width: 30, height: 60 };
 
 /// Face with blotches, pores and red lips, half in the shade, in front of a rough blue wall.
 fn portrait() -> RgbImage {
@@ -99,7 +99,7 @@ fn skin_detail_ranges_from_smooth_to_every_pore() {
     assert!(texture[0] < 0.4 * texture[3] && texture[4] > 1.3 * texture[3], "{texture:?}");
 
     // Blemishes decrease with the texture.
-    let uneven = results.each_ref().map(|results| blotches(&results.luma));
+    let uneven = results.each_ref().map(|result| blotches(&result.luma));
     assert!(uneven.is_sorted_by(|less, more| less < more), "{uneven:?}");
 
     // Both ends are visible: measured in steps of 1/255 on the cheeks.
@@ -114,8 +114,8 @@ fn blemishes_are_removed_and_other_areas_kept() {
     let after = retouched(faithful(0.8));
     let measures = [&before.luma, &after.luma, &before.red, &after.red].map(blotches);
     assert!(measures[1] < 0.9 * measures[0] && measures[3] < 0.9 * measures[2], "{measures:?}");
-    let sky = |planes: &Planes| planes.luma.window(SKY);
-    assert!(distance(&sky(&before), &sky(&after)) < 1e-3);
+    let wall = |planes: &Planes| planes.luma.window(WALL);
+    assert!(distance(&wall(&before), &wall(&after)) < 1e-3);
 }
 
 #[test]
@@ -189,10 +189,10 @@ fn improve_lighting_fills_the_shadow_of_the_face() {
 fn enhance_everything_reaches_beyond_skin() {
     let before = original();
     let after = flexible(SkinPurpose::EnhanceEverything);
-    let wall = |planes: &Planes| deviation(&planes.luma.window(SKY));
+    let wall = |planes: &Planes| deviation(&planes.luma.window(WALL));
     let measures = [wall(&before), wall(&after), blotches(&before.red), blotches(&after.red)];
     assert!(measures[1] > 1.2 * measures[0] && measures[3] < 0.9 * measures[2], "{measures:?}");
-    assert!(mean(&after.blue.window(SKY)) > mean(&before.blue.window(SKY)));
+    assert!(mean(&after.blue.window(WALL)) > mean(&before.blue.window(WALL)));
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn transform_to_real_gives_skin_pores_and_takes_strong_colours_back() {
     let before = original();
     let after = flexible(SkinPurpose::TransformToReal);
     assert!(pores(&after) > 1.3 * pores(&before), "{} {}", pores(&before), pores(&after));
-    assert!(mean(&after.blue.window(SKY)) < mean(&before.blue.window(SKY)));
+    assert!(mean(&after.blue.window(WALL)) < mean(&before.blue.window(WALL)));
 }
 
 #[test]

@@ -56,7 +56,7 @@ impl<'a> SkinContext<'a> {
             form: near.fit_itself(0.07),
             tones: [near.fit(&planes.blue, 0.10), near.fit(&planes.red, 0.10)],
             base: far.fit_itself(0.2),
-            fill: far.fit(&fill(overview, &skin, &far), 0.15),
+            fill: far.fit(&compute_fill_light(overview, &skin, &far), 0.15),
             glow: glow(overview),
             overview,
             skin,
@@ -74,7 +74,7 @@ impl<'a> SkinContext<'a> {
     }
 
     /// Retouches a tile that covers `region`.
-    pub fn change(&self, planes: &mut Planes, region: Region) {
+    pub fn retouch(&self, planes: &mut Planes, region: Region) {
         let likeness = self.likeness(planes, region);
         self.separate(planes, region, &likeness);
         self.add_pores(planes, region, &likeness);
@@ -216,7 +216,7 @@ fn average(planes: &Planes, weights: &Plane) -> [f32; 3] {
 
 /// Returns the fill light in stops for every sample of the overview: shadows gain light, skin more than the rest, and
 /// overly bright areas lose some.
-fn fill(overview: &Overview, skin: &Skin, wide: &Guide) -> Plane {
+fn compute_fill_light(overview: &Overview, skin: &Skin, wide: &Guide) -> Plane {
     let stops = overview.map(|light| stops_of(luminance(light).max(0.0) + 0.002));
     let mut fill = wide.fit(&stops, 0.1).small(&overview.planes().luma);
     fill.combine(&skin.face, |stops, face| {

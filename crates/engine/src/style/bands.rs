@@ -10,7 +10,7 @@ use crate::plane::{Plane, Region};
 pub const ROWS: usize = 96;
 
 /// Applies a filter that reads `reach` rows above and below each row.
-pub fn filtered(source: &Plane, reach: usize, filter: impl Fn(&Plane) -> Plane + Sync) -> Plane {
+pub fn filter_in_bands(source: &Plane, reach: usize, filter: impl Fn(&Plane) -> Plane + Sync) -> Plane {
     let width = source.width();
     let height = source.height();
     let mut result = Plane::new(width, height);
@@ -35,12 +35,12 @@ pub fn draw_plane(width: usize, height: usize, sample: impl Fn(usize, usize) -> 
 
 /// Parallel version of [`filters::smooth`].
 pub fn smooth(source: &Plane, radius: usize) -> Plane {
-    filtered(source, 2 * radius, |plane| filters::smooth(plane, radius))
+    filter_in_bands(source, 2 * radius, |plane| filters::smooth(plane, radius))
 }
 
 /// Parallel version of [`filters::smooth_between_edges`].
 pub fn smooth_between_edges(source: &Plane, radius: usize, step: f32) -> Plane {
-    filtered(source, 2 * radius, |plane| filters::smooth_between_edges(plane, radius, step))
+    filter_in_bands(source, 2 * radius, |plane| filters::smooth_between_edges(plane, radius, step))
 }
 
 /// Returns the averages of squares with a side of `factor` samples; squares at the border may be smaller.
@@ -75,23 +75,25 @@ impl EnlargedField {
         }
 
         let last = self.plane.width() - 1;
-        let (above, below, share) = self.between(y);
+        let (above, below, share) = self.rows_around(y);
         let at = |x: usize| above[x] + share * (below[x] - above[x]);
 
         let centre = 0.5 - 0.5 * self.factor as f32;
         let scale = 1.0 / self.factor as f32;
-        // The left and the right sample of the current interval, and the column of the left one.
-        let mut samples = (at(0), at(0), 0);
+        // The current interval: its left column, and the samples at that column and the next.
+        let mut left_column = 0;
+        let mut left = at(0);
+        let mut right = at(1.min(last));
 
         for (x, value) in row.iter_mut().enumerate() {
             let position = ((x as f32 + centre) * scale).clamp(0.0, last as f32);
-            let left = position as usize;
-            if left != samples.2 {
-                samples = (at(left), at((left + 1).min(last)), left);
-            } else if x == 0 {
-                samples.1 = at(1.min(last));
+            let column = position as usize;
+            if column != left_column {
+                left_column = column;
+                left = at(column);
+                right = at((column + 1).min(last));
             }
-            *value = samples.0 + (position - left as f32) * (samples.1 - samples.0);
+            *value = left + (position - column as f32) * (right - left);
         }
     }
 
@@ -103,7 +105,7 @@ impl EnlargedField {
     }
 
     /// Returns the two stored rows around row `y` of the enlarged plane, and the weight of the lower one.
-    fn between(&self, y: usize) -> (&[f32], &[f32], f32) {
+    fn rows_around(&self, y: usize) -> (&[f32], &[f32], f32) {
         let last = self.plane.height() - 1;
         let position = ((y as f32 + 0.5) / self.factor as f32 - 0.5).clamp(0.0, last as f32);
         let top = position as usize;

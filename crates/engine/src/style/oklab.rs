@@ -34,7 +34,7 @@ pub fn light_of_bytes() -> &'static [f32; 256] {
 }
 
 /// Returns the sRGB byte of linear light. A fraction of at least `1 - dither` rounds up; 0.5 is plain rounding.
-pub fn byte(light: f32, dither: f32) -> u8 {
+pub fn to_byte(light: f32, dither: f32) -> u8 {
     let code = BYTES[((light.clamp(0.0, 1.0) * (STEPS - 1) as f32 + 0.5) as usize).min(STEPS - 1)];
     ((u32::from(code) + (dither * 256.0) as u32) >> 8).min(255) as u8
 }
@@ -52,7 +52,7 @@ pub fn from_linear([red, green, blue]: [f32; 3]) -> Lab {
 }
 
 /// Converts to linear red, green and blue. Colours outside of the gamut move towards grey of the same lightness.
-pub fn to_light([lightness, a, b]: Lab) -> [f32; 3] {
+pub fn to_linear([lightness, a, b]: Lab) -> [f32; 3] {
     let long = cube(lightness + 0.396_337_78 * a + 0.215_803_76 * b);
     let middle = cube(lightness - 0.105_561_346 * a - 0.063_854_17 * b);
     let short = cube(lightness - 0.089_484_18 * a - 1.291_485_5 * b);
@@ -95,7 +95,7 @@ mod tests {
         for colour in (0..=255_u8).flat_map(|byte| [[byte; 3], [byte, 255 - byte, 40], [byte, 0, 255], [9, 255, byte]])
         {
             let lab = from_linear(colour.map(|byte| LIGHT[usize::from(byte)]));
-            assert_eq!(to_light(lab).map(|light| byte(light, 0.5)), colour, "{lab:?}");
+            assert_eq!(to_linear(lab).map(|light| to_byte(light, 0.5)), colour, "{lab:?}");
         }
     }
 
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn out_of_gamut_colours_keep_their_lightness() {
-        let light = to_light([0.6, 0.4, -0.3]);
+        let light = to_linear([0.6, 0.4, -0.3]);
         assert!(light.iter().all(|part| (-1e-5..=1.0 + 1e-5).contains(part)), "{light:?}");
     }
 }

@@ -27,7 +27,10 @@ pub fn areas(source: &Colours, radius: usize) -> Colours {
     }
 
     let mut result = Colours::new(source.l.width(), source.l.height());
-    result.par_bands_mut(ROWS).enumerate().for_each(|(band, target)| choose(&mean, &spread, radius, band, target));
+    result
+        .par_bands_mut(ROWS)
+        .enumerate()
+        .for_each(|(band, target)| average_discs(&mean, &spread, radius, band, target));
     result
 }
 
@@ -59,7 +62,7 @@ fn weight(variance: f32) -> f32 {
 }
 
 /// Computes a band of rows: the mean of the nine discs of every pixel, weighted by `weights`.
-fn choose(mean: &Colours, weights: &Plane, radius: usize, band: usize, [l, a, b]: [&mut [f32]; 3]) {
+fn average_discs(mean: &Colours, weights: &Plane, radius: usize, band: usize, [l, a, b]: [&mut [f32]; 3]) {
     let width = weights.width();
     let reach = 2 * radius;
     let rows = l.len() / width;
@@ -150,11 +153,11 @@ pub fn relief(lightness: &Plane, radius: usize) -> Plane {
         swell.row((y + reach).min(height - 1))[(x + reach).min(width - 1)] - upper
     });
 
-    squashed(slope)
+    compress(slope)
 }
 
 /// Compresses values into -1 to 1, scaled by their deviation.
-fn squashed(mut plane: Plane) -> Plane {
+fn compress(mut plane: Plane) -> Plane {
     let scale = 1.0 / (1.5 * deviation(plane.values()).max(SLOPE_MIN));
     plane.values_mut().iter_mut().for_each(|value| {
         let scaled = *value * scale;
@@ -167,7 +170,7 @@ fn squashed(mut plane: Plane) -> Plane {
 pub fn strokes(tangents: &Tangents, size: (usize, usize), radius: usize, seed: u32) -> Plane {
     let (width, height) = size;
 
-    let grain = draw_plane(width, height, |x, y| f32::from(noise::scramble(x as u32, y as u32, seed).to_le_bytes()[1]));
+    let grain = draw_plane(width, height, |x, y| f32::from(noise::hash(x as u32, y as u32, seed).to_le_bytes()[1]));
     let grain = tangents.smooth(&smooth(&grain, radius), 3.0 * radius as f32);
     let bristles = tangents.smooth(&grain, 5.0 * radius as f32);
 

@@ -13,11 +13,11 @@ const REACH: f32 = 0.36;
 
 /// Lookup table from colour to colour.
 #[derive(Debug)]
-pub struct PictureColours {
+pub struct Palette {
     nodes: Vec<Lab>,
 }
 
-impl PictureColours {
+impl Palette {
     /// Creates the table of a recipe from a colour sample of the picture and, if there is one, of the reference.
     pub fn new(recipe: &Recipe, sample: &[Lab], reference: Option<&[Lab]>) -> Self {
         let levels = Levels::from_sample(sample, recipe.levels);
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_plain_recipe_is_the_identity() {
-        let palette = PictureColours::new(&Recipe::PLAIN, &[], None);
+        let palette = Palette::new(&Recipe::PLAIN, &[], None);
         for colour in [[0.1, 0.0, 0.0], [0.5, 0.1, -0.15], [0.9, -0.12, 0.15]] {
             let away: f32 = palette.apply(colour).iter().zip(colour).map(|(one, other)| (one - other).abs()).sum();
             assert!(away < 0.002, "{colour:?} {:?}", palette.apply(colour));
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn parameters_have_the_effect_of_their_names() {
         let apply_look =
-            |look: Look| PictureColours::new(&Recipe { look, ..Recipe::PLAIN }, &[], None).apply([0.5, 0.05, 0.05]);
+            |look: Look| Palette::new(&Recipe { look, ..Recipe::PLAIN }, &[], None).apply([0.5, 0.05, 0.05]);
         assert!(apply_look(Look { exposure: 0.5, ..Look::NONE })[0] > 0.55);
         assert!(apply_look(Look { saturation: 0.5, ..Look::NONE })[1] > 0.07);
         assert!(apply_look(Look { warmth: 0.5, ..Look::NONE })[2] > 0.06);
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn levels_reach_from_black_to_white() {
         let sample: Vec<Lab> = (0..100).map(|at| [0.2 + 0.006 * at as f32, 0.0, 0.0]).collect();
-        let palette = PictureColours::new(&Recipe { levels: 1.0, ..Recipe::PLAIN }, &sample, None);
+        let palette = Palette::new(&Recipe { levels: 1.0, ..Recipe::PLAIN }, &sample, None);
         assert!(palette.apply(sample[2])[0] < 0.03 && palette.apply(sample[98])[0] > 0.97);
     }
 }

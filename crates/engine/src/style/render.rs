@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::oklab;
 use super::scene::Scene;
 use super::technique::{self, Medium};
-use crate::noise::scramble;
+use crate::noise::hash;
 
 /// Rows that share buffers.
 const ROWS: usize = 16;
@@ -80,7 +80,7 @@ impl Renderer<'_> {
         }
 
         if scene.recipe.tones > 0.0 {
-            quantise(&mut line.styled[0], scene.recipe.tones);
+            quantize(&mut line.styled[0], scene.recipe.tones);
         }
 
         self.detail(line);
@@ -90,7 +90,7 @@ impl Renderer<'_> {
         self.medium(line);
 
         if self.fringe > 0 {
-            self.part_colours(line);
+            self.shift_colours(line);
         }
         if scene.recipe.vignette > 0.0 {
             self.vignette(line);
@@ -218,7 +218,7 @@ impl Renderer<'_> {
     }
 
     /// Shifts one colour axis to the left and the other to the right.
-    fn part_colours(&self, line: &mut Line) {
+    fn shift_colours(&self, line: &mut Line) {
         let last = self.width - 1;
         let a = line.styled[1].clone();
         let b = line.styled[2].clone();
@@ -247,10 +247,10 @@ impl Renderer<'_> {
                 let original = line.source[at][x];
                 original + self.strength * (line.styled[at][x] - original)
             });
-            let dither = scramble(x as u32, line.y as u32, self.scene.seed) >> 8;
+            let dither = hash(x as u32, line.y as u32, self.scene.seed) >> 8;
             let dither = if is_pixel_art { 0.5 } else { 0.25 + 0.5 * (dither as f32 / (1 << 24) as f32) };
-            for (target, light) in pixel.iter_mut().zip(oklab::to_light(mixed)) {
-                *target = oklab::byte(light, dither);
+            for (target, light) in pixel.iter_mut().zip(oklab::to_linear(mixed)) {
+                *target = oklab::to_byte(light, dither);
             }
         }
     }
@@ -275,7 +275,7 @@ fn smoothstep(value: f32) -> f32 {
 }
 
 /// Quantizes tones with short soft transitions. Some of the gradient remains to avoid banding in skies.
-fn quantise(tones: &mut [f32], count: f32) {
+fn quantize(tones: &mut [f32], count: f32) {
     for tone in tones {
         let level = tone.clamp(0.0, 1.0) * count;
         let step_share = ((level.fract() - 0.5) * 5.0 + 0.5).clamp(0.0, 1.0);

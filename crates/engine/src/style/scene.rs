@@ -5,7 +5,7 @@ use super::flow::Tangents;
 use super::focus;
 use super::oklab::Lab;
 use super::paint;
-use super::palette::PictureColours;
+use super::palette::Palette;
 use super::recipe::Recipe;
 use super::surface::{Strength, Surface};
 use super::technique::Medium;
@@ -14,16 +14,16 @@ use crate::filters;
 use crate::noise;
 use crate::plane::Plane;
 
-/// Colours in a sample.
-const SAMPLE: usize = 8192;
+/// Number of colours in a sample of a picture.
+const SAMPLE_COLOURS: usize = 8192;
 /// Additional reduction for filters with a large radius.
-const WIDE: usize = 4;
+const WIDE_FACTOR: usize = 4;
 
 /// Input of the renderer.
 #[derive(Debug)]
 pub struct Scene {
     pub recipe: Recipe,
-    pub palette: PictureColours,
+    pub palette: Palette,
     /// Picture without its fine detail.
     pub base: [EnlargedField; 3],
     /// Lightness of the base after local contrast.
@@ -51,7 +51,7 @@ pub struct ReferenceFeatures {
 impl ReferenceFeatures {
     /// Analyses a reference for a picture whose unit has `unit` pixels.
     pub fn from_reference(reference: &WorkingPicture, unit: f32) -> Self {
-        Self { colours: reference.sample(SAMPLE), surface: Surface::from_working(reference, unit) }
+        Self { colours: reference.sample(SAMPLE_COLOURS), surface: Surface::from_working(reference, unit) }
     }
 }
 
@@ -64,11 +64,11 @@ impl Scene {
             match_detail(&mut recipe, working, &features.surface);
         }
 
-        let sample = working.sample(SAMPLE);
-        let palette = PictureColours::new(&recipe, &sample, features.map(|features| &features.colours[..]));
+        let sample = working.sample(SAMPLE_COLOURS);
+        let palette = Palette::new(&recipe, &sample, features.map(|features| &features.colours[..]));
 
         let tangents = needs_flow(&recipe).then(|| Tangents::from_lightness(&working.colours.l, working.radius(2.5)));
-        let mut base = base(working, &recipe, tangents.as_ref());
+        let mut base = compute_base(working, &recipe, tangents.as_ref());
         if let Some(skin) = skin.as_ref().filter(|_| recipe.beauty > 0.0) {
             beautify(&mut base, skin, recipe.beauty, working);
         }
@@ -77,8 +77,8 @@ impl Scene {
             .technique
             .map(|technique| Medium::new(technique, working, &mut base, &palette, tangents.as_ref(), seed));
 
-        let shaped = shape(&base.l, recipe.look.local_contrast, working);
-        let texture = texture(working, &recipe, tangents.as_ref(), features, seed);
+        let shaped = change_local_contrast(&base.l, recipe.look.local_contrast, working);
+        let texture = compute_texture(working, &recipe, tangents.as_ref(), features, seed);
 
         let lines = tangents.as_ref().filter(|_| recipe.ink > 0.0).map(|tangents| {
             let radius = ((recipe.ink_width * working.unit + 0.5) as usize).max(1);
@@ -101,7 +101,7 @@ impl Scene {
             lines: lines.map(field),
             line_range: (threshold, 2.2 * threshold + 0.01),
             relief: relief.map(field),
-            glow: glow.map(|plane| EnlargedField::new(plane, WIDE * factor)),
+            glow: glow.map(|plane| EnlargedField::new(plane, WIDE_FACTOR * factor)),
             texture: texture.map(field),
             skin: skin.map(field),
             medium,
@@ -124,7 +124,7 @@ fn match_detail(recipe: &mut Recipe, working: &WorkingPicture, surface: &Surface
 }
 
 /// Returns the picture without fine detail: smoothed between edges and painted according to the recipe.
-fn base(working: &WorkingPicture, recipe: &Recipe, tangents: Option<&Tangents>) -> Colours {
+fn compute_base(working: &WorkingPicture, recipe: &Recipe, tangents: Option<&Tangents>) -> Colours {
     let colours = &working.colours;
     let step = 0.04 + 0.08 * recipe.look.smooth.clamp(0.0, 1.0);
     let radius = working.radius(2.0);
@@ -176,15 +176,15 @@ fn beautify(base: &mut Colours, skin: &Plane, amount: f32, working: &WorkingPict
 }
 
 /// Amplifies or attenuates local contrast, less towards black and white.
-fn shape(lightness: &Plane, amount: f32, working: &WorkingPicture) -> Plane {
+fn change_local_contrast(lightness: &Plane, amount: f32, working: &WorkingPicture) -> Plane {
     if amount == 0.0 {
         return lightness.clone();
     }
 
-    let small = reduce(lightness, WIDE);
-    let radius = (working.radius(24.0) / WIDE).max(2);
-    let even = bands::filtered(&small, 2 * radius, |plane| filters::smooth_between_edges(plane, radius, 0.2));
-    let wide = EnlargedField::new(even, WIDE).to_plane(lightness.width(), lightness.height());
+    let small = reduce(lightness, WIDE_FACTOR);
+    let radius = (working.radius(24.0) / WIDE_FACTOR).max(2);
+    let even = bands::filter_in_bands(&small, 2 * radius, |plane| filters::smooth_between_edges(plane, radius, 0.2));
+    let wide = EnlargedField::new(even, WIDE_FACTOR).to_plane(lightness.width(), lightness.height());
 
     let mut shaped = lightness.clone();
     shaped.combine(&wide, |value, wide| {
@@ -202,16 +202,16 @@ fn shape(lightness: &Plane, amount: f32, working: &WorkingPicture) -> Plane {
 
 /// Returns the light blurred at a small and a large radius.
 fn bloom(lightness: &Plane, working: &WorkingPicture) -> Plane {
-    let mut light = reduce(lightness, WIDE);
+    let mut light = reduce(lightness, WIDE_FACTOR);
     light.values_mut().iter_mut().for_each(|value| *value = value.max(0.0).powi(3));
-    let mut near = smooth(&light, (working.radius(5.0) / WIDE).max(1));
-    let far = smooth(&near, (working.radius(18.0) / WIDE).max(1));
+    let mut near = smooth(&light, (working.radius(5.0) / WIDE_FACTOR).max(1));
+    let far = smooth(&near, (working.radius(18.0) / WIDE_FACTOR).max(1));
     near.combine(&far, |near, far| 0.6 * near + 0.4 * far);
     near
 }
 
 /// Returns the sum of strokes, the reference's texture and grain, or `None` if the recipe uses none.
-fn texture(
+fn compute_texture(
     working: &WorkingPicture,
     recipe: &Recipe,
     tangents: Option<&Tangents>,
@@ -227,7 +227,7 @@ fn texture(
     }
 
     if let Some(texture) =
-        features.and_then(|features| features.surface.synthesize(width, height, seed)).filter(|_| recipe.surface > 0.0)
+        features.filter(|_| recipe.surface > 0.0).and_then(|features| features.surface.synthesize(width, height, seed))
     {
         parts.push((texture, 0.7 * recipe.surface));
     }
@@ -251,6 +251,6 @@ fn texture(
 
 /// Returns a sample of noise with mean 0 and deviation 1 from two bytes of a hash.
 fn grain(x: usize, y: usize, seed: u32) -> f32 {
-    let [one, other, ..] = noise::scramble(x as u32, y as u32, seed ^ 0x5EED).to_le_bytes().map(f32::from);
+    let [one, other, ..] = noise::hash(x as u32, y as u32, seed ^ 0x5EED).to_le_bytes().map(f32::from);
     (one + other - 255.0) / 104.5
 }

@@ -47,7 +47,7 @@ impl Strength {
 impl Surface {
     /// Analyses the texture at the scale of a picture whose unit has `unit` pixels.
     pub fn from_working(working: &WorkingPicture, unit: f32) -> Self {
-        let lightness = scaled(&working.colours.l, unit / working.unit);
+        let lightness = resize(&working.colours.l, unit / working.unit);
         let strength = Strength::from_lightness(&lightness);
         let far = smooth(&lightness, 4);
         let mut detail = lightness;
@@ -74,7 +74,7 @@ impl Surface {
             for (right, below) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
                 let [column_weight, row_weight] =
                     [(right, across), (below, down)].map(|(far, part)| if far == 1 { part } else { 1.0 - part });
-                let random = noise::scramble((column + right) as u32, (row + below) as u32, seed);
+                let random = noise::hash((column + right) as u32, (row + below) as u32, seed);
                 let value = sample.row(mirrored_index(y, random >> 8 & 127))[mirrored_index(x, random & 127)];
                 sum += column_weight * row_weight * value;
                 squares += (column_weight * row_weight) * (column_weight * row_weight);
@@ -86,7 +86,7 @@ impl Surface {
 }
 
 /// Resizes by about `ratio`, by an integer factor.
-fn scaled(plane: &Plane, ratio: f32) -> Plane {
+fn resize(plane: &Plane, ratio: f32) -> Plane {
     let factor = |value: f32| (value + 0.5) as usize;
     if ratio >= 1.5 {
         let times = factor(ratio).min(4);
@@ -98,25 +98,38 @@ fn scaled(plane: &Plane, ratio: f32) -> Plane {
     }
 }
 
+/// Minimum strength of a square that contains grain.
+const STRENGTH_MIN: f32 = 0.004;
+
+/// Candidate for the sample.
+struct Square {
+    region: Region,
+    /// Standard deviation of the detail.
+    strength: f32,
+    /// Largest detail relative to the strength: high for objects, low for grain.
+    peak: f32,
+}
+
 /// Returns the most even square among those of medium strength, which contains grain and not objects.
 fn most_even(detail: &Plane) -> Option<Plane> {
     let tops = (0..=detail.height().checked_sub(SIDE)?).step_by(SIDE / 2);
     let last = detail.width().checked_sub(SIDE)?;
 
-    let mut squares: Vec<(f32, f32, Region)> = Vec::new();
+    let mut squares = Vec::new();
 
     for (top, left) in tops.flat_map(|top| (0..=last).step_by(SIDE / 2).map(move |left| (top, left))) {
         let region = Region { left: left as isize, top: top as isize, width: SIDE, height: SIDE };
         let square = detail.window(region);
         let strength = deviation(square.values());
         let highest = square.values().iter().fold(0.0_f32, |highest, value| highest.max(value.abs()));
-        squares.push((strength, highest / strength.max(1e-6), region));
+        squares.push(Square { region, strength, peak: highest / strength.max(1e-6) });
     }
 
-    squares.sort_by(|one, other| one.0.total_cmp(&other.0));
+    squares.sort_by(|one, other| one.strength.total_cmp(&other.strength));
     let count = squares.len();
-    let middling = squares.into_iter().skip(count / 3).take((count / 2).max(1)).filter(|square| square.0 > 0.004);
-    middling.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(_, _, region)| detail.window(region))
+    let middling =
+        squares.into_iter().skip(count / 3).take((count / 2).max(1)).filter(|square| square.strength > STRENGTH_MIN);
+    middling.min_by(|one, other| one.peak.total_cmp(&other.peak)).map(|square| detail.window(square.region))
 }
 
 #[cfg(test)]

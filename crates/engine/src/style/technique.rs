@@ -4,9 +4,9 @@ use super::bands::{EnlargedField, draw_plane, reduce, smooth};
 use super::flow::Tangents;
 use super::oklab::Lab;
 use super::paint::deviation;
-use super::palette::PictureColours;
+use super::palette::Palette;
 use super::working::{Colours, WorkingPicture};
-use crate::noise::scramble;
+use crate::noise::hash;
 use crate::plane::Plane;
 use crate::prompt::Technique;
 
@@ -33,13 +33,13 @@ impl Medium {
         technique: Technique,
         working: &WorkingPicture,
         base: &mut Colours,
-        palette: &PictureColours,
+        palette: &Palette,
         tangents: Option<&Tangents>,
         seed: u32,
     ) -> Self {
         match technique {
             Technique::Watercolour => {
-                *base = wet(base, working, seed);
+                *base = let_run(base, working, seed);
                 let pigment = pigment(base, working, seed);
                 Self::Watercolour { pigment: EnlargedField::new(pigment, working.factor) }
             }
@@ -88,7 +88,7 @@ fn grain(working: &WorkingPicture, units: f32, seed: u32) -> Plane {
     // Coarse noise is computed on a reduced copy.
     let factor = ((radius / 3.0) as usize).max(1);
     let white = draw_plane(width.div_ceil(factor), height.div_ceil(factor), |x, y| {
-        let [one, two, three, four] = scramble(x as u32, y as u32, seed).to_le_bytes().map(f32::from);
+        let [one, two, three, four] = hash(x as u32, y as u32, seed).to_le_bytes().map(f32::from);
         one + two + three + four - 510.0
     });
     let small = smooth(&white, (radius / factor as f32 + 0.5) as usize);
@@ -103,7 +103,7 @@ fn normalize(plane: &mut Plane) {
 }
 
 /// Lets paint run: edges become irregular and soft.
-fn wet(base: &Colours, working: &WorkingPicture, seed: u32) -> Colours {
+fn let_run(base: &Colours, working: &WorkingPicture, seed: u32) -> Colours {
     let [across, down] = [0xB, 0xC].map(|salt| grain(working, 4.0, seed ^ salt));
     let reach = 1.8 * working.unit;
     let right = base.l.width() - 1;
@@ -166,7 +166,7 @@ pub struct Mosaic {
 }
 
 impl Mosaic {
-    fn new(working: &WorkingPicture, base: &Colours, palette: &PictureColours) -> Self {
+    fn new(working: &WorkingPicture, base: &Colours, palette: &Palette) -> Self {
         let width = base.l.width();
         let height = base.l.height();
         let step = ((((width * height) as f32).sqrt() / BLOCKS + 0.5) as usize).max(1);

@@ -16,7 +16,7 @@ fn photo() -> DecodedPicture {
     DecodedPicture { pixels: test_pictures::photo(SIDE), profile: None }
 }
 
-/// Dark blue, rough picture that is easy to recognise.
+/// Dark blue, rough picture that is easy to recognize.
 fn reference() -> DecodedPicture {
     let pixels = test_pictures::noisy(SIDE);
     let Pixels::Opaque(noisy) = pixels else { panic!("the picture is opaque") };
@@ -46,7 +46,7 @@ fn render_colours(job: &StyleJob) -> Colours {
     colours(&style(photo(), None, job, 1))
 }
 
-fn referred(job: &StyleJob) -> Colours {
+fn render_with_reference(job: &StyleJob) -> Colours {
     colours(&style(photo(), Some(&reference()), job, 1))
 }
 
@@ -105,7 +105,7 @@ fn the_stronger_the_style_the_further_from_the_picture() {
     for engine in StylePreset::ALL {
         let at = |share: f32| StyleJob { style_strength: share, ..with_engine(*engine) };
         assert_eq!(style(photo(), Some(&reference()), &at(0.0), 1), photo(), "{engine:?}");
-        assert_rises(&[0.3, 0.65, 1.0].map(|share| distance(&referred(&at(share)), &original)));
+        assert_rises(&[0.3, 0.65, 1.0].map(|share| distance(&render_with_reference(&at(share)), &original)));
     }
 }
 
@@ -116,15 +116,15 @@ fn the_more_structure_the_more_of_it_is_kept() {
         let at = |share: f32| StyleJob { structure_strength: share, ..with_engine(*engine) };
         let [low, middle, high] = [0.0, 0.5, 1.0].map(|share| correlation(&render_colours(&at(share)), &original));
         // Engines that remove no structure cannot keep more of it at a higher strength.
-        let keeps = matches!(engine, StylePreset::Definio | StylePreset::Real | StylePreset::SuperReal);
-        assert!(low < middle && (middle < high || keeps && middle > 0.9), "{engine:?} {low} {middle} {high}");
+        let removes_none = matches!(engine, StylePreset::Definio | StylePreset::Real | StylePreset::SuperReal);
+        assert!(low < middle && (middle < high || removes_none && middle > 0.9), "{engine:?} {low} {middle} {high}");
     }
 }
 
 #[test]
 fn all_engines_and_flavors_differ() {
     let engines: Vec<_> = StylePreset::ALL.iter().map(|engine| render_colours(&with_engine(*engine))).collect();
-    let flavors: Vec<_> = StyleMethod::ALL.iter().map(|flavor| referred(&with_flavor(*flavor))).collect();
+    let flavors: Vec<_> = StyleMethod::ALL.iter().map(|flavor| render_with_reference(&with_flavor(*flavor))).collect();
     for variants in [engines, flavors] {
         for (at, one) in variants.iter().enumerate() {
             assert!(variants[at + 1..].iter().all(|other| distance(one, other) > 5e-3), "{at}");
@@ -220,7 +220,7 @@ fn cartoons_of_smooth_gradients_have_no_rings() {
 #[test]
 fn the_reference_brings_its_colours_and_its_texture() {
     let without = render_colours(&StyleJob::default());
-    let with_reference = referred(&StyleJob::default());
+    let with_reference = render_with_reference(&StyleJob::default());
     assert!(mean(&with_reference.b) < mean(&without.b) - 0.05 && mean(&with_reference.l) < mean(&without.l) - 0.05);
     let gradient = RgbImage::from_fn(SIDE, SIDE, |x, y| Rgb([20, 20 + (x / 8) as u8, 90 + (y / 4) as u8]));
     let gradient = DecodedPicture { pixels: Pixels::Opaque(gradient), profile: None };
@@ -230,7 +230,7 @@ fn the_reference_brings_its_colours_and_its_texture() {
 
 #[test]
 fn flavors_have_the_effect_of_their_names() {
-    let with_reference = |flavor| referred(&with_flavor(flavor));
+    let with_reference = |flavor| render_with_reference(&with_flavor(flavor));
     let faithful = with_reference(StyleMethod::Faithful);
     let unstyled = with_reference(StyleMethod::Donotstyle);
     let sharp = with_reference(StyleMethod::DonotstyleSharp);
@@ -248,9 +248,9 @@ fn flavors_have_the_effect_of_their_names() {
     };
     assert!(range(&clear) > range(&faithful_result));
 
-    let young = with_flavor_only(StyleMethod::GenZ);
+    let gen_z = with_flavor_only(StyleMethod::GenZ);
     let psychedelic = with_flavor_only(StyleMethod::Psychedelia);
-    assert!(mean(&young.a) > mean(&faithful_result.a) + 0.05, "pink");
+    assert!(mean(&gen_z.a) > mean(&faithful_result.a) + 0.05, "pink");
 
     let hues = |colours: &Colours| deviation(colours.a.values()) + deviation(colours.b.values());
     assert!(hues(&psychedelic) > 1.3 * hues(&faithful_result) && chroma(&psychedelic) > 1.3 * chroma(&faithful_result));
@@ -283,17 +283,14 @@ fn portraits_pop_and_skin_keeps_its_colour() {
 
 #[test]
 fn prompts_have_an_effect() {
-    let with_prompt = |text: &str| render_colours(&StyleJob { prompt: Some(text.to_owned()), ..StyleJob::default() });
-    assert_rises(&[mean(&with_prompt("cold").b), mean(&with_prompt("a cat").b), mean(&with_prompt("warm").b)]);
-    assert_rises(&[mean(&with_prompt("dark").l), mean(&with_prompt("a cat").l), mean(&with_prompt("bright").l)]);
-    assert_rises(&[chroma(&with_prompt("monochrome")), chroma(&with_prompt("muted")), chroma(&with_prompt("vivid"))]);
-    assert_rises(&[fine(&with_prompt("smooth")), fine(&with_prompt("a cat")), fine(&with_prompt("sharp"))]);
-    assert!(distance(&with_prompt("a cat"), &with_prompt("?")) > 1e-4);
-    let sitting = |text: &str| {
-        let job = StyleJob { prompt: Some(text.to_owned()), ..StyleJob::default() };
-        fine(&colours(&style(face(), None, &job, 1)))
-    };
-    assert!(sitting("a face") < sitting("a cat"));
+    let draw = |text: &str| render_colours(&with_prompt(text));
+    assert_rises(&[mean(&draw("cold").b), mean(&draw("a cat").b), mean(&draw("warm").b)]);
+    assert_rises(&[mean(&draw("dark").l), mean(&draw("a cat").l), mean(&draw("bright").l)]);
+    assert_rises(&[chroma(&draw("monochrome")), chroma(&draw("muted")), chroma(&draw("vivid"))]);
+    assert_rises(&[fine(&draw("smooth")), fine(&draw("a cat")), fine(&draw("sharp"))]);
+    assert!(distance(&draw("a cat"), &draw("?")) > 1e-4);
+    let face_detail = |text: &str| fine(&colours(&style(face(), None, &with_prompt(text), 1)));
+    assert!(face_detail("a face") < face_detail("a cat"));
 }
 
 /// Prompt as the only parameter.
@@ -371,9 +368,9 @@ fn the_seed_decides_and_the_number_of_threads_does_not() {
         let with_seed = |seed| style(photo(), Some(&reference()), &job, seed);
         let single_threaded = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let multi_threaded = rayon::ThreadPoolBuilder::new().num_threads(5).build().unwrap();
-        let reference_result = single_threaded.install(|| with_seed(1));
-        assert_eq!(reference_result, multi_threaded.install(|| with_seed(1)), "{engine:?}");
-        assert_ne!(reference_result, with_seed(2), "{engine:?}");
+        let first = single_threaded.install(|| with_seed(1));
+        assert_eq!(first, multi_threaded.install(|| with_seed(1)), "{engine:?}");
+        assert_ne!(first, with_seed(2), "{engine:?}");
     }
 }
 

@@ -10,10 +10,12 @@ use super::oklab::Lab;
 const KNOTS: usize = 24;
 /// Slices: three axes and nine directions between them.
 const SLICES: usize = 12;
-/// Maximum slope of an axis, and of a direction between the axes, which is less because the slopes of slices multiply.
-const STRETCH: (f32, f32) = (2.0, 1.2);
+/// Maximum slope of an axis.
+const AXIS_SLOPE_MAX: f32 = 2.0;
+/// Maximum slope of a direction between the axes, which is less because the slopes of slices multiply.
+const DIAGONAL_SLOPE_MAX: f32 = 1.2;
 /// Minimum slope.
-const SQUEEZE: f32 = 0.3;
+const SLOPE_MIN: f32 = 0.3;
 
 /// Mapping between colour distributions.
 #[derive(Debug)]
@@ -21,11 +23,15 @@ pub struct Transfer {
     slices: Vec<Slice>,
 }
 
+/// Shift of colours along one direction, which depends on their position in it.
 #[derive(Debug)]
 struct Slice {
     direction: Lab,
+    /// Position of the first knot.
     low: f32,
+    /// Distance of the knots.
     step: f32,
+    /// Shift at each knot.
     shifts: [f32; KNOTS + 1],
 }
 
@@ -37,8 +43,8 @@ impl Transfer {
             return Self { slices };
         }
         for (at, direction) in directions().into_iter().enumerate() {
-            let stretch = if at < 3 { STRETCH.0 } else { STRETCH.1 };
-            let slice = Slice::between(direction, &from, to, stretch);
+            let slope_max = if at < 3 { AXIS_SLOPE_MAX } else { DIAGONAL_SLOPE_MAX };
+            let slice = Slice::learn(direction, &from, to, slope_max);
             from = from.into_iter().map(|colour| slice.apply(colour)).collect();
             slices.push(slice);
         }
@@ -76,7 +82,7 @@ fn dot(one: Lab, other: Lab) -> f32 {
 }
 
 impl Slice {
-    fn between(direction: Lab, from: &[Lab], to: &[Lab], stretch: f32) -> Self {
+    fn learn(direction: Lab, from: &[Lab], to: &[Lab], slope_max: f32) -> Self {
         let from = project(direction, from);
         let to = project(direction, to);
         let low = quantile(&from, 0.005);
@@ -95,7 +101,7 @@ impl Slice {
             shifts = smoothed(shifts);
         }
 
-        bound(&mut shifts, (stretch - 1.0) * step, (SQUEEZE - 1.0) * step);
+        limit_differences(&mut shifts, (slope_max - 1.0) * step, (SLOPE_MIN - 1.0) * step);
         Self { direction, low, step, shifts }
     }
 
@@ -123,7 +129,7 @@ fn smoothed(shifts: [f32; KNOTS + 1]) -> [f32; KNOTS + 1] {
 }
 
 /// Limits the differences of neighbours, outwards from the middle.
-fn bound(shifts: &mut [f32; KNOTS + 1], maximum: f32, minimum: f32) {
+fn limit_differences(shifts: &mut [f32; KNOTS + 1], maximum: f32, minimum: f32) {
     let middle = KNOTS / 2;
     for at in middle..KNOTS {
         shifts[at + 1] = shifts[at] + (shifts[at + 1] - shifts[at]).clamp(minimum, maximum);
@@ -136,11 +142,11 @@ fn bound(shifts: &mut [f32; KNOTS + 1], maximum: f32, minimum: f32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::scramble;
+    use crate::noise::hash;
 
     /// Random colours around a centre.
     fn cloud(centre: Lab, spread: Lab, seed: u32) -> Vec<Lab> {
-        let random = |at: u32, axis: usize| scramble(at, axis as u32, seed) as f32 / u32::MAX as f32 - 0.5;
+        let random = |at: u32, axis: usize| hash(at, axis as u32, seed) as f32 / u32::MAX as f32 - 0.5;
         (0..4000).map(|at| std::array::from_fn(|axis| centre[axis] + spread[axis] * random(at, axis))).collect()
     }
 

@@ -22,7 +22,7 @@ pub struct Distortion {
 }
 
 /// Number of waves along the longer side.
-const WAVES: f32 = 4.5;
+const WAVE_COUNT: f32 = 4.5;
 
 impl Distortion {
     /// Returns the source position of a pixel.
@@ -44,10 +44,10 @@ impl Distortion {
 
         if self.waves > 0.0 {
             let longer = width.max(height);
-            let wave = |value: f32| (std::f32::consts::TAU * (WAVES * value / longer + self.phase)).sin();
+            let wave = |value: f32| (std::f32::consts::TAU * (WAVE_COUNT * value / longer + self.phase)).sin();
             let edge = |value: f32, side: f32| (8.0 * value.min(side - value).max(0.0) / side).min(1.0);
-            let calm = self.waves * edge(x, width) * edge(y, height);
-            point = [point[0] + calm * wave(y + 0.3 * x), point[1] + calm * wave(x * 0.8 - 0.2 * y)];
+            let amplitude = self.waves * edge(x, width) * edge(y, height);
+            point = [point[0] + amplitude * wave(y + 0.3 * x), point[1] + amplitude * wave(x * 0.8 - 0.2 * y)];
         }
 
         point
@@ -57,15 +57,15 @@ impl Distortion {
 /// Returns the distorted picture. Pixels are interpolated in linear light, weighted by alpha.
 pub fn distort(pixels: &Pixels, distortion: &Distortion) -> Pixels {
     match pixels {
-        Pixels::Opaque(pixels) => Pixels::Opaque(warp(pixels, distortion, opaque)),
-        Pixels::Transparent(pixels) => Pixels::Transparent(warp(pixels, distortion, transparent)),
+        Pixels::Opaque(pixels) => Pixels::Opaque(warp(pixels, distortion, interpolate_opaque)),
+        Pixels::Transparent(pixels) => Pixels::Transparent(warp(pixels, distortion, interpolate_transparent)),
     }
 }
 
 fn warp<P>(
     pixels: &ImageBuffer<P, Vec<u8>>,
     distortion: &Distortion,
-    mix: impl Fn(&ImageBuffer<P, Vec<u8>>, f32, f32) -> P + Sync,
+    interpolate: impl Fn(&ImageBuffer<P, Vec<u8>>, f32, f32) -> P + Sync,
 ) -> ImageBuffer<P, Vec<u8>>
 where
     P: Pixel<Subpixel = u8> + Sync,
@@ -76,7 +76,7 @@ where
     result.par_chunks_mut(channels * width as usize).enumerate().for_each(|(y, row)| {
         for (x, target) in row.chunks_exact_mut(channels).enumerate() {
             let [from_x, from_y] = distortion.source(x as f32, y as f32, [width as f32, height as f32]);
-            target.copy_from_slice(mix(pixels, from_x, from_y).channels());
+            target.copy_from_slice(interpolate(pixels, from_x, from_y).channels());
         }
     });
     result
@@ -101,17 +101,17 @@ fn corners(x: f32, y: f32, (width, height): (u32, u32)) -> [(u32, u32, f32); 4] 
     ]
 }
 
-fn opaque(pixels: &RgbImage, x: f32, y: f32) -> Rgb<u8> {
+fn interpolate_opaque(pixels: &RgbImage, x: f32, y: f32) -> Rgb<u8> {
     let light = oklab::light_of_bytes();
     let mut sum = [0.0; 3];
     for (x, y, share) in corners(x, y, pixels.dimensions()) {
         let pixel = pixels.get_pixel(x, y).0;
         sum = std::array::from_fn(|at| sum[at] + share * light[usize::from(pixel[at])]);
     }
-    Rgb(sum.map(|part| oklab::byte(part, 0.5)))
+    Rgb(sum.map(|part| oklab::to_byte(part, 0.5)))
 }
 
-fn transparent(pixels: &RgbaImage, x: f32, y: f32) -> Rgba<u8> {
+fn interpolate_transparent(pixels: &RgbaImage, x: f32, y: f32) -> Rgba<u8> {
     let light = oklab::light_of_bytes();
     let mut sum = [0.0; 3];
     let mut visible = 0.0;
@@ -122,7 +122,7 @@ fn transparent(pixels: &RgbaImage, x: f32, y: f32) -> Rgba<u8> {
         sum = std::array::from_fn(|at| sum[at] + part[at]);
         visible += weight;
     }
-    let [red, green, blue] = sum.map(|part| oklab::byte(part / visible.max(1e-6), 0.5));
+    let [red, green, blue] = sum.map(|part| oklab::to_byte(part / visible.max(1e-6), 0.5));
     Rgba([red, green, blue, (visible + 0.5) as u8])
 }
 

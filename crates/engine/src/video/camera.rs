@@ -6,7 +6,7 @@
 
 use super::raster::Vec2;
 use super::words::{CameraMove, VideoKeywords};
-use crate::noise::scramble;
+use crate::noise::hash;
 use crate::video::MotionAmount;
 
 /// Nearness (1 / distance) of the nearest objects. Poses and depth maps use nearness instead of distance.
@@ -56,7 +56,7 @@ impl Pose {
     }
 
     /// Returns the pose with the zoom increased until the frame shows nothing beyond the border of the picture, at most
-    /// 1.8 times.
+    /// 1.8 times. `frame` and `picture` are aspect ratios; `near` returns the nearness of the picture at a position.
     #[must_use]
     pub fn limited_to(&self, frame: f32, picture: f32, near: impl Fn(Vec2) -> f32) -> Self {
         // 32 points along the border of the frame, clockwise from the upper left corner.
@@ -126,19 +126,19 @@ impl Track {
         let moves = if keywords.still {
             Vec::new()
         } else if keywords.moves.is_empty() {
-            chosen(seed)
+            choose_moves(seed)
         } else {
             keywords.moves.clone()
         };
 
-        let strength = keywords.speed * strength(amplitude) * (seconds / 4.0).powf(0.6).clamp(0.5, 1.6);
+        let strength = keywords.speed * gain(amplitude) * (seconds / 4.0).powf(0.6).clamp(0.5, 1.6);
         let share = strength / (moves.len().max(1) as f32).sqrt();
 
         let mut from = Pose::OWN;
         let mut to = Pose::OWN;
 
         for step in &moves {
-            apply(*step, share, &mut from, &mut to);
+            add_move(*step, share, &mut from, &mut to);
         }
 
         let hand = if moves.contains(&CameraMove::Handheld) { 0.012 * strength } else { 0.0 };
@@ -233,7 +233,8 @@ pub fn eased(share: f32) -> f32 {
     0.35 * share + 0.65 * share * share * (3.0 - 2.0 * share)
 }
 
-fn strength(amplitude: MotionAmount) -> f32 {
+/// Returns the factor of the distances of all moves.
+fn gain(amplitude: MotionAmount) -> f32 {
     match amplitude {
         MotionAmount::Auto => 0.85,
         MotionAmount::Small => 0.45,
@@ -245,11 +246,11 @@ fn strength(amplitude: MotionAmount) -> f32 {
 /// Returns a random number from 0 to below 1 for a seed and a purpose.
 #[must_use]
 pub fn random(seed: u32, salt: u32) -> f32 {
-    (scramble(salt, 0x51ED, seed) >> 8) as f32 / (1 << 24) as f32
+    (hash(salt, 0x51ED, seed) >> 8) as f32 / (1 << 24) as f32
 }
 
 /// Returns a pair of moves that combine well.
-fn chosen(seed: u32) -> Vec<CameraMove> {
+fn choose_moves(seed: u32) -> Vec<CameraMove> {
     const PAIRS: [[CameraMove; 2]; 6] = [
         [CameraMove::OrbitLeft, CameraMove::DollyIn],
         [CameraMove::OrbitRight, CameraMove::DollyIn],
@@ -266,16 +267,16 @@ const SIDESTEP_MAX: f32 = 0.15;
 /// Upper limit of a translation along the line of sight.
 const DOLLY_MAX: f32 = 0.4;
 
-/// Returns a distance that approaches `most` for large ones and stays nearly unchanged for small ones.
-fn limited(distance: f32, most: f32) -> f32 {
-    distance / (1.0 + (distance / most).powi(2)).sqrt()
+/// Returns a distance that approaches `maximum` for large ones and stays nearly unchanged for small ones.
+fn limit_softly(distance: f32, maximum: f32) -> f32 {
+    distance / (1.0 + (distance / maximum).powi(2)).sqrt()
 }
 
 /// Adds a move to the poses of the start and the end. An orbit is a translation with a shift that keeps the pivot in
 /// place. Outward moves change the start pose, so that they end at the picture's own pose.
-fn apply(step: CameraMove, share: f32, from: &mut Pose, to: &mut Pose) {
+fn add_move(step: CameraMove, share: f32, from: &mut Pose, to: &mut Pose) {
     let mut sidestep = |across: f32, down: f32, looking: f32| {
-        let [across, down] = [across, down].map(|distance| limited(share * distance, SIDESTEP_MAX));
+        let [across, down] = [across, down].map(|distance| limit_softly(share * distance, SIDESTEP_MAX));
         to.drift[0] += across;
         to.drift[1] += down;
         to.shift[0] -= looking * PIVOT * across;
@@ -295,8 +296,8 @@ fn apply(step: CameraMove, share: f32, from: &mut Pose, to: &mut Pose) {
         CameraMove::Sink => sidestep(0.0, 0.20, 0.5),
         CameraMove::ZoomIn => to.zoom *= 1.0 + 0.22 * share,
         CameraMove::ZoomOut => from.zoom *= 1.0 + 0.22 * share,
-        CameraMove::DollyIn => to.drift[2] += limited(0.20 * share, DOLLY_MAX),
-        CameraMove::DollyOut => from.drift[2] += limited(0.20 * share, DOLLY_MAX),
+        CameraMove::DollyIn => to.drift[2] += limit_softly(0.20 * share, DOLLY_MAX),
+        CameraMove::DollyOut => from.drift[2] += limit_softly(0.20 * share, DOLLY_MAX),
         CameraMove::TurnLeft => to.rotation -= 0.09 * share,
         CameraMove::TurnRight => to.rotation += 0.09 * share,
         CameraMove::Handheld => {}

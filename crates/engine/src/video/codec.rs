@@ -3,7 +3,7 @@
 //! The codec crate does not write the colour description, so the container (`mp4`) has it, and the level is
 //! chosen here by size. Parameter sets precede every key frame, so separately encoded groups form one stream.
 
-use rusty_h264::{Decoder as Decoding, Encoder as Encoding, EncoderConfig, Preset, YuvFrame};
+use rusty_h264::{Decoder as H264Decoder, Encoder as H264Encoder, EncoderConfig, Preset, YuvFrame};
 
 use super::raster::{Raster, Size};
 
@@ -25,6 +25,10 @@ pub struct Yuv {
 
 /// Luma weights of red, green and blue (BT.709).
 const WEIGHTS: [f32; 3] = [0.2126, 0.7152, 0.0722];
+/// Range of the difference of blue and luma: twice one minus the weight of blue.
+const BLUE_RANGE: f32 = 1.8556;
+/// Range of the difference of red and luma: twice one minus the weight of red.
+const RED_RANGE: f32 = 1.5748;
 
 impl Yuv {
     /// Converts a picture with even sides.
@@ -50,8 +54,8 @@ impl Yuv {
             for ([a, b], [c, d]) in rows {
                 let mean: [f32; 4] = std::array::from_fn(|at| 0.25 * (a[at] + b[at] + c[at] + d[at]).clamp(0.0, 4.0));
                 let luma = luma(&mean);
-                yuv.blue.push(byte(128.5 + 224.0 * (mean[2] - luma) / 1.8556));
-                yuv.red.push(byte(128.5 + 224.0 * (mean[0] - luma) / 1.5748));
+                yuv.blue.push(byte(128.5 + 224.0 * (mean[2] - luma) / BLUE_RANGE));
+                yuv.red.push(byte(128.5 + 224.0 * (mean[0] - luma) / RED_RANGE));
             }
         }
 
@@ -65,8 +69,8 @@ impl Yuv {
         Raster::from_fn(self.size, |x, y| {
             let luma = (f32::from(self.luma[y * self.size.width + x]) - 16.0) / 219.0;
             let at = (y / 2).min(self.blue.len() / half.max(1) - 1) * half + (x / 2).min(half - 1);
-            let blue = (f32::from(self.blue[at]) - 128.0) / 224.0 * 1.8556;
-            let red = (f32::from(self.red[at]) - 128.0) / 224.0 * 1.5748;
+            let blue = (f32::from(self.blue[at]) - 128.0) / 224.0 * BLUE_RANGE;
+            let red = (f32::from(self.red[at]) - 128.0) / 224.0 * RED_RANGE;
             let green = -(WEIGHTS[0] * red + WEIGHTS[2] * blue) / WEIGHTS[1];
             let [red, green, blue] = [red, green, blue].map(|part| (luma + part).clamp(0.0, 1.0));
             [red, green, blue, 1.0]
@@ -139,12 +143,12 @@ impl Codec for H264 {
         config.gop_size = u32::MAX;
         (config.scenecut, config.lookahead, config.mbtree, config.num_ref_frames) = (0, 0, false, 1);
 
-        let encoder = Encoding::new(config).map_err(|error| CodecError(format!("{error:?}")))?;
+        let encoder = H264Encoder::new(config).map_err(|error| CodecError(format!("{error:?}")))?;
         Ok(Box::new(encoder))
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(Decoding::new())
+        Box::new(H264Decoder::new())
     }
 }
 
@@ -162,7 +166,7 @@ fn level(size: Size) -> u8 {
     }
 }
 
-impl Encoder for Encoding {
+impl Encoder for H264Encoder {
     fn encode(&mut self, frame: &Yuv) -> Result<Vec<u8>, CodecError> {
         let Size { width, height } = frame.size;
         let frame = YuvFrame { width, height, y: frame.luma.clone(), u: frame.blue.clone(), v: frame.red.clone() };
@@ -170,7 +174,7 @@ impl Encoder for Encoding {
     }
 }
 
-impl Decoder for Decoding {
+impl Decoder for H264Decoder {
     fn decode(&mut self, access_unit: &[u8]) -> Result<Option<(i32, Yuv)>, CodecError> {
         let frame = Self::decode(self, access_unit).map_err(|error| CodecError(error.to_string()))?;
         Ok(frame.map(|frame| {

@@ -19,7 +19,7 @@ use crate::guide::Overview;
 use crate::light::ramp;
 use crate::picture::Pixels;
 use crate::plane::{Plane, Region};
-use crate::relight::subject::subject;
+use crate::relight::subject::find_subject;
 use crate::video::MotionAmount;
 
 /// Scene with the positions of its objects.
@@ -38,7 +38,7 @@ struct SceneObject {
 
 /// Returns the size of a reference that fits the frame with its own aspect ratio.
 #[must_use]
-pub fn size(pixels: &Pixels, frame: Size) -> Size {
+pub fn fit_size(pixels: &Pixels, frame: Size) -> Size {
     let (width, height) = match pixels {
         Pixels::Opaque(picture) => picture.dimensions(),
         Pixels::Transparent(picture) => picture.dimensions(),
@@ -54,11 +54,11 @@ pub fn size(pixels: &Pixels, frame: Size) -> Size {
 /// Composes a scene from references.
 #[must_use]
 pub fn compose(references: &[Raster], keywords: &VideoKeywords, prompt: &str, size: Size, seed: u32) -> ComposedScene {
-    let mut view = backdrop(references, keywords, prompt, size, seed);
+    let mut view = draw_background(references, keywords, prompt, size, seed);
     let count = references.len().max(1);
 
     // Nearness of the scene, at a quarter of its size.
-    let mut map = Plane::from_fn(size.width.div_ceil(4), size.height.div_ceil(4), |x, y| {
+    let mut nearness = Plane::from_fn(size.width.div_ceil(4), size.height.div_ceil(4), |x, y| {
         let half = size.height as f32 * 0.5;
         let point = [(4 * x) as f32 / half - size.aspect(), (4 * y) as f32 / half - 1.0];
         // The background stays behind its objects.
@@ -87,8 +87,8 @@ pub fn compose(references: &[Raster], keywords: &VideoKeywords, prompt: &str, si
         let floor = if subject.is_standing { 1.0 } else { 0.5 + 0.5 * height as f32 / size.height as f32 };
         let top = (floor * size.height as f32) as isize - height as isize;
 
-        shade(&mut view.picture, &fitted, left, top, subject.is_standing);
-        draw(&mut view.picture, &mut map, &fitted, [left, top], near);
+        draw_shadow(&mut view.picture, &fitted, left, top, subject.is_standing);
+        draw_object(&mut view.picture, &mut nearness, &fitted, [left, top], near);
 
         let half = size.height as f32 * 0.5;
         anchors.push([
@@ -97,8 +97,8 @@ pub fn compose(references: &[Raster], keywords: &VideoKeywords, prompt: &str, si
         ]);
     }
 
-    let map = smooth(&map, (size.height / 4 / 60).max(1));
-    view.depth = Depth::from_map(map, size.aspect());
+    let nearness = smooth(&nearness, (size.height / 4 / 60).max(1));
+    view.depth = Depth::from_map(nearness, size.aspect());
     ComposedScene { view, anchors }
 }
 
@@ -119,18 +119,18 @@ impl ComposedScene {
             MotionAmount::Large => 0.9,
         };
 
-        let at = |anchor: &[f32; 2]| Pose {
+        let pose_at = |anchor: &[f32; 2]| Pose {
             shift: [strength * anchor[0], 0.3 * strength * anchor[1]],
             zoom: 1.0 + 0.7 * strength,
             drift: [0.12 * strength * anchor[0].signum(), 0.0, 0.0],
             rotation: 0.0,
         };
 
-        Track::between(at(first), at(last), seconds)
+        Track::between(pose_at(first), pose_at(last), seconds)
     }
 }
 
-fn backdrop(references: &[Raster], keywords: &VideoKeywords, prompt: &str, size: Size, seed: u32) -> View {
+fn draw_background(references: &[Raster], keywords: &VideoKeywords, prompt: &str, size: Size, seed: u32) -> View {
     let first = references.first().filter(|_| keywords.scenery.is_none());
     let Some(first) = first.filter(|first| first.pixels().iter().all(|pixel| pixel[3] > 0.99)) else {
         return scene::paint(keywords, prompt, size, seed);
@@ -158,16 +158,16 @@ impl SceneObject {
         }
 
         let overview = Overview::from_pixels(&Pixels::Opaque(reference.to_image()), 240);
-        let found = subject(&overview, &Plane::new(overview.width(), overview.height()));
-        let share = found.values().iter().sum::<f32>() / found.values().len() as f32;
-        let border = |y: usize| found.row(y).iter().sum::<f32>() / found.width() as f32;
+        let likelihood = find_subject(&overview, &Plane::new(overview.width(), overview.height()));
+        let share = likelihood.values().iter().sum::<f32>() / likelihood.values().len() as f32;
+        let border = |y: usize| likelihood.row(y).iter().sum::<f32>() / likelihood.width() as f32;
 
-        let is_clear = (0.06..0.7).contains(&share) && border(0) <= 0.3 && cutout::has_clear_outline(&found);
+        let is_clear = (0.06..0.7).contains(&share) && border(0) <= 0.3 && cutout::has_clear_outline(&likelihood);
         if !is_alone || !is_clear {
             return Self { picture: card(reference), is_standing: false };
         }
 
-        Self { picture: cutout::cut_out(reference, &found), is_standing: true }
+        Self { picture: cutout::cut_out(reference, &likelihood), is_standing: true }
     }
 }
 
@@ -187,7 +187,7 @@ fn card(reference: &Raster) -> Raster {
 }
 
 /// Draws the shadow of an object.
-fn shade(scene: &mut Raster, subject: &Raster, left: isize, top: isize, is_standing: bool) {
+fn draw_shadow(scene: &mut Raster, subject: &Raster, left: isize, top: isize, is_standing: bool) {
     let margin = subject.size().height / 12 + 2;
     let cover = subject.channel(3);
 
@@ -216,8 +216,8 @@ fn shade(scene: &mut Raster, subject: &Raster, left: isize, top: isize, is_stand
     }
 }
 
-/// Draws an object over the scene, and its nearness over the map, which has a quarter of the size.
-fn draw(scene: &mut Raster, map: &mut Plane, subject: &Raster, [left, top]: [isize; 2], near: f32) {
+/// Draws an object over the scene, and its distance over the map of nearness, which has a quarter of the size.
+fn draw_object(scene: &mut Raster, nearness: &mut Plane, subject: &Raster, [left, top]: [isize; 2], near: f32) {
     let size = scene.size();
     for y in 0..subject.size().height {
         for x in 0..subject.size().width {
@@ -230,7 +230,7 @@ fn draw(scene: &mut Raster, map: &mut Plane, subject: &Raster, [left, top]: [isi
             scene.blend_pixel(across, down, [red, green, blue], cover);
 
             if across.is_multiple_of(4) && down.is_multiple_of(4) {
-                let value = &mut map.row_mut(down / 4)[across / 4];
+                let value = &mut nearness.row_mut(down / 4)[across / 4];
                 *value += ramp(cover, 0.3, 0.7) * (near - *value);
             }
         }
@@ -250,8 +250,13 @@ mod tests {
         })
     }
 
+    /// Object of a scene with one reference.
+    fn single_object(reference: &Raster) -> SceneObject {
+        SceneObject::from_reference(reference, true)
+    }
+
     #[test]
-    fn every_reference_is_shown_before_the_scene() {
+    fn every_reference_is_shown_in_front_of_the_scene() {
         let composed = compose(
             &[disc([0.9, 0.1, 0.1]), disc([0.1, 0.1, 0.9])],
             &VideoKeywords::from_prompt("a beach"),
@@ -286,7 +291,7 @@ mod tests {
     #[test]
     fn a_picture_without_a_subject_is_a_card() {
         let even = Raster::from_fn(Size { width: 80, height: 60 }, |_, _| [0.3, 0.6, 0.4, 1.0]);
-        let card = SceneObject::from_reference(&even, true);
+        let card = single_object(&even);
         assert!(!card.is_standing && card.picture.row(30)[40][3] > 0.9 && card.picture.row(0)[0][3] < 0.5);
     }
 
@@ -303,7 +308,7 @@ mod tests {
         });
 
         // When it becomes an object
-        let object = SceneObject::from_reference(&reference, true);
+        let object = single_object(&reference);
 
         // Then no visible pixel is brightened by the white
         assert!(object.is_standing);
@@ -324,6 +329,6 @@ mod tests {
             let glow = (1.0 - far / 130.0).clamp(0.0, 1.0);
             [0.2 + 0.7 * glow, 0.3 + 0.3 * glow, 0.5, 1.0]
         });
-        assert!(!SceneObject::from_reference(&reference, true).is_standing);
+        assert!(!single_object(&reference).is_standing);
     }
 }

@@ -16,7 +16,7 @@ const CONTRAST_MIN: f32 = 0.08;
 const CONTRAST_MAX: f32 = 0.25;
 
 /// Radius of the gaps in the outline that are closed, in samples of the likelihood.
-const CLOSED: usize = 3;
+const GAP_RADIUS: usize = 3;
 
 /// Maximum mean width of the uncertain outline of a subject that can be cut out, in samples of the likelihood.
 const OUTLINE_MAX: f32 = 3.0;
@@ -24,30 +24,30 @@ const OUTLINE_MAX: f32 = 3.0;
 /// Returns `true` if the outline of a subject is certain enough for a cut-out: a likelihood that rises slowly, or in
 /// many places, follows no object.
 #[must_use]
-pub fn has_clear_outline(found: &Plane) -> bool {
-    let unsure = found.values().iter().filter(|value| (0.15..0.85).contains(*value)).count();
+pub fn has_clear_outline(likelihood: &Plane) -> bool {
+    let unsure = likelihood.values().iter().filter(|value| (0.15..0.85).contains(*value)).count();
     let crossings = |one: &[f32], other: &[f32]| {
         one.iter().zip(other).filter(|(one, other)| (**one >= 0.5) != (**other >= 0.5)).count()
     };
-    let across: usize = found.rows().map(|row| crossings(row, &row[1..])).sum();
-    let down: usize = found.rows().zip(found.rows().skip(1)).map(|(row, next)| crossings(row, next)).sum();
+    let across: usize = likelihood.rows().map(|row| crossings(row, &row[1..])).sum();
+    let down: usize = likelihood.rows().zip(likelihood.rows().skip(1)).map(|(row, next)| crossings(row, next)).sum();
     let outline = (across + down) as f32;
     unsure as f32 <= OUTLINE_MAX * outline
 }
 
-/// Returns the picture with the subject's coverage. `found` is the likelihood of the subject at any size.
+/// Returns the picture with the subject's coverage. `likelihood` is that of the subject, at any size.
 #[must_use]
-pub fn cut_out(reference: &Raster, found: &Plane) -> Raster {
+pub fn cut_out(reference: &Raster, likelihood: &Plane) -> Raster {
     let size = reference.size();
-    let found = without_holes(found);
-    let cell = size.width.max(size.height).div_ceil(found.width().max(found.height()));
+    let likelihood = fill_holes(likelihood);
+    let cell = size.width.max(size.height).div_ceil(likelihood.width().max(likelihood.height()));
 
     let aspect = size.aspect();
     let half = size.height as f32 * 0.5;
     let likely = Plane::from_rows(size.width, size.height, |y, row| {
         let down = (y as f32 + 0.5) / half - 1.0;
         for (x, value) in row.iter_mut().enumerate() {
-            *value = look_up(&found, aspect, [(x as f32 + 0.5) / half - aspect, down]);
+            *value = look_up(&likelihood, aspect, [(x as f32 + 0.5) / half - aspect, down]);
         }
     });
 
@@ -69,8 +69,8 @@ pub fn cut_out(reference: &Raster, found: &Plane) -> Raster {
     for y in 0..size.height {
         for (x, pixel) in picture.row_mut(y).iter_mut().enumerate() {
             let colours = [&subject, &background].map(|planes| [0, 1, 2, 3].map(|at: usize| planes[at].row(y)[x]));
-            let certain = [inside.row(y)[x], outside.row(y)[x]];
-            let (coverage, [red, green, blue]) = matte(*pixel, likely.row(y)[x], certain, colours);
+            let certainties = [inside.row(y)[x], outside.row(y)[x]];
+            let (coverage, [red, green, blue]) = matte(*pixel, likely.row(y)[x], certainties, colours);
 
             // A subject that reaches the sides fades out there to avoid a hard line.
             let side = (x.min(size.width - 1 - x) as f32 / size.width as f32 * 14.0).min(1.0);
@@ -128,12 +128,12 @@ fn matte(
 }
 
 /// Fills areas that the subject encloses: what lies behind it reaches the border of the picture.
-fn without_holes(found: &Plane) -> Plane {
-    let width = found.width();
-    let height = found.height();
+fn fill_holes(likelihood: &Plane) -> Plane {
+    let width = likelihood.width();
+    let height = likelihood.height();
     // Narrow gaps are closed: a face is no background because a bright cheek meets a bright wall.
-    let around = smooth(found, CLOSED);
-    let is_free = |at: usize| found.values()[at].max(around.values()[at]) < 0.4;
+    let around = smooth(likelihood, GAP_RADIUS);
+    let is_free = |at: usize| likelihood.values()[at].max(around.values()[at]) < 0.4;
 
     let mut is_outside = vec![false; width * height];
     let mut open: Vec<usize> = (0..width * height)
@@ -161,7 +161,7 @@ fn without_holes(found: &Plane) -> Plane {
         }
     }
 
-    let mut filled = found.clone();
+    let mut filled = likelihood.clone();
     for (at, value) in filled.values_mut().iter_mut().enumerate() {
         if is_free(at) && !is_outside[at] {
             *value = 1.0;

@@ -11,7 +11,7 @@ use crate::guide::{GuidedFilter, Overview};
 use crate::light::{luminance, ramp, to_srgb};
 use crate::picture::Pixels;
 use crate::plane::Plane;
-use crate::relight::subject::subject;
+use crate::relight::subject::find_subject;
 
 /// Longest side of a map in samples.
 const SIDE: usize = 224;
@@ -41,8 +41,8 @@ impl Depth {
         let height = luma.height();
         let radius = (width.max(height) / 32).max(1);
 
-        let before = subject(&overview, &Plane::new(width, height));
-        let sky = sky(&overview, &luma);
+        let subject = find_subject(&overview, &Plane::new(width, height));
+        let sky = find_sky(&overview, &luma);
         let mut sharp = luma.clone();
         sharp.combine(&smooth(&luma, 1), |value, around| (value - around).abs());
         let sharp = smooth(&sharp, radius);
@@ -55,7 +55,7 @@ impl Depth {
             // The ground comes nearer downwards. Objects on it have a constant distance from head to foot; otherwise
             // they would bend.
             let ground = ramp(down, 0.55, 1.15);
-            let standing = before.values()[at];
+            let standing = subject.values()[at];
             let cues = 0.06 * (sharp.values()[at] / sharpest) + 0.04 * warm.values()[at] - 0.04 * luma.values()[at];
             let nearness = 0.15 + 0.40 * ground * (1.0 - standing) + 0.45 * standing + cues;
             nearness * (1.0 - 0.9 * sky.values()[at])
@@ -65,7 +65,7 @@ impl Depth {
         // The border of an object belongs to it. Smoothing turns steps beyond it into slopes, which avoids gaps in the
         // drawn picture.
         let soft = (width.max(height) / 90).max(1);
-        Self::from_map(smooth(&widened(&map, soft), soft), size.aspect())
+        Self::from_map(smooth(&dilate(&map, soft), soft), size.aspect())
     }
 
     /// Returns the nearness at a position.
@@ -99,7 +99,7 @@ pub fn look_up(map: &Plane, aspect: f32, [x, y]: Vec2) -> f32 {
 
 /// Returns the likelihood of sky: bright or blue, even, and connected to the upper border.
 #[must_use]
-pub fn sky(overview: &Overview, luma: &Plane) -> Plane {
+pub fn find_sky(overview: &Overview, luma: &Plane) -> Plane {
     let width = luma.width();
     let height = luma.height();
 
@@ -120,8 +120,8 @@ pub fn sky(overview: &Overview, luma: &Plane) -> Plane {
     for y in 0..height {
         for x in 0..width {
             let above = |x: usize| if y == 0 { 1.0 } else { sky.row(y - 1)[x] };
-            let sky_value = above(x).max(0.98 * above(x.saturating_sub(1))).max(0.98 * above((x + 1).min(width - 1)));
-            let value = likelihood.row(y)[x].min(sky_value);
+            let maximum = above(x).max(0.98 * above(x.saturating_sub(1))).max(0.98 * above((x + 1).min(width - 1)));
+            let value = likelihood.row(y)[x].min(maximum);
             sky.row_mut(y)[x] = value;
         }
     }
@@ -130,7 +130,7 @@ pub fn sky(overview: &Overview, luma: &Plane) -> Plane {
 }
 
 /// Dilates near areas by a radius.
-fn widened(map: &Plane, radius: usize) -> Plane {
+fn dilate(map: &Plane, radius: usize) -> Plane {
     let maximum_of = |plane: &Plane, across: usize, down: usize| {
         let width = plane.width();
         let height = plane.height();

@@ -6,7 +6,7 @@ use super::VideoError;
 use super::camera::{Pose, Track};
 use super::codec::{Codec, FPS, Yuv};
 use super::mp4::{ParsedVideo, Sound};
-use super::optical::OpticalFlow;
+use super::optical::{GlobalMotion, OpticalFlow};
 use super::plan::size_of;
 use super::raster::{Raster, Size};
 use super::shots::{Morph, Shot, StillShot};
@@ -24,7 +24,7 @@ pub struct SourceVideo {
 /// Maximum number of pictures that wait for an earlier one, as many as a stream may hold back.
 const HELD_MAX: usize = 17;
 /// Distance in frames of the pictures that are compared to estimate the motion.
-const APART: usize = 6;
+const COMPARED_DISTANCE: usize = 6;
 
 impl SourceVideo {
     /// Parses a file.
@@ -69,7 +69,7 @@ impl SourceVideo {
                     frame_count += 1;
                 }
             }
-            last = Some(fitted(picture, size));
+            last = Some(fit_to(picture, size));
             Ok(())
         })?;
 
@@ -86,23 +86,23 @@ impl SourceVideo {
     /// Returns the most recent pictures in display order.
     fn last_frames(&self, codec: &dyn Codec, size: Size) -> Result<Vec<Yuv>, VideoError> {
         let units = &self.video.units;
-        let first_unit = units.len().saturating_sub(APART + 1);
+        let first_unit = units.len().saturating_sub(COMPARED_DISTANCE + 1);
         let from = (0..=first_unit).rev().find(|at| units[*at].key).unwrap_or(0);
 
         let mut recent: Vec<Yuv> = Vec::new();
         self.decode(codec, from, |_, picture| {
-            if recent.len() > APART {
+            if recent.len() > COMPARED_DISTANCE {
                 recent.remove(0);
             }
             recent.push(picture);
             Ok(())
         })?;
 
-        Ok(recent.into_iter().map(|picture| fitted(picture, size)).collect())
+        Ok(recent.into_iter().map(|picture| fit_to(picture, size)).collect())
     }
 
     /// Returns the number of pictures per second.
-    fn rate(&self) -> f32 {
+    fn pictures_per_second(&self) -> f32 {
         let seconds = self.video.ticks() as f32 / self.video.timescale.get() as f32;
         self.video.units.len() as f32 / seconds.max(1e-3)
     }
@@ -116,7 +116,7 @@ impl SourceVideo {
     ) -> Result<(), VideoError> {
         let mut decoder = codec.decoder();
         // Pictures are returned in the order of their display times, which the file lists.
-        let mut reordered: Vec<(u64, Yuv)> = Vec::new();
+        let mut waiting: Vec<(u64, Yuv)> = Vec::new();
         let units = &self.video.units[from..];
         let mut pending: Vec<u64> = units.iter().map(|unit| unit.shown_at).collect();
         pending.sort_unstable();
@@ -135,21 +135,22 @@ impl SourceVideo {
                 return Err(damaged());
             }
 
-            reordered.push((unit.shown_at, picture));
+            waiting.push((unit.shown_at, picture));
 
             while let Some(next) = due.peek().copied() {
-                let ready = reordered.iter().position(|(shown, _)| *shown == next);
-                let Some(at) = ready.or_else(|| (reordered.len() > HELD_MAX).then(|| earliest(&reordered))) else {
+                // A time whose picture never comes must not hold back all others.
+                let shown_next = waiting.iter().position(|(shown, _)| *shown == next);
+                let Some(at) = shown_next.or_else(|| (waiting.len() > HELD_MAX).then(|| earliest(&waiting))) else {
                     break;
                 };
-                let (shown, picture) = reordered.swap_remove(at);
+                let (shown, picture) = waiting.swap_remove(at);
                 on_frame(shown.max(next), picture)?;
                 due.next();
             }
         }
 
-        while !reordered.is_empty() {
-            let (shown, picture) = reordered.swap_remove(earliest(&reordered));
+        while !waiting.is_empty() {
+            let (shown, picture) = waiting.swap_remove(earliest(&waiting));
             on_frame(shown, picture)?;
         }
 
@@ -163,8 +164,8 @@ impl SourceVideo {
     }
 }
 
-fn earliest(reordered: &[(u64, Yuv)]) -> usize {
-    (0..reordered.len()).min_by_key(|at| reordered[*at].0).unwrap_or(0)
+fn earliest(waiting: &[(u64, Yuv)]) -> usize {
+    (0..waiting.len()).min_by_key(|at| waiting[*at].0).unwrap_or(0)
 }
 
 fn damaged() -> VideoError {
@@ -184,14 +185,24 @@ pub fn footage_size(file: &[u8], lines: u32) -> Option<Size> {
 #[must_use]
 pub fn footage_bytes(file: &[u8]) -> Option<u64> {
     let video = catch_unwind(AssertUnwindSafe(|| ParsedVideo::parse(file))).ok()?.ok()?;
-    let buffered_bytes = (HELD_MAX + 1 + APART + 1) as u64 * video.size.area() as u64;
+    let buffered_bytes = (HELD_MAX + 1 + COMPARED_DISTANCE + 1) as u64 * video.size.area() as u64;
     // One byte of luma per pixel, and two of chroma per four pixels.
     Some((video.kept_pixels + buffered_bytes) * 3 / 2)
 }
 
 /// Resizes a decoded picture if necessary.
-fn fitted(picture: Yuv, size: Size) -> Yuv {
+fn fit_to(picture: Yuv, size: Size) -> Yuv {
     if picture.size == size { picture } else { Yuv::from_raster(&picture.to_raster().cover(size)) }
+}
+
+/// What is added to a video.
+pub struct Extension<'a> {
+    pub keywords: &'a VideoKeywords,
+    pub amplitude: MotionAmount,
+    pub seconds: u32,
+    /// Last frame, if one is given.
+    pub end: Option<&'a Pixels>,
+    pub seed: u32,
 }
 
 /// Returns the shot after a video: from its last picture with the camera's motion to the end frame, if there is one.
@@ -202,15 +213,14 @@ pub fn shot(
     source: &SourceVideo,
     codec: &dyn Codec,
     size: Size,
-    (keywords, amplitude): (&VideoKeywords, MotionAmount),
-    seconds: u32,
-    (end, seed): (Option<&Pixels>, u32),
+    extension: &Extension<'_>,
 ) -> Result<Box<dyn Shot>, VideoError> {
+    let Extension { keywords, amplitude, seconds, end, seed } = *extension;
     let recent = source.last_frames(codec, size)?;
     let [Some(before), Some(last)] = [recent.first(), recent.last()] else { return Err(damaged()) };
 
     let picture = last.to_raster();
-    let rate = source.rate() / (recent.len() - 1).max(1) as f32;
+    let rate = source.pictures_per_second() / (recent.len() - 1).max(1) as f32;
     let velocity = (recent.len() > 1).then(|| Velocity::between(&before.to_raster(), &picture, rate));
 
     let view = View::from_picture(picture);
@@ -222,7 +232,7 @@ pub fn shot(
     }
 
     let track = match velocity.filter(|_| keywords.moves.is_empty() && !keywords.still) {
-        Some(velocity) if velocity.moves() => velocity.continued(length),
+        Some(velocity) if velocity.is_motion() => velocity.continued(length),
         _ => own_track,
     };
 
@@ -235,23 +245,24 @@ struct Velocity {
     shift: [f32; 2],
     /// Natural logarithm of the magnification.
     zoom_rate: f32,
+    /// Clockwise rotation in radians.
     rotation_rate: f32,
 }
 
 impl Velocity {
     /// Estimates the velocity from two pictures; `rate` is the number of such intervals per second.
     fn between(before: &Raster, last: &Raster, rate: f32) -> Self {
-        let (shift, zoom_rate, rotation_rate) = OpticalFlow::between(before, last).global_motion();
+        let GlobalMotion { shift, zoom, rotation } = OpticalFlow::between(before, last).global_motion();
         // Objects that move to the left mean a camera that moves to the right.
         Self {
             shift: shift.map(|part| -rate * part),
-            zoom_rate: rate * zoom_rate.max(0.2).ln(),
-            rotation_rate: rate * rotation_rate,
+            zoom_rate: rate * zoom.max(0.2).ln(),
+            rotation_rate: rate * rotation,
         }
     }
 
     /// Returns `true` if the motion exceeds compression noise.
-    fn moves(&self) -> bool {
+    fn is_motion(&self) -> bool {
         self.shift[0].hypot(self.shift[1]) > 0.012 || self.zoom_rate.abs() > 0.01 || self.rotation_rate.abs() > 0.008
     }
 

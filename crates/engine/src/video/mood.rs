@@ -21,7 +21,7 @@ impl Light {
     pub fn from_moods(moods: &[Mood], seconds: f32, share: f32, seed: u32) -> Self {
         let mut light = Self::OWN;
         for mood in moods {
-            let (gain, corners) = at(*mood, seconds, share, seed);
+            let (gain, corners) = gain_and_corners(*mood, seconds, share, seed);
             (0..3).for_each(|at| light.gain[at] *= gain[at]);
             light.corners += corners;
         }
@@ -43,21 +43,22 @@ impl Light {
             for (x, pixel) in frame.row_mut(y).iter_mut().enumerate() {
                 let u = ((x as f32 + 0.5) / half - aspect) / aspect;
                 let dark = 1.0 - self.corners * 0.5 * (u * u + v * v);
-                lit(pixel, self.gain.map(|gain| gain * dark));
+                apply_gain(pixel, self.gain.map(|gain| gain * dark));
             }
         }
     }
 }
 
 /// Applies a gain that approaches white instead of clipping.
-fn lit(pixel: &mut Pixel, gain: [f32; 3]) {
+fn apply_gain(pixel: &mut Pixel, gain: [f32; 3]) {
     for at in 0..3 {
         let over = (gain[at] - 1.0).max(0.0);
         pixel[at] = (gain[at] * pixel[at] / (1.0 + over * pixel[at])).clamp(0.0, 1.0);
     }
 }
 
-fn at(mood: Mood, seconds: f32, share: f32, seed: u32) -> ([f32; 3], f32) {
+/// Returns the gain of red, green and blue, and the darkening of the corners.
+fn gain_and_corners(mood: Mood, seconds: f32, share: f32, seed: u32) -> ([f32; 3], f32) {
     let mix = |from: [f32; 3], to: [f32; 3], share: f32| -> [f32; 3] {
         std::array::from_fn(|at| from[at] + share * (to[at] - from[at]))
     };
@@ -66,7 +67,7 @@ fn at(mood: Mood, seconds: f32, share: f32, seed: u32) -> ([f32; 3], f32) {
         Mood::Sunset => (mix([1.0; 3], [1.02, 0.74, 0.56], share), 0.35 * share),
         Mood::Sunrise => (mix([0.62, 0.66, 0.82], [1.12, 1.04, 0.96], share), 0.3 * (1.0 - share)),
         Mood::Flicker => {
-            let wave = |frequency: f32, from: f32| (frequency * seconds + from + 6.0 * random(seed, 40)).sin();
+            let wave = |frequency: f32, phase: f32| (frequency * seconds + phase + 6.0 * random(seed, 40)).sin();
             let flame = 1.0 + 0.09 * wave(7.3, 0.0) + 0.06 * wave(13.1, 1.0) + 0.04 * wave(23.7, 2.0);
             ([1.06 * flame, 0.96 * flame, 0.82 * flame], 0.35)
         }

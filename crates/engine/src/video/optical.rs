@@ -9,14 +9,14 @@ use super::raster::{Raster, Size, Vec2};
 use crate::filters::box_blur;
 use crate::guide::{GuidedFilter, stretch};
 use crate::plane::{Plane, Region};
-use crate::resample::fit;
+use crate::resample::resize_part;
 
 /// Longest side in samples of the pictures that are compared.
 const SIDE: usize = 192;
 /// Minimum of the shorter side in the pyramid.
-const SMALLEST: usize = 12;
+const SIDE_MIN: usize = 12;
 /// Steps per level.
-const STEPS: usize = 3;
+const STEPS_PER_LEVEL: usize = 3;
 
 /// Displacement from every position of one picture to the other.
 #[derive(Debug, Clone)]
@@ -24,6 +24,16 @@ pub struct OpticalFlow {
     across: Plane,
     down: Plane,
     aspect: f32,
+}
+
+/// Motion of a whole picture.
+#[derive(Debug, Clone, Copy)]
+pub struct GlobalMotion {
+    pub shift: Vec2,
+    /// Magnification.
+    pub zoom: f32,
+    /// Clockwise rotation in radians.
+    pub rotation: f32,
 }
 
 /// Flow in both directions between two pictures, and its quality.
@@ -61,8 +71,8 @@ impl OpticalFlow {
             across.values_mut().iter_mut().for_each(|value| *value /= scale[0]);
             down.values_mut().iter_mut().for_each(|value| *value /= scale[1]);
 
-            for _ in 0..STEPS {
-                step(from, to, &mut across, &mut down);
+            for _ in 0..STEPS_PER_LEVEL {
+                refine(from, to, &mut across, &mut down);
             }
         }
 
@@ -74,10 +84,9 @@ impl OpticalFlow {
         Self { across, down, aspect }
     }
 
-    /// Returns shift, magnification and rotation of the whole picture that best fit the flow. Medians reduce the
-    /// influence of moving objects.
+    /// Returns the motion of the whole picture that best fits the flow. Medians reduce the influence of moving objects.
     #[must_use]
-    pub fn global_motion(&self) -> (Vec2, f32, f32) {
+    pub fn global_motion(&self) -> GlobalMotion {
         let shift = [&self.across, &self.down].map(|plane| median(plane.values().to_vec()));
 
         let width = self.across.width();
@@ -102,16 +111,16 @@ impl OpticalFlow {
             }
         }
 
-        (shift, 1.0 + median(growths), median(rotations))
+        GlobalMotion { shift, zoom: 1.0 + median(growths), rotation: median(rotations) }
     }
 }
 
 fn median(mut values: Vec<f32>) -> f32 {
-    let middle = values.len() / 2;
-
     if values.is_empty() {
         return 0.0;
     }
+
+    let middle = values.len() / 2;
     *values.select_nth_unstable_by(middle, f32::total_cmp).1
 }
 
@@ -157,7 +166,9 @@ fn likeness(from: &Plane, to: &Plane, forward: &OpticalFlow, backward: &OpticalF
                 + (forward_offset[1] + backward_offset[1]).powi(2))
             .sqrt();
             residual += (from.row(y)[x] - look_up(to, forward.aspect, target)).abs();
-            found += f32::from(u8::from(round_trip_error < 0.03));
+            if round_trip_error < 0.03 {
+                found += 1.0;
+            }
         }
     }
 
@@ -175,11 +186,11 @@ fn pyramid(picture: &Raster) -> Vec<Plane> {
     let resized = |plane: &Plane, scale: f32| {
         let side = |length: usize| ((length as f32 * scale).round() as usize).max(4);
         let part = [0.0, 0.0, plane.width() as f64, plane.height() as f64];
-        fit(plane, part, side(plane.width()), side(plane.height()))
+        resize_part(plane, part, side(plane.width()), side(plane.height()))
     };
 
     let mut levels = vec![resized(&luma, scale)];
-    while let Some(last) = levels.last().filter(|last| last.width().min(last.height()) >= 2 * SMALLEST) {
+    while let Some(last) = levels.last().filter(|last| last.width().min(last.height()) >= 2 * SIDE_MIN) {
         let next = resized(&box_blur(last, 1), 0.5);
         levels.push(next);
     }
@@ -188,7 +199,7 @@ fn pyramid(picture: &Raster) -> Vec<Plane> {
 }
 
 /// Refines the flow by one step: a further shift explains the remaining difference.
-fn step(from: &Plane, to: &Plane, across: &mut Plane, down: &mut Plane) {
+fn refine(from: &Plane, to: &Plane, across: &mut Plane, down: &mut Plane) {
     let width = from.width();
     let height = from.height();
     let radius = (width.max(height) / 40).clamp(2, 5);
@@ -239,13 +250,14 @@ fn step(from: &Plane, to: &Plane, across: &mut Plane, down: &mut Plane) {
     let sums = sums.map(|plane| box_blur(&box_blur(&plane, radius), radius));
 
     for at in 0..width * height {
-        let [xx, xy, yy, xr, yr] = [0, 1, 2, 3, 4].map(|index| sums[index].values()[at]);
+        // Entries of the equations of the shift that explains the difference `d` best; the small summands damp it.
+        let [xx, xy, yy, xd, yd] = [0, 1, 2, 3, 4].map(|index| sums[index].values()[at]);
 
         let xx = xx + 1e-4;
         let yy = yy + 1e-4;
         let determinant = (xx * yy - xy * xy).max(1e-9);
-        across.values_mut()[at] += ((yy * xr - xy * yr) / determinant).clamp(-2.0, 2.0);
-        down.values_mut()[at] += ((xx * yr - xy * xr) / determinant).clamp(-2.0, 2.0);
+        across.values_mut()[at] += ((yy * xd - xy * yd) / determinant).clamp(-2.0, 2.0);
+        down.values_mut()[at] += ((xx * yd - xy * xd) / determinant).clamp(-2.0, 2.0);
     }
 
     for plane in [across, down] {
@@ -275,7 +287,7 @@ mod tests {
         let [across, down] = found.forward.at([0.1, 0.0]);
         assert!((across + 6.0 / 40.0).abs() < 0.03 && down.abs() < 0.03, "{across} {down}");
         assert!((found.backward.at([0.0, 0.1])[0] - 6.0 / 40.0).abs() < 0.03);
-        let (shift, zoom, rotation) = found.forward.global_motion();
+        let GlobalMotion { shift, zoom, rotation } = found.forward.global_motion();
         assert!((shift[0] + 0.15).abs() < 0.03 && (zoom - 1.0).abs() < 0.03 && rotation.abs() < 0.03);
     }
 

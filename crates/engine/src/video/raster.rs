@@ -17,7 +17,7 @@ pub type Pixel = [f32; 4];
 /// A position or distance on a picture: from its centre, to the right and down, in halves of its height.
 pub type Vec2 = [f32; 2];
 
-/// Width and height in pixels; both even, because video has one chroma sample for every four pixels.
+/// Width and height in pixels. Those of a video are even, because it has one chroma sample for every four pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
     /// Width in pixels.
@@ -85,7 +85,7 @@ impl Raster {
         let width = width as usize;
         let height = height as usize;
         let factor = (width / (2 * size.width)).min(height / (2 * size.height)).max(1);
-        let most = (255 * factor * factor) as f32;
+        let full_cover = (255 * factor * factor) as f32;
         let reduced = Size { width: width / factor, height: height / factor };
 
         Self::from_fn(reduced, |x, y| {
@@ -98,8 +98,9 @@ impl Raster {
                     sum[3] += cover;
                 }
             }
-            let full = 255.0 * sum[3].max(1) as f32;
-            [sum[0] as f32 / full, sum[1] as f32 / full, sum[2] as f32 / full, sum[3] as f32 / most]
+            let full_colour = 255.0 * sum[3].max(1) as f32;
+            let [red, green, blue] = [0, 1, 2].map(|at| sum[at] as f32 / full_colour);
+            [red, green, blue, sum[3] as f32 / full_cover]
         })
     }
 
@@ -162,7 +163,7 @@ impl Raster {
                 if !is_covered && at < 3 {
                     channel.combine(&self.channel(3), |value, cover| value * cover);
                 }
-                resample::fit(&channel, part, size.width, size.height)
+                resample::resize_part(&channel, part, size.width, size.height)
             })
             .collect();
 
@@ -186,8 +187,8 @@ impl Raster {
     /// Returns the interpolated pixel at a position; beyond its borders the picture is mirrored.
     #[must_use]
     pub fn sample(&self, x: f32, y: f32) -> Pixel {
-        let (left, right, across) = between(x, self.size.width);
-        let (top, bottom, down) = between(y, self.size.height);
+        let (left, right, across) = mirrored_neighbours(x, self.size.width);
+        let (top, bottom, down) = mirrored_neighbours(y, self.size.height);
         let upper = self.row(top);
         let lower = self.row(bottom);
         let a = upper[left];
@@ -251,7 +252,7 @@ impl Raster {
 }
 
 /// Returns the two neighbours of a position and the weight of the second, mirrored at both ends.
-fn between(at: f32, length: usize) -> (usize, usize, f32) {
+fn mirrored_neighbours(at: f32, length: usize) -> (usize, usize, f32) {
     let last = (length - 1) as f32;
     let mut at = at;
     if !(0.0..=last).contains(&at) {

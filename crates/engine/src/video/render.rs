@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::camera::{Track, random};
 use super::codec::{Codec, EncodingQuality, FPS, H264, Yuv};
-use super::extend::{self, SourceVideo};
+use super::extend::{self, Extension, SourceVideo};
 use super::mood::Light;
 use super::mp4::{self, EncodedVideo, Sound};
 use super::plan::{Material, RenderedVideo, Transition, VideoPlan};
@@ -25,7 +25,7 @@ use crate::picture::{DecodedPicture, Pixels};
 use crate::style::style;
 
 /// Frames per group; fewer in short videos, so that at least two cores have work.
-const GROUP: usize = 24;
+const GROUP_FRAMES: usize = 24;
 /// Maximum number of pixels drawn and encoded for one video: 100 seconds of 1080p.
 pub const DRAWN_PIXELS_MAX: u64 = 5_000_000_000;
 /// Groups of a decoded video that are encoded at once; their frames are held in memory.
@@ -49,7 +49,7 @@ pub fn frames(plan: VideoPlan<'_>, mut on_frame: impl FnMut(&Yuv) -> Result<(), 
     let keywords = VideoKeywords::from_prompt(&plan.prompt);
     let (_, parts) = prepare_parts(plan, &keywords, &H264)?;
     let prepared = PreparedVideo { codec: &H264, size, quality, seed, parts, watermark: None };
-    (0..prepared.frame_count()).try_for_each(|at| on_frame(&Yuv::from_raster(&prepared.frame(at))))
+    (0..prepared.frame_count()).try_for_each(|at| on_frame(&Yuv::from_raster(&prepared.draw_frame(at))))
 }
 
 /// A shot with its overlays.
@@ -58,7 +58,7 @@ struct Part {
     shot: Box<dyn Shot>,
     weather: Vec<WeatherLayer>,
     moods: Vec<Mood>,
-    /// Start in the time of the weather, in seconds.
+    /// Start within the video in seconds.
     start: f32,
 }
 
@@ -99,11 +99,11 @@ pub(super) fn render_with(
         prepared.encode_source(source, &progress, &mut cover, &mut encoded)?;
     }
 
-    let length = if frame_count <= 2 * GROUP { GROUP / 2 } else { GROUP };
-    let group_starts: Vec<usize> = (0..frame_count).step_by(length).collect();
+    let group_frames = if frame_count <= 2 * GROUP_FRAMES { GROUP_FRAMES / 2 } else { GROUP_FRAMES };
+    let group_starts: Vec<usize> = (0..frame_count).step_by(group_frames).collect();
     let groups: Vec<Result<Group, VideoError>> = group_starts
         .into_par_iter()
-        .map(|group_start| prepared.group(group_start, (group_start + length).min(frame_count), &progress))
+        .map(|group_start| prepared.render_group(group_start, (group_start + group_frames).min(frame_count), &progress))
         .collect();
     for group in groups {
         encoded.groups.push(group?);
@@ -115,7 +115,7 @@ pub(super) fn render_with(
             .map(|plan| sound::track(&plan, &keywords, frame_count, |share| prepared.speed(share), seed))
             .transpose()?,
     };
-    let cover = cover.unwrap_or_else(|| prepared.frame(0));
+    let cover = cover.unwrap_or_else(|| prepared.draw_frame(0));
     prepared.finish(&encoded, track.as_ref(), &cover, frames)
 }
 
@@ -127,7 +127,7 @@ struct Progress<'a> {
 }
 
 impl Progress<'_> {
-    fn step(&self) -> Result<(), VideoError> {
+    fn count_frame(&self) -> Result<(), VideoError> {
         if self.observer.is_cancelled() {
             return Err(VideoError::Cancelled);
         }
@@ -150,20 +150,21 @@ impl PreparedVideo<'_> {
     ) -> Result<(), VideoError> {
         let mut pending: Vec<Vec<Yuv>> = vec![Vec::new()];
         let mut encode = |pending: &mut Vec<Vec<Yuv>>| -> Result<(), VideoError> {
-            let full = std::mem::replace(pending, vec![Vec::new()]);
-            let full = full.into_par_iter().filter(|frames| !frames.is_empty());
-            let groups: Vec<Result<Group, VideoError>> = full.map(|frames| self.encoded(frames)).collect();
+            let frame_groups = std::mem::replace(pending, vec![Vec::new()]);
+            let frame_groups = frame_groups.into_par_iter().filter(|frames| !frames.is_empty());
+            let groups: Vec<Result<Group, VideoError>> =
+                frame_groups.map(|frames| self.encode_frames(frames)).collect();
             groups.into_iter().try_for_each(|group| group.map(|group| encoded.groups.push(group)))
         };
 
         source.play(self.codec, self.size, |frame| {
-            progress.step()?;
+            progress.count_frame()?;
             if cover.is_none() {
                 *cover = Some(frame.to_raster());
             }
             let last = pending.len() - 1;
             pending[last].push(frame);
-            if pending[last].len() == GROUP {
+            if pending[last].len() == GROUP_FRAMES {
                 if pending.len() == SOURCE_GROUPS {
                     return encode(&mut pending);
                 }
@@ -175,7 +176,7 @@ impl PreparedVideo<'_> {
         encode(&mut pending)
     }
 
-    fn encoded(&self, frames: Vec<Yuv>) -> Result<Group, VideoError> {
+    fn encode_frames(&self, frames: Vec<Yuv>) -> Result<Group, VideoError> {
         let mut encoder = self.codec.encoder(self.size, self.quality)?;
         let units = frames.into_iter().map(|mut frame| {
             if let Some(watermark) = &self.watermark {
@@ -189,11 +190,11 @@ impl PreparedVideo<'_> {
     }
 
     /// Draws and encodes one group of frames.
-    fn group(&self, start: usize, end: usize, progress: &Progress<'_>) -> Result<Group, VideoError> {
+    fn render_group(&self, start: usize, end: usize, progress: &Progress<'_>) -> Result<Group, VideoError> {
         let mut encoder = self.codec.encoder(self.size, self.quality)?;
         let units = (start..end).map(|at| {
-            progress.step()?;
-            let mut frame = self.frame(at);
+            progress.count_frame()?;
+            let mut frame = self.draw_frame(at);
             if let Some(watermark) = &self.watermark {
                 watermark.draw(&mut frame);
             }
@@ -208,7 +209,7 @@ impl PreparedVideo<'_> {
     }
 
     /// Returns the shot of a frame, and the frame's number within it.
-    fn find(&self, at: usize) -> (&Part, usize) {
+    fn find_part(&self, at: usize) -> (&Part, usize) {
         let mut at = at;
         for part in &self.parts[..self.parts.len() - 1] {
             if at < part.frames {
@@ -219,11 +220,11 @@ impl PreparedVideo<'_> {
         (&self.parts[self.parts.len() - 1], at)
     }
 
-    fn frame(&self, at: usize) -> Raster {
-        let (part, at) = self.find(at);
+    fn draw_frame(&self, at: usize) -> Raster {
+        let (part, at) = self.find_part(at);
         // The last frame of a shot precedes the first one of the next shot; the last shot includes its end.
-        let last = self.parts.last().is_some_and(|last| std::ptr::eq(last, part));
-        let share = at as f32 / (part.frames - usize::from(last)).max(1) as f32;
+        let is_last = self.parts.last().is_some_and(|last| std::ptr::eq(last, part));
+        let share = at as f32 / (part.frames - usize::from(is_last)).max(1) as f32;
         let seconds = at as f32 / FPS as f32;
         let mut frame = Raster::new(self.size);
         let pose = part.shot.draw(seconds, share, &mut frame);
@@ -240,7 +241,7 @@ impl PreparedVideo<'_> {
 
     /// Returns the speed of the camera after a share of all shots.
     fn speed(&self, share: f32) -> f32 {
-        let (part, at) = self.find((share * self.frame_count() as f32) as usize);
+        let (part, at) = self.find_part((share * self.frame_count() as f32) as usize);
         part.shot.speed((at as f32 / part.frames as f32).min(1.0))
     }
 
@@ -285,7 +286,7 @@ impl PictureStyler {
 }
 
 /// Checks the number of drawn pixels, which depends on the length of the input video and not on its frame or file size.
-fn check_drawn(frames: usize, size: Size) -> Result<(), VideoError> {
+fn check_drawn_pixels(frames: usize, size: Size) -> Result<(), VideoError> {
     let pixels = (frames as u64).saturating_mul(size.area() as u64);
     if pixels <= DRAWN_PIXELS_MAX {
         return Ok(());
@@ -318,7 +319,7 @@ fn prepare_parts(
                 view.picture = styler.stylize(&view.picture);
             }
             let mut elements = keywords.elements.clone();
-            elements.extend(scene::default_elements(keywords).filter(|element| !keywords.elements.contains(element)));
+            elements.extend(scene::default_element(keywords).filter(|element| !keywords.elements.contains(element)));
             let still = StillShot { view, track: track_for(keywords, seconds, seed), elements };
             parts.add(seconds, keywords, Box::new(still));
         }
@@ -347,7 +348,7 @@ fn prepare_parts(
         }
         Material::References { pictures, seconds } => {
             let pictures: Vec<Raster> =
-                pictures.iter().map(|pixels| styler.prepare(pixels, compose::size(pixels, styler.size))).collect();
+                pictures.iter().map(|pixels| styler.prepare(pixels, compose::fit_size(pixels, styler.size))).collect();
             let composed = compose::compose(&pictures, keywords, &plan.prompt, size, seed);
             let track = composed.track(keywords, amplitude, seconds as f32, seed);
             let still = StillShot { view: composed.view, track, elements: Vec::new() };
@@ -355,8 +356,9 @@ fn prepare_parts(
         }
         Material::Footage { file, seconds, end } => {
             let video = SourceVideo::open(file)?;
-            check_drawn(video.frames() + (seconds * FPS) as usize, size)?;
-            let shot = extend::shot(&video, codec, size, (keywords, amplitude), seconds, (end.as_ref(), seed))?;
+            check_drawn_pixels(video.frames() + (seconds * FPS) as usize, size)?;
+            let extension = Extension { keywords, amplitude, seconds, end: end.as_ref(), seed };
+            let shot = extend::shot(&video, codec, size, &extension)?;
             parts.add(seconds, keywords, shot);
             source = Some(video);
         }

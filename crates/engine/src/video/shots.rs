@@ -34,11 +34,11 @@ impl Shot for StillShot {
             self.view.draw(&pose, None, frame);
         } else {
             // Motion fades in, so that the video starts with the unchanged picture.
-            let woken = (2.0 * seconds).min(1.0);
+            let fade_in = (2.0 * seconds).min(1.0);
             let bend = |point: Vec2| {
                 self.elements
                     .iter()
-                    .fold(point, |point, element| stirred(*element, point, seconds, woken, &self.view.depth))
+                    .fold(point, |point, element| displace(*element, point, seconds, fade_in, &self.view.depth))
             };
             self.view.draw(&pose, Some(&bend), frame);
         }
@@ -56,7 +56,7 @@ impl Shot for StillShot {
 }
 
 /// Returns the source position of moving elements such as water, clouds and leaves.
-fn stirred(element: MovingElement, point: Vec2, seconds: f32, woken: f32, depth: &Depth) -> Vec2 {
+fn displace(element: MovingElement, point: Vec2, seconds: f32, fade_in: f32, depth: &Depth) -> Vec2 {
     let [x, y] = point;
     let near = depth.at(point);
 
@@ -68,7 +68,7 @@ fn stirred(element: MovingElement, point: Vec2, seconds: f32, woken: f32, depth:
             let wave = |frequency: f32, along: f32, across: f32| {
                 (frequency * seconds + along * y / far + across * x / far).sin()
             };
-            let high = 0.014 * woken * down.sqrt() * far;
+            let high = 0.014 * fade_in * down.sqrt() * far;
             [
                 x + high * (wave(2.1, 26.0, 5.0) + 0.5 * wave(3.3, 41.0, -7.0)),
                 y + 0.6 * high * (wave(1.7, 31.0, 4.0) + 0.5 * wave(2.6, 23.0, -6.0)),
@@ -76,12 +76,12 @@ fn stirred(element: MovingElement, point: Vec2, seconds: f32, woken: f32, depth:
         }
         MovingElement::Clouds => {
             let far = ((0.42 - near) / 0.17).clamp(0.0, 1.0) * (0.3 - y).clamp(0.0, 1.0).sqrt();
-            [x - 0.035 * far * seconds * woken.min(1.0), y]
+            [x - 0.035 * far * seconds * fade_in, y]
         }
         MovingElement::Leaves => {
             let gust = 0.6 + 0.4 * (0.7 * seconds + x).sin();
             let sway = (2.3 * seconds + 7.0 * x + 3.0 * y).sin() + 0.4 * (4.1 * seconds - 11.0 * x + 5.0 * y).sin();
-            let shift = 0.006 * woken * gust * near * (1.0 - 0.5 * y.max(0.0));
+            let shift = 0.006 * fade_in * gust * near * (1.0 - 0.5 * y.max(0.0));
             [x + shift * sway, y + 0.3 * shift * (3.1 * seconds + 9.0 * x).sin()]
         }
     }
@@ -111,7 +111,7 @@ impl Morph {
     }
 
     /// Returns the opacity of the second picture at a fraction of the time, before local adjustment.
-    fn other_share(&self, share: f32) -> f32 {
+    fn second_opacity(&self, share: f32) -> f32 {
         let half = 0.16 + 0.34 * self.flow.likeness;
         let at = ((share - 0.5 + half) / (2.0 * half)).clamp(0.0, 1.0);
         at * at * (3.0 - 2.0 * at)
@@ -120,7 +120,7 @@ impl Morph {
 
 impl Shot for Morph {
     fn draw(&self, _seconds: f32, share: f32, frame: &mut Raster) -> Pose {
-        let other_share = self.other_share(share);
+        let second_opacity = self.second_opacity(share);
         let progress = eased(share);
 
         // The flow between dissimilar pictures is random and would tear them.
@@ -128,7 +128,7 @@ impl Shot for Morph {
 
         let pose = self.from.limited_to(&self.outgoing.at(share), frame.size());
 
-        if other_share < 1.0 {
+        if second_opacity < 1.0 {
             let bend = |point: Vec2| {
                 let offset = self.flow.forward.at(point);
                 [point[0] - flow * progress * offset[0], point[1] - flow * progress * offset[1]]
@@ -136,7 +136,7 @@ impl Shot for Morph {
             self.from.draw(&pose, (progress > 0.0).then_some(&bend), frame);
         }
 
-        if other_share > 0.0 {
+        if second_opacity > 0.0 {
             let incoming_pose = self.to.limited_to(&self.incoming.at(share), frame.size());
             let remaining = 1.0 - progress;
             let bend = |point: Vec2| {
@@ -144,14 +144,14 @@ impl Shot for Morph {
                 [point[0] - flow * remaining * offset[0], point[1] - flow * remaining * offset[1]]
             };
 
-            if other_share < 1.0 {
+            if second_opacity < 1.0 {
                 let mut other = Raster::new(frame.size());
                 self.to.draw(&incoming_pose, Some(&bend), &mut other);
-                blend(frame, &other, other_share, self.flow.likeness);
+                blend(frame, &other, second_opacity, self.flow.likeness);
             } else {
                 self.to.draw(&incoming_pose, (remaining > 0.0).then_some(&bend), frame);
             }
-            return if other_share < 0.5 { pose } else { incoming_pose };
+            return if second_opacity < 0.5 { pose } else { incoming_pose };
         }
 
         pose
@@ -167,12 +167,13 @@ impl Shot for Morph {
 }
 
 /// Blends in linear light. Similar areas change early, different ones late and quickly to avoid double images.
-fn blend(frame: &mut Raster, other: &Raster, other_share: f32, likeness: f32) {
+fn blend(frame: &mut Raster, other: &Raster, second_opacity: f32, likeness: f32) {
     let sharp = 1.0 - likeness;
     for (pixel, next) in frame.pixels_mut().iter_mut().zip(other.pixels()) {
         let differ = ((pixel[0] - next[0]).abs() + (pixel[1] - next[1]).abs() + (pixel[2] - next[2]).abs()) / 3.0;
         let delay = 0.5 * sharp * (2.0 * differ - 0.35).clamp(-0.35, 0.5);
-        let share = ((other_share - 0.5 - delay * (1.0 - (2.0 * other_share - 1.0).abs())) * (1.0 + 0.6 * sharp) + 0.5)
+        let share = ((second_opacity - 0.5 - delay * (1.0 - (2.0 * second_opacity - 1.0).abs())) * (1.0 + 0.6 * sharp)
+            + 0.5)
             .clamp(0.0, 1.0);
 
         for at in 0..3 {

@@ -169,14 +169,14 @@ fn code_of(file: Vec<u8>) -> &'static str {
     match render(plan(Material::Footage { file, seconds: 1, end: None }, ""), &()) {
         Err(VideoError::Input { code, .. }) => code,
         Err(error) => panic!("{error}"),
-        Ok(_) => "made",
+        Ok(_) => "rendered",
     }
 }
 
 #[test]
 fn other_files_are_rejected_with_a_code() {
     let rendered = render_plan(still_plan("")).bytes;
-    let other = |from: &[u8], to: &[u8]| {
+    let with_replaced = |from: &[u8], to: &[u8]| {
         let mut other = rendered.clone();
         let at = other.windows(from.len()).position(|bytes| bytes == from).unwrap();
         other[at..at + to.len()].copy_from_slice(to);
@@ -185,13 +185,13 @@ fn other_files_are_rejected_with_a_code() {
     assert_eq!(code_of(Vec::new()), "video_unreadable");
     assert_eq!(code_of(b"GIF89a".repeat(20)), "video_unreadable");
     assert_eq!(code_of(rendered[..rendered.len() / 2].to_vec()), "video_unreadable");
-    assert_eq!(code_of(other(b"avc1\0\0\0\0\0\0\0\x01", b"xvid")), "video_unsupported");
-    assert!(code_of(rendered.clone()) == "made");
+    assert_eq!(code_of(with_replaced(b"avc1\0\0\0\0\0\0\0\x01", b"xvid")), "video_unsupported");
+    assert!(code_of(rendered.clone()) == "rendered");
 }
 
 #[test]
 fn the_total_pixels_of_a_long_video_are_limited() {
-    // Given a video of 300 seconds in a few kilobytes
+    // Given a video of 300 seconds in less than a megabyte
     let size = Size { width: 16, height: 16 };
     let picture = Yuv::from_raster(&Raster::new(size));
     let mut encoder = H264.encoder(size, EncodingQuality::Compact).unwrap();

@@ -46,7 +46,7 @@ impl View {
 
         let size = frame.size();
         let grid = Grid::new(size, |point| {
-            let found = self.seek(pose, point);
+            let found = self.find_source(pose, point);
             bend.map_or(found, |bend| bend(found))
         });
 
@@ -57,14 +57,14 @@ impl View {
         for y in 0..size.height {
             let row = grid.row(y);
             for (x, pixel) in frame.row_mut(y).iter_mut().enumerate() {
-                let [across, down] = Grid::between(&row, x);
+                let [across, down] = Grid::interpolate(&row, x);
                 *pixel = self.picture.sample(across * half + 0.5 * (width - 1.0), down * half + 0.5 * (height - 1.0));
             }
         }
     }
 
     /// Returns the position of the picture that is visible at a position of the frame.
-    fn seek(&self, pose: &Pose, point: Vec2) -> Vec2 {
+    fn find_source(&self, pose: &Pose, point: Vec2) -> Vec2 {
         if pose.drift.iter().all(|part| *part == 0.0) {
             return pose.source(point, NEAR);
         }
@@ -115,7 +115,7 @@ impl Grid {
         upper.iter().zip(lower).map(mix).collect()
     }
 
-    fn between(row: &[Vec2], x: usize) -> Vec2 {
+    fn interpolate(row: &[Vec2], x: usize) -> Vec2 {
         let a = row[x / GRID];
         let b = row[x / GRID + 1];
         let share = (x % GRID) as f32 / GRID as f32;

@@ -6,16 +6,23 @@ use crate::picture::Pixels;
 use crate::video::WatermarkCorner;
 
 /// Height of the default mark as a fraction of the shorter side.
-const OWN_HEIGHT: f32 = 0.042;
+const DEFAULT_HEIGHT: f32 = 0.042;
 /// Maximum side of a custom mark as a fraction of the same side of the frame.
-const GIVEN_SIDE: f32 = 0.16;
+const CUSTOM_SIDE_MAX: f32 = 0.16;
 /// Distance from the border as a fraction of the shorter side.
 const MARGIN: f32 = 0.035;
 /// Opacity of the mark.
 const OPACITY: f32 = 0.62;
 
-/// Default mark (`MEDIARY`) in letters of five columns and seven rows; each row is five bits.
-const WORD: [[u8; 7]; 7] = [
+/// Columns of a letter of the default mark.
+const LETTER_COLUMNS: usize = 5;
+/// Rows of a letter.
+const LETTER_ROWS: usize = 7;
+/// Columns from one letter to the next: one is empty.
+const LETTER_STEP: usize = LETTER_COLUMNS + 1;
+
+/// Default mark (`MEDIARY`). Each row of a letter is a number with one bit per column.
+const WORD: [[u8; LETTER_ROWS]; 7] = [
     [0b10001, 0b11011, 0b10101, 0b10101, 0b10001, 0b10001, 0b10001],
     [0b11111, 0b10000, 0b10000, 0b11110, 0b10000, 0b10000, 0b11111],
     [0b11110, 0b10001, 0b10001, 0b10001, 0b10001, 0b10001, 0b11110],
@@ -38,7 +45,7 @@ impl PreparedWatermark {
     #[must_use]
     pub fn new(watermark: &Watermark, frame: Size) -> Self {
         let picture = match &watermark.picture {
-            Some(pixels) => custom(pixels, frame),
+            Some(pixels) => resize_mark(pixels, frame),
             None => default_mark(frame),
         };
 
@@ -73,21 +80,22 @@ impl PreparedWatermark {
 }
 
 /// Resizes a custom mark.
-fn custom(pixels: &Pixels, frame: Size) -> Raster {
+fn resize_mark(pixels: &Pixels, frame: Size) -> Raster {
     let (width, height) = match pixels {
         Pixels::Opaque(picture) => picture.dimensions(),
         Pixels::Transparent(picture) => picture.dimensions(),
     };
-    let scale = (GIVEN_SIDE * frame.width as f32 / width as f32).min(GIVEN_SIDE * frame.height as f32 / height as f32);
+    let scale = (CUSTOM_SIDE_MAX * frame.width as f32 / width as f32)
+        .min(CUSTOM_SIDE_MAX * frame.height as f32 / height as f32);
     let side = |length: u32| ((length as f32 * scale).round() as usize).max(2);
     Raster::from_pixels(pixels, Size { width: side(width), height: side(height) })
 }
 
 /// Draws the default mark: white letters with a dark shadow, readable on any background.
 fn default_mark(frame: Size) -> Raster {
-    let dot = (OWN_HEIGHT * frame.width.min(frame.height) as f32 / 7.0).max(1.0);
-    let columns = 6 * WORD.len() - 1;
-    let rows = 7;
+    let dot = (DEFAULT_HEIGHT * frame.width.min(frame.height) as f32 / LETTER_ROWS as f32).max(1.0);
+    let columns = LETTER_STEP * WORD.len() - 1;
+    let rows = LETTER_ROWS;
 
     let blur = dot.max(1.0);
     let size = Size {
@@ -95,21 +103,21 @@ fn default_mark(frame: Size) -> Raster {
         height: (rows as f32 * dot + 2.0 * blur).ceil() as usize,
     };
 
-    let set = |x: f32, y: f32| {
+    let is_set = |x: f32, y: f32| {
         let column = (x / dot).floor();
         let row = (y / dot).floor();
         if column < 0.0 || row < 0.0 || column >= columns as f32 || row >= rows as f32 {
             return false;
         }
-        let letter = column as usize / 6;
-        let bit = column as usize % 6;
-        bit < 5 && WORD[letter][row as usize] >> (4 - bit) & 1 == 1
+        let letter = column as usize / LETTER_STEP;
+        let bit = column as usize % LETTER_STEP;
+        bit < LETTER_COLUMNS && WORD[letter][row as usize] >> (LETTER_COLUMNS - 1 - bit) & 1 == 1
     };
 
     // Supersampling with 4 × 4 samples per pixel.
     let cover = |x: f32, y: f32| {
         let samples = (0..16)
-            .filter(|at| set(x + (0.5 + (at % 4) as f32) / 4.0 - blur, y + (0.5 + (at / 4) as f32) / 4.0 - blur));
+            .filter(|at| is_set(x + (0.5 + (at % 4) as f32) / 4.0 - blur, y + (0.5 + (at / 4) as f32) / 4.0 - blur));
         samples.count() as f32 / 16.0
     };
 

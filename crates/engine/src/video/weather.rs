@@ -9,7 +9,7 @@ use super::depth::{Depth, look_up};
 use super::raster::Raster;
 use super::words::Weather;
 use crate::light::ramp;
-use crate::noise::{scramble, texture};
+use crate::noise::{hash, texture};
 use crate::plane::{Plane, Region};
 
 /// Weather of a video.
@@ -47,7 +47,7 @@ impl WeatherLayer {
 
         let clouds = (kind == Weather::Fog).then(|| [clouds(seed, 6), clouds(seed ^ 0x5A, 3)]);
 
-        Self { kind, seed: scramble(kind as u32, 77, seed), count: (count * strength) as u32, clouds }
+        Self { kind, seed: hash(kind as u32, 77, seed), count: (count * strength) as u32, clouds }
     }
 
     /// Draws the weather over a frame. Nearby particles move with the camera.
@@ -84,7 +84,7 @@ impl WeatherLayer {
 
         let unit = size.height as f32 / 360.0;
         let at = |particle: &Particle| [particle.at[0] * size.width as f32, particle.at[1] * size.height as f32];
-        let sway = |frequency: f32, far: f32, phase: f32| far * (frequency * seconds + TAU * phase).sin();
+        let sway = |frequency: f32, amplitude: f32, phase: f32| amplitude * (frequency * seconds + TAU * phase).sin();
 
         match self.kind {
             Weather::Rain => {
@@ -141,7 +141,7 @@ impl WeatherLayer {
 
                 let [a, b] = [(wide, 0.05, 0.35), (fine, 0.11, 0.8)].map(|(cloud, speed, scale)| {
                     let across = (u + pose.shift[0] + pose.drift[0]) * scale + seconds * speed;
-                    wrapped(cloud, across, v * scale)
+                    sample_mirrored(cloud, across, v * scale)
                 });
 
                 let low = 0.55 + 0.25 * v;
@@ -160,8 +160,8 @@ fn clouds(seed: u32, grain: usize) -> Plane {
     noise
 }
 
-/// Samples a plane that repeats mirrored without end; one unit is half of it.
-fn wrapped(plane: &Plane, across: f32, down: f32) -> f32 {
+/// Samples a plane that is repeated without end, mirrored every other time. One unit is half of the plane.
+fn sample_mirrored(plane: &Plane, across: f32, down: f32) -> f32 {
     let mirrored = |at: f32| {
         let turned = (at + 1.0).rem_euclid(4.0);
         if turned > 2.0 { 3.0 - turned } else { turned - 1.0 }
@@ -189,6 +189,7 @@ fn disc(frame: &mut Raster, [x, y]: [f32; 2], radius: f32, edge: f32, colour: [f
     }
 }
 
+/// Draws an ellipse with soft borders; `wide` and `high` are its radii.
 fn oval(frame: &mut Raster, [x, y]: [f32; 2], [wide, high]: [f32; 2], colour: [f32; 3], cover: f32) {
     let size = frame.size();
     for row in span(y - high - 1.0, y + high + 1.0, size.height) {

@@ -238,12 +238,13 @@ fn camera_move(directed_move: DirectedMove, direction: Option<Direction>) -> Cam
     }
 }
 
-fn push_new<T: PartialEq>(list: &mut Vec<T>, found: Option<T>) -> bool {
-    let Some(found) = found else { return false };
-    if !list.contains(&found) {
+/// Adds what was found, unless the list already contains it.
+fn push_new<T: PartialEq>(list: &mut Vec<T>, found: Option<T>) {
+    if let Some(found) = found
+        && !list.contains(&found)
+    {
         list.push(found);
     }
-    true
 }
 
 impl VideoKeywords {
@@ -281,7 +282,7 @@ impl VideoKeywords {
                 continue;
             }
 
-            if knows(&word)
+            if has_own_meaning(&word)
                 && let Some(negator) = negator.take()
             {
                 report.add(negator, true);
@@ -298,7 +299,7 @@ impl VideoKeywords {
                 true
             } else {
                 keywords.apply_word(&word);
-                knows(&word) || STILL.contains(&word.as_str())
+                has_own_meaning(&word) || STILL.contains(&word.as_str())
             };
             report.add(word, is_understood);
         }
@@ -347,8 +348,9 @@ impl VideoKeywords {
     }
 }
 
-/// Returns `true` if a word has a meaning.
-fn knows(word: &str) -> bool {
+/// Returns `true` if a word has a meaning that a negation cancels. Directions depend on a move, and nothing negates the
+/// words for a still camera.
+fn has_own_meaning(word: &str) -> bool {
     meaning(DIRECTED_MOVES, word).is_some()
         || meaning(SIMPLE_MOVES, word).is_some()
         || meaning(WEATHERS, word).is_some()

@@ -17,8 +17,8 @@ pub fn write(score: &Score, instrument: Instrument) -> Vec<Note> {
     for phrase in score.phrases_of(Role::Bass) {
         let line = if phrase.intensity < 0.45 { BassLine::Held } else { score.plan.style.bass };
         for span in score.spans_in(phrase) {
-            let walk = Walk { score, span, line, root: at_or_above(span.chord.root, floor), floor, ceiling };
-            walk.write(&mut writer, dynamic(0.85, phrase.intensity));
+            let player = BassPlayer { score, span, line, root: at_or_above(span.chord.root, floor), floor, ceiling };
+            player.write(&mut writer, dynamic(0.85, phrase.intensity));
         }
     }
 
@@ -28,7 +28,8 @@ pub fn write(score: &Score, instrument: Instrument) -> Vec<Note> {
     writer.finish()
 }
 
-struct Walk<'a> {
+/// Bass line over one chord.
+struct BassPlayer<'a> {
     score: &'a Score,
     span: &'a Span,
     line: BassLine,
@@ -58,14 +59,14 @@ const FUNKY: &[Stroke] = &[
 ];
 const SPARSE: &[Stroke] = &[(0, Tone::Root, 6.0), (7, Tone::Root, 1.6), (10, Tone::Root, 4.0), (14, Tone::Fifth, 1.8)];
 
-impl Walk<'_> {
+impl BassPlayer<'_> {
     fn write(&self, writer: &mut NoteWriter, velocity: f32) {
         let beat = self.score.clock().metre.beat;
         match self.line {
             BassLine::Held => self.stroke(writer, 0, f64::from(self.span.steps) * 0.97, self.root, velocity),
             BassLine::RootFifth => {
                 let half = if self.span.steps.is_multiple_of(2 * beat) { self.span.steps / 2 } else { self.span.steps };
-                let half = half.min(score_half(self.score));
+                let half = half.min(half_bar_steps(self.score));
                 for (index, at) in (0..self.span.steps).step_by(half.max(1) as usize).enumerate() {
                     let pitch = if index % 2 == 0 { self.root } else { self.fifth() };
                     self.stroke(writer, at, f64::from(half) * 0.85, pitch, velocity);
@@ -149,7 +150,7 @@ impl Walk<'_> {
 }
 
 /// Returns the steps between root and fifth: half of an even bar, all of an odd one.
-fn score_half(score: &Score) -> u32 {
+fn half_bar_steps(score: &Score) -> u32 {
     let metre = score.clock().metre;
     if metre.bar.is_multiple_of(2 * metre.beat) { metre.bar / 2 } else { metre.bar }
 }

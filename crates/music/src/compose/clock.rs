@@ -53,8 +53,10 @@ pub struct Clock {
     swing_steps: f64,
 }
 
-/// Maximum change of a tempo that is not fixed, as a fraction, for longer and for very short pieces.
-const STRETCH_MAX: (f64, f64) = (0.07, 0.3);
+/// Maximum change of a tempo that is not fixed, as a fraction.
+const STRETCH_MAX: f64 = 0.07;
+/// Maximum change of the tempo of a piece of up to four bars.
+const SHORT_STRETCH_MAX: f64 = 0.3;
 /// Maximum stretch of the last bar.
 const SLOWING_MAX: f64 = 0.55;
 
@@ -63,9 +65,8 @@ impl Clock {
     #[must_use]
     pub fn new(pace: &Pace) -> Self {
         let Metre { bar, beat, .. } = pace.metre;
-        let quarter = if beat == 6 { 6.0 } else { 4.0 };
         let seconds = f64::from(pace.seconds);
-        let mut step = 60.0 / f64::from(pace.bpm) / quarter;
+        let mut step = 60.0 / f64::from(pace.bpm) / f64::from(pace.metre.tempo_steps());
         let bar_steps = f64::from(bar);
         let mut slowing = 0.0;
 
@@ -88,7 +89,7 @@ impl Clock {
 
                 let steps = unit * rounded.max(0.0);
                 if steps > 0.0 && !pace.fixed {
-                    let max_stretch = if steps > 4.0 * bar_steps { STRETCH_MAX.0 } else { STRETCH_MAX.1 };
+                    let max_stretch = if steps > 4.0 * bar_steps { STRETCH_MAX } else { SHORT_STRETCH_MAX };
                     step = (available / steps).clamp(step * (1.0 - max_stretch), step * (1.0 + max_stretch));
                 }
 
@@ -117,8 +118,7 @@ impl Clock {
     /// Returns the actual tempo in beats per minute.
     #[must_use]
     pub fn bpm(&self) -> f32 {
-        let quarter = if self.metre.beat == 6 { 6.0 } else { 4.0 };
-        (60.0 / (self.step * quarter)) as f32
+        (60.0 / (self.step * f64::from(self.metre.tempo_steps()))) as f32
     }
 
     /// Returns the seconds per step.

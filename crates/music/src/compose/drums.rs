@@ -15,8 +15,8 @@ pub fn write(score: &Score) -> Vec<Note> {
     let mut played = score.phrases.is_empty();
 
     for phrase in score.phrases_of(Role::Drums) {
-        let kit = DrumPattern { score, groove, phrase, full: phrase.intensity >= 0.55 || score.is_permanent };
-        kit.write(&mut writer);
+        let pattern = DrumPattern { score, groove, phrase, full: phrase.intensity >= 0.55 || score.is_permanent };
+        pattern.write(&mut writer);
         played = phrase.last;
     }
 

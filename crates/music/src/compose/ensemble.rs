@@ -5,17 +5,17 @@ use crate::instrument::{Instrument, Role};
 use crate::prompt::MusicRequest;
 
 /// Role and the instrument that plays it.
-pub type Player = (Role, Instrument);
+pub type Performer = (Role, Instrument);
 
 /// Order in which roles are filled.
 const ROLES: [Role; 6] = [Role::Lead, Role::Comp, Role::Bass, Role::Drums, Role::Pad, Role::Arpeggio];
 
 /// Returns the players, at most one per role and at least one in total.
 #[must_use]
-pub fn gather(request: &MusicRequest, plan: &PiecePlan) -> Vec<Player> {
+pub fn gather(request: &MusicRequest, plan: &PiecePlan) -> Vec<Performer> {
     let mut rng = request.rng.fork("ensemble");
-    let mut players: Vec<Player> = Vec::new();
-    let is_free = |players: &Vec<Player>, role: Role| players.iter().all(|(occupied, _)| *occupied != role);
+    let mut players: Vec<Performer> = Vec::new();
+    let is_free = |players: &Vec<Performer>, role: Role| players.iter().all(|(occupied, _)| *occupied != role);
 
     for instrument in &request.wanted {
         if let Some(role) = instrument.roles().iter().find(|role| is_free(&players, **role)) {
@@ -29,7 +29,7 @@ pub fn gather(request: &MusicRequest, plan: &PiecePlan) -> Vec<Player> {
     }
     // If no requested instrument has the melody, the first one that can play it takes it.
     let leads =
-        |player: &&mut Player| player.1.roles().contains(&Role::Lead) && !player.1.roles().starts_with(&[Role::Pad]);
+        |player: &&mut Performer| player.1.roles().contains(&Role::Lead) && !player.1.roles().starts_with(&[Role::Pad]);
     if is_free(&players, Role::Lead)
         && players.len() > 1
         && let Some(player) = players.iter_mut().find(leads)
@@ -100,7 +100,7 @@ fn candidates(plan: &PiecePlan, request: &MusicRequest, role: Role) -> Vec<Instr
 }
 
 /// Gives the instruments of a solo piece all roles that they can play; a piano also plays chords and bass.
-fn add_soloist(players: &mut Vec<Player>) {
+fn add_soloist(players: &mut Vec<Performer>) {
     let instruments: Vec<Instrument> = players.iter().map(|(_, instrument)| *instrument).collect();
     for role in [Role::Lead, Role::Comp, Role::Bass] {
         let can_play = |instrument: &&Instrument| instrument.roles().contains(&role);
@@ -123,7 +123,7 @@ mod tests {
     use crate::prompt;
     use Instrument as I;
 
-    fn players(prompt: &str) -> Vec<Player> {
+    fn players(prompt: &str) -> Vec<Performer> {
         let request = prompt::parse(prompt);
         gather(&request, &PiecePlan::from_request(&request, None))
     }

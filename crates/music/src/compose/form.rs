@@ -127,6 +127,7 @@ fn labels(count: usize, shape: &Shape) -> Vec<Label> {
     labels
 }
 
+/// Sets the properties that depend on the other phrases, and the intensity.
 fn finish(phrases: &mut [Phrase], shape: &Shape) {
     let count = phrases.len();
     let labels: Vec<Label> = phrases.iter().map(|phrase| phrase.label).collect();
@@ -198,14 +199,14 @@ mod tests {
     }
 
     #[test]
-    fn long_pieces_begin_end_and_have_a_climax_late() {
+    fn long_pieces_have_an_introduction_an_ending_and_a_climax_after_the_first_quarter() {
         for bars in [20, 32, 45, 90, 200] {
             let phrases = phrases(&shape(bars * 16));
             let labels: Vec<_> = phrases.iter().map(|phrase| phrase.label).collect();
             assert_eq!((labels[0], labels[labels.len() - 1]), (Label::Intro, Label::Outro), "{bars}");
             let loudest = phrases.iter().max_by(|a, b| a.intensity.total_cmp(&b.intensity)).unwrap();
             assert_eq!(loudest.label, Label::Chorus);
-            assert!(loudest.start * 2 >= bars * 16 / 2, "{bars}: {}", loudest.start);
+            assert!(loudest.start >= bars * 16 / 4, "{bars}: {}", loudest.start);
         }
     }
 

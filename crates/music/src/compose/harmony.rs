@@ -17,6 +17,8 @@ pub struct Span {
 
 /// Range of the upper voices.
 pub const VOICES: (i32, i32) = (50, 74);
+/// Lowest pitch of the bass that is assumed for the voice leading.
+const BASS_MIN: i32 = 36;
 /// Maximum motion of an upper voice in semitones, exceeded only if no voicing avoids it.
 const LEAP_MAX: i32 = 7;
 
@@ -106,23 +108,33 @@ fn close<'a>(tokens: &mut Vec<&'a str>, close: &'a str) {
     tokens.extend(close);
 }
 
+/// Pitches of a chord.
+#[derive(Debug, Clone)]
+pub struct Voicing {
+    /// Upper voices in rising order.
+    pub upper: Vec<i32>,
+    pub bass: i32,
+}
+
 /// Chooses the voicing of every chord, each as close as possible to the previous one.
 fn voice(spans: &mut [Span]) {
-    let mut previous: Option<(Vec<i32>, i32)> = None;
+    let mut previous: Option<Voicing> = None;
     for span in spans {
-        let bass = at_or_above(span.chord.root, 36);
+        let bass = at_or_above(span.chord.root, BASS_MIN);
         span.voices = best_voicing(&span.chord, bass, previous.as_ref());
-        previous = Some((span.voices.clone(), bass));
+        previous = Some(Voicing { upper: span.voices.clone(), bass });
     }
 }
 
-fn best_voicing(chord: &Chord, bass: i32, before: Option<&(Vec<i32>, i32)>) -> Vec<i32> {
+/// Returns the upper voices with the lowest cost: they move little, and avoid parallels, leaps and the ends of the
+/// range.
+fn best_voicing(chord: &Chord, bass: i32, before: Option<&Voicing>) -> Vec<i32> {
     let cost = |voices: &Vec<i32>| {
         let middle = voices.iter().sum::<i32>() / voices.len() as i32;
         let centred = (middle - i32::midpoint(VOICES.0, VOICES.1)).abs();
         let Some(before) = before else { return centred };
-        let leaps = paired(&before.0, voices).any(|(from, to)| (to - from).abs() > LEAP_MAX);
-        let voice_cost = motion(&before.0, voices) * 4 + parallels(before, voices, bass) * 30;
+        let leaps = paired(&before.upper, voices).any(|(from, to)| (to - from).abs() > LEAP_MAX);
+        let voice_cost = motion(&before.upper, voices) * 4 + parallels(before, voices, bass) * 30;
         voice_cost + centred + if leaps { 1_000 } else { 0 }
     };
     voicings(chord).into_iter().min_by_key(cost).unwrap_or_default()
@@ -140,19 +152,21 @@ fn paired<'a>(before: &'a [i32], after: &'a [i32]) -> impl Iterator<Item = (i32,
     before.iter().rev().copied().zip(after.iter().rev().copied())
 }
 
-/// Counts parallel fifths and octaves among the upper voices and the bass.
+/// Counts parallel fifths and octaves among the upper voices and the bass. `after` and `bass` are the next chord.
 #[must_use]
-pub fn parallels(before: &(Vec<i32>, i32), after: &[i32], bass: i32) -> i32 {
-    let mut pairs: Vec<(i32, i32)> = paired(&before.0, after).collect();
-    pairs.push((before.1, bass));
-    let perfect = |a: i32, b: i32| (a - b).rem_euclid(12) == 0 || (a - b).abs() % 12 == 7;
+pub fn parallels(before: &Voicing, after: &[i32], bass: i32) -> i32 {
+    // Each voice before and after.
+    let mut pairs: Vec<(i32, i32)> = paired(&before.upper, after).collect();
+    pairs.push((before.bass, bass));
+    let is_perfect = |a: i32, b: i32| (a - b).rem_euclid(12) == 0 || (a - b).abs() % 12 == 7;
 
     let mut count = 0;
     for (at, high) in pairs.iter().enumerate() {
         for low in &pairs[at + 1..] {
             let together = (high.1 - high.0).signum() == (low.1 - low.0).signum() && high.1 != high.0;
             let is_same_interval = (high.0 - low.0).rem_euclid(12) == (high.1 - low.1).rem_euclid(12);
-            count += i32::from(together && is_same_interval && perfect(high.0, low.0) && perfect(high.1, low.1));
+            let is_parallel = together && is_same_interval && is_perfect(high.0, low.0) && is_perfect(high.1, low.1);
+            count += i32::from(is_parallel);
         }
     }
     count
@@ -251,15 +265,16 @@ mod tests {
         {
             let spans = spans(&harmony(Palette::Classical, mode, 0), 640, seed);
             for pair in spans.windows(2) {
-                let bass = |span: &Span| at_or_above(span.chord.root, 36);
+                let bass = |span: &Span| at_or_above(span.chord.root, BASS_MIN);
                 moves += 1;
-                faults += parallels(&(pair[0].voices.clone(), bass(&pair[0])), &pair[1].voices, bass(&pair[1]));
+                let before = Voicing { upper: pair[0].voices.clone(), bass: bass(&pair[0]) };
+                faults += parallels(&before, &pair[1].voices, bass(&pair[1]));
             }
         }
         assert!(faults * 25 <= moves, "{faults} of {moves}");
 
-        let both_up = parallels(&(vec![60, 67], 48), &[62, 69], 50);
-        assert!(both_up >= 2);
-        assert_eq!(parallels(&(vec![60, 67], 48), &[60, 67], 48), 0);
+        let fifth = Voicing { upper: vec![60, 67], bass: 48 };
+        assert!(parallels(&fifth, &[62, 69], 50) >= 2, "all voices move up");
+        assert_eq!(parallels(&fifth, &[60, 67], 48), 0, "no voice moves");
     }
 }

@@ -10,8 +10,18 @@ use crate::rng::SeededRng;
 /// Rhythm with a contour.
 #[derive(Debug, Clone)]
 struct Motif {
-    /// Start within the bar in steps, length in steps, and offset in scale degrees.
-    tones: Vec<(u32, u32, i32)>,
+    tones: Vec<Tone>,
+}
+
+/// Tone of a motif.
+#[derive(Debug, Clone, Copy)]
+struct Tone {
+    /// Start within the bar in steps.
+    at: u32,
+    /// Length in steps.
+    steps: u32,
+    /// Offset in scale degrees.
+    degree: i32,
 }
 
 /// Writes the melody.
@@ -20,7 +30,7 @@ pub fn write(score: &Score, instrument: Instrument) -> Vec<Note> {
     let mut writer = score.note_writer("lead");
     let (low, high) = register(instrument);
     let mut composer =
-        MelodyComposer { score, low, high, last: i32::midpoint(low, high), doubles: doubles(instrument) };
+        MelodyComposer { score, low, high, last: i32::midpoint(low, high), doubles: can_play_thirds(instrument) };
 
     for phrase in score.phrases_of(Role::Lead) {
         composer.phrase(&mut writer, phrase);
@@ -42,7 +52,7 @@ fn register(instrument: Instrument) -> (i32, i32) {
 }
 
 /// Returns `true` if the instrument can play thirds.
-fn doubles(instrument: Instrument) -> bool {
+fn can_play_thirds(instrument: Instrument) -> bool {
     instrument.roles().iter().any(|role| matches!(role, Role::Comp | Role::Pad))
 }
 
@@ -50,7 +60,9 @@ struct MelodyComposer<'a> {
     score: &'a Score,
     low: i32,
     high: i32,
+    /// Last pitch of the melody.
     last: i32,
+    /// `true` if strong tones of a loud chorus get a lower voice.
     doubles: bool,
 }
 
@@ -76,14 +88,14 @@ impl MelodyComposer<'_> {
             }
 
             if phrase.label == Label::Bridge {
-                motif.tones.iter_mut().for_each(|tone| tone.2 = -tone.2);
+                motif.tones.iter_mut().for_each(|tone| tone.degree = -tone.degree);
             }
 
             if closing {
                 motif.leave_rest(metre, length);
             }
 
-            motif.tones.retain(|(at, ..)| *at < length);
+            motif.tones.retain(|tone| tone.at < length);
             let shift = if bar % 4 == 1 { sequence } else { 0 };
             self.write_motif(writer, phrase, &motif, start, shift, closing);
         }
@@ -122,7 +134,7 @@ impl MelodyComposer<'_> {
         let degree = key.degree(anchor) + shift;
 
         let count = motif.tones.len();
-        for (index, (at, steps, offset)) in motif.tones.iter().enumerate() {
+        for (index, Tone { at, steps, degree: offset }) in motif.tones.iter().enumerate() {
             let chord = &self.score.span_at(start + at).chord;
             let strong = at % metre.beat == 0 || *steps >= metre.beat;
             let mut pitch = chord.bend(key, key.pitch(degree + offset));
@@ -219,7 +231,7 @@ impl Motif {
             _ => CELLS,
         };
 
-        let mut tones: Vec<(u32, u32, i32)> = Vec::new();
+        let mut tones = Vec::new();
         let mut at = 0;
         let mut degree = 0;
         let mut leapt = 0;
@@ -235,7 +247,7 @@ impl Motif {
 
             for steps in cell {
                 if *steps > 0 {
-                    tones.push((at, steps.unsigned_abs(), degree));
+                    tones.push(Tone { at, steps: steps.unsigned_abs(), degree });
                     (degree, leapt) = next_degree(rng, degree, leapt);
                 }
                 at += steps.unsigned_abs();
@@ -247,14 +259,15 @@ impl Motif {
     /// Splits some long tones and turns some tones of the second half; the motif stays recognizable.
     fn vary(&mut self, rng: &mut SeededRng, metre: Metre) {
         let mut varied = Vec::new();
-        for &(at, steps, degree) in &self.tones {
+        for &Tone { at, steps, degree } in &self.tones {
             if steps >= 4 && steps % 2 == 0 && rng.odds(0.3) {
                 let neighbour_degree = degree + rng.pick(&[1, -1]);
-                varied.push((at, steps / 2, degree));
-                varied.push((at + steps / 2, steps / 2, neighbour_degree));
+                varied.push(Tone { at, steps: steps / 2, degree });
+                varied.push(Tone { at: at + steps / 2, steps: steps / 2, degree: neighbour_degree });
             } else {
-                let turned = at * 2 >= metre.bar && rng.odds(0.3);
-                varied.push((at, steps, if turned { degree + rng.pick(&[1, -1, 2]) } else { degree }));
+                let is_turned = at * 2 >= metre.bar && rng.odds(0.3);
+                let degree = if is_turned { degree + rng.pick(&[1, -1, 2]) } else { degree };
+                varied.push(Tone { at, steps, degree });
             }
         }
         self.tones = varied;
@@ -263,13 +276,13 @@ impl Motif {
     /// Shortens the motif to a few tones, a long one and a rest.
     fn leave_rest(&mut self, metre: Metre, length: u32) {
         let from = if metre.bar >= 16 { metre.bar / 2 } else { metre.beat.max(4) }.min(length.saturating_sub(2));
-        self.tones.retain(|(at, ..)| *at < from);
+        self.tones.retain(|tone| tone.at < from);
         if let Some(tone) = self.tones.last_mut() {
-            tone.1 = tone.1.min(from - tone.0);
+            tone.steps = tone.steps.min(from - tone.at);
         }
-        let degree = self.tones.last().map_or(0, |tone| tone.2.signum());
+        let degree = self.tones.last().map_or(0, |tone| tone.degree.signum());
         let tone_steps = (length - from).saturating_sub(metre.beat.min(4) / 2).max(1);
-        self.tones.push((from, tone_steps, degree));
+        self.tones.push(Tone { at: from, steps: tone_steps, degree });
     }
 }
 

@@ -16,7 +16,7 @@ mod title;
 mod tests;
 
 use clock::PieceEnding;
-use ensemble::Player;
+use ensemble::Performer;
 use form::Shape;
 use harmony::Harmony;
 use plan::PiecePlan;
@@ -33,17 +33,17 @@ pub fn compose(prompt: &str, seconds: Option<u16>) -> Piece {
     let plan = PiecePlan::from_request(&request, seconds);
     let players = ensemble::gather(&request, &plan);
 
-    let score = score(&request, plan, &players);
-    let mut parts: Vec<Part> = players.iter().map(|player| part(&score, *player)).collect();
+    let score = build_score(&request, plan, &players);
+    let mut parts: Vec<Part> = players.iter().map(|player| build_part(&score, *player)).collect();
     parts.retain(|part| !part.notes.is_empty());
-    let kicks = kicks(&parts);
+    let kicks = find_kicks(&parts);
 
     let mut seed = request.rng.fork("noise");
     Piece {
         title: title::title(&request, &score.plan),
         tags: title::tags(&request, &score.plan, &players),
         frames: score.clock().frames,
-        space: space(&request, &score.plan),
+        space: build_space(&request, &score.plan),
         parts,
         kicks,
         seed: seed.bits(),
@@ -57,7 +57,7 @@ pub fn seconds_of(prompt: &str, seconds: Option<u16>) -> u16 {
     plan.clock.frames.div_ceil(RATE) as u16
 }
 
-fn score(request: &MusicRequest, plan: PiecePlan, players: &[Player]) -> Score {
+fn build_score(request: &MusicRequest, plan: PiecePlan, players: &[Performer]) -> Score {
     let clock = plan.clock;
     let phrases = form::phrases(&Shape {
         steps: clock.steps,
@@ -92,7 +92,7 @@ fn score(request: &MusicRequest, plan: PiecePlan, players: &[Player]) -> Score {
     }
 }
 
-fn part(score: &Score, (role, instrument): Player) -> Part {
+fn build_part(score: &Score, (role, instrument): Performer) -> Part {
     let notes = match role {
         Role::Lead => melody::write(score, instrument),
         Role::Comp => chords::write_comp(score, instrument),
@@ -136,16 +136,16 @@ fn drum_level(score: &Score) -> f32 {
 }
 
 /// Returns the starts of the kick drum in samples.
-fn kicks(parts: &[Part]) -> Vec<u32> {
+fn find_kicks(parts: &[Part]) -> Vec<u32> {
     let is_kick = |note: &&Note| Drum::from_pitch(note.pitch) == Drum::Kick;
     let drums = parts.iter().filter(|part| part.instrument == Instrument::Drums);
     drums.flat_map(|part| part.notes.iter().filter(is_kick).map(|note| note.start)).collect()
 }
 
-fn space(request: &MusicRequest, plan: &PiecePlan) -> Space {
+fn build_space(request: &MusicRequest, plan: &PiecePlan) -> Space {
     let style = plan.style;
     let clock = &plan.clock;
-    let beat = clock.step_seconds() * if clock.metre.beat == 6 { 6.0 } else { 4.0 };
+    let beat = clock.step_seconds() * f32::from(clock.metre.tempo_steps());
     let frames = clock.frames;
     let rate = RATE as f32;
 

@@ -2,7 +2,7 @@
 
 use super::clock::{Clock, Pace, PieceEnding};
 use crate::instrument::Instrument;
-use crate::prompt::lexicon::{FOUR, Feeling, Metre, THREE};
+use crate::prompt::lexicon::{Feeling, Metre, THREE};
 use crate::prompt::{MusicRequest, length::SECONDS_MAX};
 use crate::rng::SeededRng;
 use crate::style::progression::Palette;
@@ -161,8 +161,7 @@ fn usual_length(request: &MusicRequest, style: &Style, metre: Metre, bpm: f32) -
     if !request.form.seamless {
         return style.seconds;
     }
-    let quarter = if metre.beat == 6 { 6.0 } else { FOUR.beat as f32 };
-    let bar = metre.bar as f32 * 60.0 / bpm / quarter;
+    let bar = metre.bar as f32 * 60.0 / bpm / f32::from(metre.tempo_steps());
     (8.0 * bar).round().clamp(8.0, 40.0) as u16
 }
 

@@ -1,7 +1,7 @@
 //! Title and tags of a piece.
 
 use super::clock::PieceEnding;
-use super::ensemble::Player;
+use super::ensemble::Performer;
 use super::plan::PiecePlan;
 use crate::instrument::{Instrument, Role};
 use crate::prompt::MusicRequest;
@@ -144,7 +144,7 @@ fn noun_at(words: &[Word], at: usize) -> Option<String> {
 
 /// Returns tags for genres, moods, instruments, tempo, key and other unusual properties, at most [`TAGS_MAX`].
 #[must_use]
-pub fn tags(request: &MusicRequest, plan: &PiecePlan, players: &[Player]) -> Vec<String> {
+pub fn tags(request: &MusicRequest, plan: &PiecePlan, players: &[Performer]) -> Vec<String> {
     let mut tags = vec![plan.style.names[0].to_owned()];
     let mut add = |tag: String| {
         if tags.len() < TAGS_MAX && !tags.contains(&tag) {

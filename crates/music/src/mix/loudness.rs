@@ -86,12 +86,12 @@ impl Meter {
     /// Returns the gated loudness so far in LUFS, or `None` before 0.4 seconds or in silence.
     #[must_use]
     pub fn integrated(&self) -> Option<f64> {
-        gated(&self.tenths)
+        gated_loudness(&self.tenths)
     }
 }
 
 /// Returns the gated loudness of the mean powers of 100 ms each.
-fn gated(tenths: &[f64]) -> Option<f64> {
+fn gated_loudness(tenths: &[f64]) -> Option<f64> {
     let blocks: Vec<f64> = tenths.windows(BLOCK).map(|block| block.iter().sum::<f64>() / BLOCK as f64).collect();
     let mean_above = |gate: f64| {
         let (sum, count) =
@@ -132,7 +132,7 @@ impl Leveller {
     /// Creates a leveller from the expected power of each 100 ms of the piece.
     #[must_use]
     pub fn new(expected: Vec<f64>) -> Self {
-        let overall = gated(&expected).or_else(|| mean(&expected)).unwrap_or(TARGET);
+        let overall = gated_loudness(&expected).or_else(|| ungated_loudness(&expected)).unwrap_or(TARGET);
         Self {
             expected,
             base_db: TARGET - overall,
@@ -149,10 +149,12 @@ impl Leveller {
         self.raw.add(left, right);
         let so_far = self.raw.tenths.len().min(self.expected.len());
 
-        let Some(expected) = gated(&self.expected[..so_far]).or_else(|| mean(&self.expected[..so_far])) else {
+        let Some(expected) =
+            gated_loudness(&self.expected[..so_far]).or_else(|| ungated_loudness(&self.expected[..so_far]))
+        else {
             return self.base_db + self.correction_db;
         };
-        let Some(raw) = self.raw.integrated().or_else(|| mean(&self.raw.tenths)) else {
+        let Some(raw) = self.raw.integrated().or_else(|| ungated_loudness(&self.raw.tenths)) else {
             return self.base_db + self.correction_db;
         };
 
@@ -175,8 +177,8 @@ impl Leveller {
     }
 }
 
-/// Returns the loudness of the ungated mean.
-fn mean(tenths: &[f64]) -> Option<f64> {
+/// Returns the loudness of the mean power, without the gates of the standard; `None` in silence.
+fn ungated_loudness(tenths: &[f64]) -> Option<f64> {
     (!tenths.is_empty())
         .then(|| loudness(tenths.iter().sum::<f64>() / tenths.len() as f64))
         .filter(|lufs| *lufs > -90.0)

@@ -51,7 +51,9 @@ pub struct Player {
     kicks: Vec<u32>,
     reverb: Reverb,
     echo: Echo,
+    /// Low-pass filters of a piece that sounds like a tape, by channel.
     tape: Option<[Filter; 2]>,
+    /// High-pass filters that remove rumble, by channel.
     rumble: [Filter; 2],
     background: Option<Background>,
     leveller: Leveller,
@@ -161,14 +163,14 @@ impl Player {
 
         for at in 0..mix.left.len() {
             let glide = from + (to - from) * (at as f64 / count);
-            let factor = glide as f32 * self.fade(self.rendered + at as u32);
+            let factor = glide as f32 * self.fade_factor(self.rendered + at as u32);
             mix.left[at] *= factor;
             mix.right[at] *= factor;
         }
     }
 
     /// Returns the fade factor at a sample of the piece.
-    fn fade(&self, at: u32) -> f32 {
+    fn fade_factor(&self, at: u32) -> f32 {
         let left = self.frames - at.min(self.frames);
         let edge = if self.seamless { EDGE / 4 } else { EDGE };
 

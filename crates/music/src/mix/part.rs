@@ -12,13 +12,16 @@ use crate::synth::sound::{self, Insert};
 #[derive(Debug)]
 pub struct Track {
     part: Part,
+    /// Index of the next note to start.
     next: usize,
+    /// Sounding voices, each with the samples until its start in the next block.
     voices: Vec<(Voice, u32)>,
     insert: Effect,
     gain: f32,
     seed: u64,
     mono: Vec<f32>,
     scratch: Vec<f32>,
+    /// Output of the current block.
     wide: Stereo,
 }
 
@@ -48,7 +51,7 @@ impl Track {
             Insert::Tremolo => Effect::Tremolo { phase: 0.0 },
         };
 
-        let gain = UNIT * decibels(part.level_db);
+        let gain = UNIT * gain_from_decibels(part.level_db);
         let wide = Stereo { left: vec![0.0; BLOCK], right: vec![0.0; BLOCK] };
 
         Self {
@@ -80,7 +83,7 @@ impl Track {
         }
 
         self.play_voices(count);
-        self.pass_insert(count);
+        self.apply_insert(count);
 
         let depth = self.part.duck;
         for at in 0..count {
@@ -110,7 +113,7 @@ impl Track {
 
     /// Renders the voices into the mono input of the insert effect or, without one, into their stereo positions.
     fn play_voices(&mut self, count: usize) {
-        let mono_insert = !matches!(self.insert, Effect::None);
+        let has_insert = !matches!(self.insert, Effect::None);
         self.mono[..count].fill(0.0);
         self.wide.left[..count].fill(0.0);
         self.wide.right[..count].fill(0.0);
@@ -124,9 +127,9 @@ impl Track {
             let from = (*wait as usize).min(count);
             *wait = 0;
             scratch[from..count].fill(0.0);
-            let alive = voice.render(&mut scratch[from..count]);
+            let is_alive = voice.render(&mut scratch[from..count]);
 
-            if mono_insert {
+            if has_insert {
                 let gain = voice.gain();
                 mono[from..count].iter_mut().zip(&scratch[from..count]).for_each(|(sum, sample)| *sum += gain * sample);
             } else {
@@ -138,11 +141,12 @@ impl Track {
                 }
             }
 
-            alive
+            is_alive
         });
     }
 
-    fn pass_insert(&mut self, count: usize) {
+    /// Passes the mono input through the insert effect, if there is one.
+    fn apply_insert(&mut self, count: usize) {
         let mono = &mut self.mono[..count];
         let left = &mut self.wide.left[..count];
         let right = &mut self.wide.right[..count];
@@ -180,7 +184,7 @@ fn stereo_gains(pan: f32, gain: f32) -> (f32, f32) {
     (gain * angle.cos(), gain * angle.sin())
 }
 
-fn decibels(db: f32) -> f32 {
+fn gain_from_decibels(db: f32) -> f32 {
     10_f32.powf(db / 20.0)
 }
 
@@ -195,7 +199,7 @@ pub fn expected_power(piece: &Piece) -> Vec<f64> {
     let mut tenths = vec![0.0; (piece.frames / TENTH) as usize];
 
     for part in &piece.parts {
-        let level = f64::from(UNIT * decibels(part.level_db)).powi(2) * f64::from(1.0 + 0.4 * part.reverb);
+        let level = f64::from(UNIT * gain_from_decibels(part.level_db)).powi(2) * f64::from(1.0 + 0.4 * part.reverb);
         for note in &part.notes {
             let (power, frames) = note_power(part.instrument, note);
             let first = note.start / TENTH;
@@ -221,23 +225,24 @@ fn note_power(instrument: Instrument, note: &Note) -> (f64, u32) {
         return (power * f64::from(note.velocity).powi(2), TENTH);
     }
 
-    let softness = f64::from(note.velocity).powf(2.8);
-    let rings = rings(instrument);
-    let frames = note.frames.min((rings * RATE as f32) as u32).max(TENTH);
-    (NOTE_POWER * softness * f64::from(frames) / f64::from(TENTH), frames)
+    let velocity_power = f64::from(note.velocity).powf(2.8);
+    let ring_seconds = ring_seconds(instrument);
+    let frames = note.frames.min((ring_seconds * RATE as f32) as u32).max(TENTH);
+    (NOTE_POWER * velocity_power * f64::from(frames) / f64::from(TENTH), frames)
 }
 
 /// Power of a level-matched instrument that plays full notes without gaps.
 const NOTE_POWER: f64 = 0.2;
 
 /// Returns the seconds that contain most of a note's energy.
-fn rings(instrument: Instrument) -> f32 {
+fn ring_seconds(instrument: Instrument) -> f32 {
     use crate::instrument::Instrument as I;
     match instrument {
         I::Marimba | I::Pizzicato | I::Ukulele | I::SynthPluck => 0.3,
         I::Piano | I::ElectricPiano | I::Harpsichord | I::MusicBox | I::NylonGuitar | I::UprightBass => 0.8,
         I::Glockenspiel | I::Vibraphone | I::Bells | I::SteelGuitar | I::ElectricGuitar | I::Harp | I::Sitar => 1.2,
         I::ElectricBass | I::SubBass | I::SynthBass => 1.5,
+        // Others sound as long as they are held.
         _ => 600.0,
     }
 }

@@ -74,7 +74,7 @@ impl Reverb {
     /// Adds the reverb to both channels.
     pub fn render(&mut self, send: (&[f32], &[f32]), left: &mut [f32], right: &mut [f32]) {
         for (at, (left, right)) in left.iter_mut().zip(right.iter_mut()).enumerate() {
-            let input = (self.early_reflections[0].swap(send.0[at]), self.early_reflections[1].swap(send.1[at]));
+            let input = [self.early_reflections[0].swap(send.0[at]), self.early_reflections[1].swap(send.1[at])];
 
             let mut line_outputs = [0.0; LINES];
             for (index, out) in line_outputs.iter_mut().enumerate() {
@@ -88,8 +88,8 @@ impl Reverb {
 
             hadamard_transform(&mut line_outputs);
             for (index, sample) in line_outputs.into_iter().enumerate() {
-                let side = if index % 2 == 0 { input.0 } else { input.1 };
-                self.lines[index].swap(sample + 0.5 * side);
+                // The lines get the left and the right channel alternately.
+                self.lines[index].swap(sample + 0.5 * input[index % 2]);
             }
         }
     }
@@ -110,6 +110,7 @@ fn hadamard_transform(values: &mut [f32; LINES]) {
         gap *= 2;
     }
 
+    // The square root of 1/8 preserves the energy.
     for value in values.iter_mut() {
         *value *= 0.353_553_4;
     }
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_room_fades_in_its_time_and_is_wide() {
+    fn a_reverb_decays_in_its_time_and_is_wide() {
         for seconds in [1.0, 3.0] {
             let mut reverb = Reverb::new(seconds);
             let mut send = vec![0.0; 48_000 * 4];

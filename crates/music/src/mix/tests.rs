@@ -24,7 +24,7 @@ fn lufs(sound: &Stereo) -> f64 {
 }
 
 /// Renders one note from beginning to end at the gain of its voice.
-fn sounded(instrument: Instrument, kit: DrumKit, note: &Note) -> Vec<f32> {
+fn render_note(instrument: Instrument, kit: DrumKit, note: &Note) -> Vec<f32> {
     let mut voice = Voice::start(instrument, kit, note, 5);
     let mut out = Vec::new();
     loop {
@@ -46,7 +46,7 @@ fn instruments_are_as_loud_as_each_other() {
         for index in 0..4 {
             let pitch = low + (high - low) * (2 * index + 1) / 8;
             let note = Note { start: 0, frames: 24_000, pitch: pitch as f32, velocity: 0.75 };
-            let mut sound = sounded(instrument, DrumKit::Acoustic, &note);
+            let mut sound = render_note(instrument, DrumKit::Acoustic, &note);
             sound.resize(24_000, 0.0);
             meter.add(&sound, &sound);
         }
@@ -61,7 +61,7 @@ fn notes_begin_and_end_without_a_click() {
         for (frames, velocity) in [(600, 0.9), (9_000, 0.5)] {
             let pitch = if instrument == Instrument::Drums { Drum::Snare.pitch() } else { 60.0 };
             let pitch = pitch.min(instrument.range().1 as f32);
-            let sound = sounded(instrument, DrumKit::Acoustic, &Note { start: 0, frames, pitch, velocity });
+            let sound = render_note(instrument, DrumKit::Acoustic, &Note { start: 0, frames, pitch, velocity });
             let peak = sound.iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()));
             let last = sound[sound.len() - 1].abs();
             assert!(peak > 0.001 && peak < 4.0, "{instrument:?}: {peak}");

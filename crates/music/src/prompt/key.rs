@@ -16,7 +16,7 @@ pub struct RequestedKey {
 pub fn parse(words: &[Word]) -> RequestedKey {
     (0..words.len()).find_map(|at| parse_at(words, at)).unwrap_or_else(|| RequestedKey {
         tonic: None,
-        mode: words.iter().filter(|w| !w.negated).find_map(|w| mode(&w.text)),
+        mode: words.iter().filter(|w| !w.negated).find_map(|w| parse_mode(&w.text)),
     })
 }
 
@@ -24,7 +24,7 @@ pub fn parse(words: &[Word]) -> RequestedKey {
 fn parse_at(words: &[Word], at: usize) -> Option<RequestedKey> {
     let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     let before = at.checked_sub(1).map_or("", text);
-    let (mut tonic, ending) = letter(text(at))?;
+    let (mut tonic, suffix) = parse_tonic(text(at))?;
 
     let mut next = at + 1;
     match text(next) {
@@ -34,30 +34,33 @@ fn parse_at(words: &[Word], at: usize) -> Option<RequestedKey> {
     }
 
     let harmonic = text(next) == "harmonic" && text(next + 1) == "minor";
-    let mode_name = if harmonic { Some(Mode::HarmonicMinor) } else { mode(text(next)) };
+    let next_mode = if harmonic { Some(Mode::HarmonicMinor) } else { parse_mode(text(next)) };
     let introduced = before == "in" || before == "key" || (before == "of" && at > 1 && text(at - 2) == "key");
 
     // "a" is an article unless a mode follows, and unless a word such as "key" or "mood" follows that mode.
     let article =
-        text(at) == "a" && next == at + 1 && (mode_name.is_none() || is_kind(text(next + 1)) && before != "of");
+        text(at) == "a" && next == at + 1 && (next_mode.is_none() || follows_mode(text(next + 1)) && before != "of");
 
-    let short = match ending {
-        KeySuffix::None => mode_name,
+    let mode = match suffix {
+        KeySuffix::None => next_mode,
+        // "I am" names no key, but "in Am" does.
         KeySuffix::Minor if text(at) == "am" && !introduced => return None,
         KeySuffix::Minor => Some(Mode::Aeolian),
         KeySuffix::Major => Some(Mode::Ionian),
     };
 
     let accidental = text(at).len() > 1 || next > at + 1;
-    let is_explicit = short.is_some() || (introduced && !article) || (accidental && text(at).contains('#'));
+    let is_explicit = mode.is_some() || (introduced && !article) || (accidental && text(at).contains('#'));
     let tonic = Some(tonic.rem_euclid(12));
-    (is_explicit && !article).then_some(RequestedKey { tonic, mode: short })
+    (is_explicit && !article).then_some(RequestedKey { tonic, mode })
 }
 
-fn is_kind(word: &str) -> bool {
+/// Returns `true` if the word follows a mode without a tonic, as in "a minor key".
+fn follows_mode(word: &str) -> bool {
     matches!(word, "key" | "mode" | "scale" | "mood" | "feel" | "tonality" | "chord" | "chords" | "piece" | "song")
 }
 
+/// Mode that is written directly after the tonic, such as `m`.
 enum KeySuffix {
     None,
     Minor,
@@ -65,7 +68,7 @@ enum KeySuffix {
 }
 
 /// Parses `c`, `c#`, `bb`, `c#m` or `ebmaj` into a pitch class and a mode.
-fn letter(word: &str) -> Option<(i32, KeySuffix)> {
+fn parse_tonic(word: &str) -> Option<(i32, KeySuffix)> {
     let mut letters = word.chars();
     let natural = match letters.next()? {
         'c' => 0,
@@ -85,16 +88,16 @@ fn letter(word: &str) -> Option<(i32, KeySuffix)> {
         _ => (0, remaining),
     };
 
-    let ending = match remaining {
+    let suffix = match remaining {
         "" => KeySuffix::None,
         "m" | "min" => KeySuffix::Minor,
         "maj" => KeySuffix::Major,
         _ => return None,
     };
-    Some((natural + accidental, ending))
+    Some((natural + accidental, suffix))
 }
 
-fn mode(word: &str) -> Option<Mode> {
+fn parse_mode(word: &str) -> Option<Mode> {
     match word {
         "major" | "ionian" | "maj" => Some(Mode::Ionian),
         "minor" | "aeolian" | "min" => Some(Mode::Aeolian),

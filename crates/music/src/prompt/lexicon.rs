@@ -72,6 +72,14 @@ pub struct Metre {
     pub name: &'static str,
 }
 
+impl Metre {
+    /// Returns the steps of the note that the tempo counts: a dotted quarter in compound metres, otherwise a quarter.
+    #[must_use]
+    pub const fn tempo_steps(self) -> u8 {
+        if self.beat == 6 { 6 } else { 4 }
+    }
+}
+
 /// Default metre.
 pub const FOUR: Metre = Metre { bar: 16, beat: 4, name: "4/4" };
 /// Metre of waltzes.

@@ -13,7 +13,7 @@ use crate::instrument::{Instrument, NAMES};
 use crate::piece::Texture;
 use crate::rng::SeededRng;
 use crate::style::Genre;
-use words::Word;
+use words::{Occurrence, Word};
 
 /// Interpreted prompt: what it asks of the music.
 #[derive(Debug, Clone)]
@@ -116,15 +116,16 @@ fn feelings(words: &[Word]) -> (Vec<&'static str>, Feeling) {
 
     for (phrases, feeling) in lexicon::MOODS {
         let matches = phrases.iter().filter_map(|phrase| words::find(words, phrase));
-        let Some((at, wanted)) = matches.min_by_key(|(at, wanted)| (!wanted, *at)) else { continue };
-        let sign = if wanted { 1.0 } else { -0.5 };
+        let first = matches.min_by_key(|occurrence| (!occurrence.is_wanted, occurrence.at));
+        let Some(Occurrence { at, is_wanted }) = first else { continue };
+        let sign = if is_wanted { 1.0 } else { -0.5 };
 
         weight += 1.0;
         sum.valence += sign * feeling.valence;
         sum.energy += sign * feeling.energy;
-        sum.tension += feeling.tension * f32::from(u8::from(wanted));
-        sum.space += feeling.space * f32::from(u8::from(wanted));
-        if wanted {
+        if is_wanted {
+            sum.tension += feeling.tension;
+            sum.space += feeling.space;
             found.push((at, phrases[0]));
         }
     }
@@ -145,48 +146,50 @@ fn feelings(words: &[Word]) -> (Vec<&'static str>, Feeling) {
 ///
 /// Longer phrases match first and consume their words, so that "double bass" does not also name a bass guitar.
 fn instruments(words: &[Word]) -> (Vec<Instrument>, Vec<Instrument>) {
-    let mut found: Vec<(usize, usize, Instrument, bool)> = Vec::new();
+    let mut found: Vec<(Occurrence, Instrument)> = Vec::new();
     let mut phrases: Vec<(&str, Instrument)> =
-        NAMES.iter().flat_map(|(phrases, name_of)| phrases.iter().map(|phrase| (*phrase, *name_of))).collect();
+        NAMES.iter().flat_map(|(phrases, instrument)| phrases.iter().map(|phrase| (*phrase, *instrument))).collect();
     phrases.sort_by_key(|(phrase, _)| std::cmp::Reverse(phrase.split(' ').count()));
 
     let mut remaining_words = words.to_vec();
     for (phrase, instrument) in phrases {
         let length = phrase.split(' ').count();
-        while let Some((at, wanted)) = words::find(&remaining_words, phrase) {
-            found.push((at, length, instrument, wanted));
-            remaining_words[at..at + length].iter_mut().for_each(|word| word.text.clear());
+        while let Some(occurrence) = words::find(&remaining_words, phrase) {
+            found.push((occurrence, instrument));
+            remaining_words[occurrence.at..occurrence.at + length].iter_mut().for_each(|word| word.text.clear());
         }
     }
 
     // "drum and bass" names a genre; "8 bit" also names the sound of its genre.
-    let genre = |at: usize| Genre::covers(words, at);
-    found.retain(|(at, _, instrument, wanted)| !(*wanted && *instrument != Instrument::Chip && genre(*at)));
-    found.sort_unstable_by_key(|(at, ..)| *at);
+    found.retain(|(Occurrence { at, is_wanted }, instrument)| {
+        !(*is_wanted && *instrument != Instrument::Chip && Genre::covers(words, *at))
+    });
+    found.sort_unstable_by_key(|(occurrence, _)| occurrence.at);
 
-    let mut result = (Vec::new(), Vec::new());
-    for (_, _, instrument, wanted) in found {
-        let list = if wanted { &mut result.0 } else { &mut result.1 };
+    let mut requested = Vec::new();
+    let mut rejected = Vec::new();
+    for (occurrence, instrument) in found {
+        let list = if occurrence.is_wanted { &mut requested } else { &mut rejected };
         if !list.contains(&instrument) {
             list.push(instrument);
         }
     }
 
     if words::wants(words, lexicon::DRUMLESS) {
-        result.1.push(Instrument::Drums);
+        rejected.push(Instrument::Drums);
     }
-    result.0.retain(|instrument| !result.1.contains(instrument));
-    result
+    requested.retain(|instrument| !rejected.contains(instrument));
+    (requested, rejected)
 }
 
 fn tempo(words: &[Word]) -> Tempo {
     let number_at = |at: usize| words.get(at).and_then(|word| word.text.parse::<f32>().ok());
-    let joined_bpm = |text: &str| text.strip_suffix("bpm").and_then(|number_at| number_at.parse::<f32>().ok());
+    let joined_bpm = |text: &str| text.strip_suffix("bpm").and_then(|number| number.parse::<f32>().ok());
     let is_unit = |at: usize| words.get(at).is_some_and(|word| word.text == "bpm");
 
-    let beats_a_minute = |at: usize| {
+    let is_spelled_unit = |at: usize| {
         let texts = words.get(at..at + 3).unwrap_or_default().iter().map(|word| word.text.as_str());
-        texts.eq(["beats", "per", "minute"]) || words.get(at).is_some_and(|word| word.text == "bpm")
+        texts.eq(["beats", "per", "minute"]) || is_unit(at)
     };
 
     let requested_bpm = (0..words.len()).find_map(|at| {
@@ -197,7 +200,7 @@ fn tempo(words: &[Word]) -> Tempo {
         } else {
             None
         };
-        joined_bpm(text).or(number_at(at).filter(|_| beats_a_minute(at + 1))).or(before)
+        joined_bpm(text).or(number_at(at).filter(|_| is_spelled_unit(at + 1))).or(before)
     });
 
     let requested_bpm = requested_bpm.filter(|bpm| (BPM.0..=BPM.1).contains(bpm));

@@ -86,6 +86,7 @@ fn mark_negations(words: &[Word], understood: &mut [bool]) {
     for (at, word) in words.iter().enumerate() {
         let reaches = |at: &usize| words[*at].negated;
         let after = (at + 1..words.len()).take_while(reaches).any(|next| rejected[next]);
+        // "drum free" and "free of drums".
         let is_free =
             word.text == "free" && (at > 0 && rejected[at - 1] || rejected.get(at + 2).is_some_and(|known| *known));
         understood[at] |= is_free || (words::is_negator(&word.text) && after);
@@ -112,9 +113,15 @@ mod tests {
             ("", "", ""),
         ] {
             let report = interpret(prompt);
-            let of =
-                |known| report.iter().filter(|(_, is)| *is == known).map(|(word, _)| word.as_str()).collect::<Vec<_>>();
-            assert_eq!((of(true).join(" "), of(false).join(" ")), (understood.into(), ignored.into()), "{prompt}");
+            let join_words = |known| {
+                report
+                    .iter()
+                    .filter(|(_, is)| *is == known)
+                    .map(|(word, _)| word.as_str())
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            };
+            assert_eq!((join_words(true), join_words(false)), (understood.into(), ignored.into()), "{prompt}");
         }
     }
 }

@@ -113,10 +113,18 @@ fn tokens(prompt: &str) -> Vec<Token> {
     tokens
 }
 
-/// Returns the index of a phrase and `true` if the phrase is wanted there. A wanted occurrence takes precedence over an
-/// earlier negated one.
+/// Occurrence of a phrase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Occurrence {
+    /// Index of the first word.
+    pub at: usize,
+    /// `false` if a word of the phrase is negated.
+    pub is_wanted: bool,
+}
+
+/// Finds a phrase. A wanted occurrence takes precedence over an earlier negated one.
 #[must_use]
-pub fn find(words: &[Word], phrase: &str) -> Option<(usize, bool)> {
+pub fn find(words: &[Word], phrase: &str) -> Option<Occurrence> {
     let parts = phrase.split(' ');
     let length = parts.clone().count();
     let matches = words.windows(length).enumerate().filter(|(_, window)| {
@@ -127,9 +135,9 @@ pub fn find(words: &[Word], phrase: &str) -> Option<(usize, bool)> {
     let mut unwanted = None;
     for (at, window) in matches {
         if !window.iter().any(|word| word.negated) {
-            return Some((at, true));
+            return Some(Occurrence { at, is_wanted: true });
         }
-        unwanted = unwanted.or(Some((at, false)));
+        unwanted = unwanted.or(Some(Occurrence { at, is_wanted: false }));
     }
     unwanted
 }
@@ -137,7 +145,7 @@ pub fn find(words: &[Word], phrase: &str) -> Option<(usize, bool)> {
 /// Returns `true` if any of the phrases is wanted.
 #[must_use]
 pub fn wants(words: &[Word], phrases: &[&str]) -> bool {
-    phrases.iter().any(|phrase| find(words, phrase).is_some_and(|(_, wanted)| wanted))
+    phrases.iter().any(|phrase| find(words, phrase).is_some_and(|occurrence| occurrence.is_wanted))
 }
 
 #[cfg(test)]
@@ -145,7 +153,7 @@ mod tests {
     use super::*;
 
     fn wanted(prompt: &str, phrase: &str) -> Option<bool> {
-        find(&parse(prompt), phrase).map(|(_, wanted)| wanted)
+        find(&parse(prompt), phrase).map(|occurrence| occurrence.is_wanted)
     }
 
     #[test]

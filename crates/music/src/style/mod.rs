@@ -1,8 +1,8 @@
 //! Genres and their defaults: tempo, drums, bass, accompaniment, instruments, harmony and reverb.
 
 mod band;
+mod electronic;
 pub mod groove;
-mod machine;
 pub mod progression;
 
 use groove::Groove;
@@ -11,7 +11,7 @@ use progression::Palette;
 use crate::instrument::Instrument;
 use crate::piece::{DrumKit, Texture};
 use crate::prompt::lexicon::{Feeling, Metre};
-use crate::prompt::words::{self, Word};
+use crate::prompt::words::{self, Occurrence, Word};
 
 /// Genre of music.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -161,13 +161,12 @@ impl Genre {
     pub fn named_in(words: &[Word]) -> Vec<Self> {
         let mut found: Vec<(usize, usize, Self)> = Vec::new();
         for (phrase, genre) in phrases() {
-            if let Some((at, true)) = words::find(words, phrase) {
-                let length = phrase.split(' ').count();
-                found.push((at, usize::MAX - length, genre));
+            if let Some(Occurrence { at, is_wanted: true }) = words::find(words, phrase) {
+                found.push((at, phrase.split(' ').count(), genre));
             }
         }
 
-        found.sort_by_key(|(at, length, _)| (*at, *length));
+        found.sort_by_key(|(at, length, _)| (*at, std::cmp::Reverse(*length)));
 
         let mut genres = Vec::new();
         for (_, _, genre) in found {
@@ -178,7 +177,7 @@ impl Genre {
         genres
     }
 
-    /// Returns `true` if the word at this index is part of a name of more than one word.
+    /// Returns `true` if the word at this index is part of a genre name of more than one word.
     #[must_use]
     pub fn covers(words: &[Word], at: usize) -> bool {
         let is_covered = |phrase: &str| {
@@ -194,7 +193,7 @@ impl Genre {
 }
 
 fn styles() -> impl Iterator<Item = &'static Style> {
-    machine::STYLES.iter().chain(band::STYLES)
+    electronic::STYLES.iter().chain(band::STYLES)
 }
 
 /// Returns the names of all genres.

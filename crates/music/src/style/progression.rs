@@ -89,11 +89,12 @@ impl Palette {
                 close: "4",
                 turnaround: "7",
             },
-            (palette, minor) => palette.further(minor),
+            (palette, minor) => palette.more_progressions(minor),
         }
     }
 
-    const fn further(self, minor: bool) -> Progressions {
+    /// Second half of the table of [`Palette::progressions`].
+    const fn more_progressions(self, minor: bool) -> Progressions {
         match (self, minor) {
             (Self::Dance, false) => Progressions {
                 main: &["1 5 6 4", "6 4 1 5", "4 5 6 6", "2 5 1 1"],

@@ -1,7 +1,7 @@
 //! Subtractive synthesis: rich waves through moving filters. Used for synthesizers, bowed strings, brass sections and
 //! choirs.
 
-use super::dsp::{Adsr, Envelope, Filter, Noise, Oscillator, SAMPLES, Vibrato, Wave, decay};
+use super::dsp::{Adsr, Envelope, Filter, Noise, Oscillator, SAMPLE_RATE, Vibrato, Wave, decay};
 
 /// Samples between updates of filter and vibrato.
 const CONTROL: usize = 16;
@@ -68,7 +68,7 @@ impl Analog {
 
         Self {
             patch: *patch,
-            phase_step: hertz / SAMPLES,
+            phase_step: hertz / SAMPLE_RATE,
             hertz,
             velocity,
             oscillators,
@@ -86,15 +86,15 @@ impl Analog {
     /// Adds the next samples; returns `false` once the note has ended.
     pub fn render(&mut self, out: &mut [f32]) -> bool {
         for chunk in out.chunks_mut(CONTROL) {
-            let bend = self.control(chunk.len());
-            self.samples(chunk, bend);
+            let bend = self.update_controls(chunk.len());
+            self.render_samples(chunk, bend);
         }
         !self.envelope.is_over()
     }
 
     /// Updates filter and vibrato and returns the pitch factor.
-    fn control(&mut self, samples: usize) -> f32 {
-        let seconds = self.age as f32 / SAMPLES;
+    fn update_controls(&mut self, samples: usize) -> f32 {
+        let seconds = self.age as f32 / SAMPLE_RATE;
 
         let (lowest, times) = self.patch.cutoff;
         let (opens, closes) = self.patch.sweep;
@@ -111,7 +111,7 @@ impl Analog {
         self.patch.vibrato.at(seconds) * slide
     }
 
-    fn samples(&mut self, out: &mut [f32], bend: f32) {
+    fn render_samples(&mut self, out: &mut [f32], bend: f32) {
         let voices = self.patch.voices.clamp(1, VOICES);
         let scale = 1.0 / (voices as f32).sqrt();
         let phase_step = self.phase_step * bend;

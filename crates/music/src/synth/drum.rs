@@ -1,6 +1,6 @@
 //! Drum sounds: a falling sine, coloured noise and, for cymbals, inharmonic square waves.
 
-use super::dsp::{Filter, Noise, SAMPLES, decay, sine};
+use super::dsp::{Filter, Noise, SAMPLE_RATE, decay, sine};
 use crate::piece::{Drum, DrumKit};
 
 /// Parameters of a drum sound.
@@ -160,17 +160,24 @@ fn tom(hertz: f32, pan: f32) -> DrumPatch {
 pub struct DrumHit {
     patch: DrumPatch,
     velocity: f32,
+    /// Phase of the tone in periods.
     phase: f32,
+    /// Current frequency of the tone.
     hertz: f32,
+    /// Factor per sample of the distance from the end frequency.
     glide: f32,
+    /// Current level of the tone, and its factor per sample.
     tone: f32,
     tone_fade: f32,
+    /// Current level of noise and metal, and its factor per sample.
     hiss: f32,
     hiss_fade: f32,
     filter: Filter,
     metal_filter: Filter,
+    /// Phases of the square waves in periods.
     metal: [f32; 6],
     noise: Noise,
+    /// Samples since the start.
     age: u32,
 }
 
@@ -182,20 +189,23 @@ impl DrumHit {
     #[must_use]
     pub fn new(kit: DrumKit, drum: Drum, velocity: f32, seed: u64) -> Self {
         let patch = patch(kit, drum);
-        let (from, _, seconds) = patch.tone;
+        let (start_hertz, _, glide_seconds) = patch.tone;
+        let (tone_level, tone_seconds) = patch.ring;
+        let (_, noise_seconds) = patch.noise;
+        let (filter_hertz, sharpness) = patch.colour;
 
         Self {
             patch,
             velocity,
             phase: 0.0,
-            hertz: from,
-            glide: decay(seconds * 3.0),
-            tone: patch.ring.0,
-            tone_fade: decay(patch.ring.1),
+            hertz: start_hertz,
+            glide: decay(glide_seconds * 3.0),
+            tone: tone_level,
+            tone_fade: decay(tone_seconds),
             hiss: 1.0,
-            hiss_fade: decay(patch.noise.1),
-            filter: Filter::new(patch.colour.0, patch.colour.1),
-            metal_filter: Filter::new(patch.colour.0.max(3_000.0) * 0.9, 0.9),
+            hiss_fade: decay(noise_seconds),
+            filter: Filter::new(filter_hertz, sharpness),
+            metal_filter: Filter::new(filter_hertz.max(3_000.0) * 0.9, 0.9),
             metal: [0.0; 6],
             noise: Noise::new(seed),
             age: 0,
@@ -210,11 +220,12 @@ impl DrumHit {
 
     /// Adds the next samples; returns `false` once the hit has ended.
     pub fn render(&mut self, out: &mut [f32]) -> bool {
-        let loud = self.velocity * self.patch.level;
-        let (_, to, _) = self.patch.tone;
-        let noise = self.patch.noise.0;
+        let gain = self.velocity * self.patch.level;
+        let (_, end_hertz, _) = self.patch.tone;
+        let (noise, _) = self.patch.noise;
         let metal = self.patch.metal;
-        let sharp = self.patch.colour.1 > 1.0;
+        let (_, sharpness) = self.patch.colour;
+        let is_band_pass = sharpness > 1.0;
         let bursting = BURST * u32::from(self.patch.bursts - 1);
 
         for sample in out.iter_mut() {
@@ -226,34 +237,34 @@ impl DrumHit {
             }
             let fade = if self.age < bursting { 0.992 } else { self.hiss_fade };
 
-            self.hertz = to + (self.hertz - to) * self.glide;
-            self.phase += self.hertz / SAMPLES;
+            self.hertz = end_hertz + (self.hertz - end_hertz) * self.glide;
+            self.phase += self.hertz / SAMPLE_RATE;
             self.phase -= self.phase.floor();
 
             let mut sum = self.tone * sine(self.phase);
 
             if noise > 0.0 {
                 let bands = self.filter.bands(self.noise.sample());
-                sum += noise * self.hiss * if sharp { 1.6 * bands.band } else { bands.high };
+                sum += noise * self.hiss * if is_band_pass { 1.6 * bands.band } else { bands.high };
             }
 
             if metal > 0.0 {
-                sum += metal * self.hiss * self.clang();
+                sum += metal * self.hiss * self.next_metal_sample();
             }
 
             self.tone *= self.tone_fade;
             self.hiss *= fade;
             self.age += 1;
-            *sample += sum * loud * onset;
+            *sample += sum * gain * onset;
         }
 
         self.tone > 0.000_1 || self.hiss * (noise + metal) > 0.000_1
     }
 
-    fn clang(&mut self) -> f32 {
+    fn next_metal_sample(&mut self) -> f32 {
         let mut sum = 0.0;
         for (phase, hertz) in self.metal.iter_mut().zip(METAL) {
-            *phase += hertz * 1.31 / SAMPLES;
+            *phase += hertz * 1.31 / SAMPLE_RATE;
             *phase -= phase.floor();
             sum += if *phase < 0.5 { 1.0 } else { -1.0 };
         }

@@ -5,12 +5,14 @@ use std::f32::consts::TAU;
 use crate::piece::RATE;
 
 /// Samples per second.
-pub const SAMPLES: f32 = RATE as f32;
+pub const SAMPLE_RATE: f32 = RATE as f32;
+/// Natural logarithm of a decay by 60 dB.
+pub const LN_60_DB: f32 = -6.907_755;
 
 /// Returns the factor per sample of an exponential decay by 60 dB in the given number of seconds.
 #[must_use]
 pub fn decay(seconds: f32) -> f32 {
-    (-6.907_755 / (seconds.max(0.000_5) * SAMPLES)).exp()
+    (LN_60_DB / (seconds.max(0.000_5) * SAMPLE_RATE)).exp()
 }
 
 /// Returns the sine of a turn (0 to 1 is one period), exact to 0.1 %, which is sufficient for every sound here.
@@ -74,7 +76,7 @@ impl Envelope {
     pub fn new(adsr: Adsr, held_frames: u32) -> Self {
         Self {
             level: 0.0,
-            rise: 1.0 / (adsr.attack.max(0.001) * SAMPLES),
+            rise: 1.0 / (adsr.attack.max(0.001) * SAMPLE_RATE),
             fall: decay(adsr.decay),
             sustain: adsr.sustain,
             release: decay(adsr.release.max(0.012)),
@@ -143,7 +145,7 @@ impl Filter {
 
     /// Changes frequency and resonance.
     pub fn set(&mut self, hertz: f32, q: f32) {
-        let g = (std::f32::consts::PI * hertz.clamp(20.0, 20_000.0) / SAMPLES).tan();
+        let g = (std::f32::consts::PI * hertz.clamp(20.0, 20_000.0) / SAMPLE_RATE).tan();
         self.k = 1.0 / q.max(0.1);
         self.a1 = 1.0 / (1.0 + g * (g + self.k));
         self.a2 = g * self.a1;
@@ -209,18 +211,21 @@ impl Oscillator {
         self.phase -= self.phase.floor();
 
         match wave {
-            Wave::Saw => 2.0 * phase - 1.0 - corrected(phase, phase_step),
+            Wave::Saw => 2.0 * phase - 1.0 - step_correction(phase, phase_step),
             Wave::Pulse(width) => {
                 let fall = phase + 1.0 - width;
                 let square = if phase < width { 1.0 } else { -1.0 };
-                square + corrected(phase, phase_step) - corrected(fall - fall.floor(), phase_step) - (2.0 * width - 1.0)
+                square + step_correction(phase, phase_step)
+                    - step_correction(fall - fall.floor(), phase_step)
+                    - (2.0 * width - 1.0)
             }
         }
     }
 }
 
+/// Returns the correction near the step of a wave that removes the frequencies above half of the sample rate.
 #[inline]
-fn corrected(phase: f32, phase_step: f32) -> f32 {
+fn step_correction(phase: f32, phase_step: f32) -> f32 {
     if phase < phase_step {
         let at = phase / phase_step;
         at + at - at * at - 1.0
@@ -295,7 +300,7 @@ mod tests {
     fn filters_pass_their_band() {
         let through = |hertz: f32, pass: fn(Bands) -> f32| {
             let mut filter = Filter::new(1_000.0, 0.7);
-            let wave = (0..9_600).map(|at| sine(hertz * at as f32 / SAMPLES));
+            let wave = (0..9_600).map(|at| sine(hertz * at as f32 / SAMPLE_RATE));
             wave.map(|sample| pass(filter.bands(sample)).powi(2)).skip(2_400).sum::<f32>()
         };
         assert!(through(100.0, |bands| bands.low) > 100.0 * through(10_000.0, |bands| bands.low));
@@ -307,7 +312,7 @@ mod tests {
     fn oscillators_have_no_offset() {
         for wave in [Wave::Saw, Wave::Pulse(0.5), Wave::Pulse(0.25)] {
             let mut oscillator = Oscillator::new(0.0);
-            let sum: f32 = (0..48_000).map(|_| oscillator.next(wave, 100.0 / SAMPLES)).sum();
+            let sum: f32 = (0..48_000).map(|_| oscillator.next(wave, 100.0 / SAMPLE_RATE)).sum();
             assert!(sum.abs() / 48_000.0 < 0.01, "{wave:?}: {sum}");
         }
     }

@@ -1,6 +1,6 @@
 //! Frequency modulation synthesis (Chowning 1973): electric pianos, glass pads and basses.
 
-use super::dsp::{Adsr, Envelope, SAMPLES, decay, sine};
+use super::dsp::{Adsr, Envelope, SAMPLE_RATE, decay, sine};
 
 /// Pair of carrier and modulator.
 #[derive(Debug, Clone, Copy)]
@@ -27,16 +27,17 @@ pub struct FmPatch {
 /// Sounding note.
 #[derive(Debug, Clone)]
 pub struct Fm {
-    pairs: [Running; 2],
+    pairs: [RunningPair; 2],
     envelope: Envelope,
 }
 
+/// State of a pair. Phases are in periods, steps in periods per sample.
 #[derive(Debug, Clone)]
-struct Running {
-    carrier: f32,
-    modulator: f32,
-    carrier_turns: f32,
-    modulator_turns: f32,
+struct RunningPair {
+    carrier_phase: f32,
+    modulator_phase: f32,
+    carrier_step: f32,
+    modulator_step: f32,
     index: f32,
     index_min: f32,
     fade: f32,
@@ -48,15 +49,15 @@ impl Fm {
     #[must_use]
     pub fn new(patch: &FmPatch, hertz: f32, velocity: f32, held_frames: u32) -> Self {
         // High notes are modulated less to avoid a harsh sound.
-        let keyed = (440.0 / hertz).powf(0.35).clamp(0.3, 1.6);
+        let key_scaling = (440.0 / hertz).powf(0.35).clamp(0.3, 1.6);
 
         let pairs = patch.pairs.map(|pair| {
-            let index = pair.index * velocity * keyed / std::f32::consts::TAU;
-            Running {
-                carrier: 0.0,
-                modulator: 0.0,
-                carrier_turns: (hertz * pair.carrier / SAMPLES).min(0.45),
-                modulator_turns: (hertz * pair.modulator / SAMPLES).min(0.45),
+            let index = pair.index * velocity * key_scaling / std::f32::consts::TAU;
+            RunningPair {
+                carrier_phase: 0.0,
+                modulator_phase: 0.0,
+                carrier_step: (hertz * pair.carrier / SAMPLE_RATE).min(0.45),
+                modulator_step: (hertz * pair.modulator / SAMPLE_RATE).min(0.45),
                 index,
                 index_min: index * 0.12,
                 fade: decay(pair.fade),
@@ -72,11 +73,11 @@ impl Fm {
         for sample in out.iter_mut() {
             let mut sum = 0.0;
             for pair in &mut self.pairs {
-                sum += pair.level * sine(pair.carrier + pair.index * sine(pair.modulator));
-                pair.carrier += pair.carrier_turns;
-                pair.carrier -= pair.carrier.floor();
-                pair.modulator += pair.modulator_turns;
-                pair.modulator -= pair.modulator.floor();
+                sum += pair.level * sine(pair.carrier_phase + pair.index * sine(pair.modulator_phase));
+                pair.carrier_phase += pair.carrier_step;
+                pair.carrier_phase -= pair.carrier_phase.floor();
+                pair.modulator_phase += pair.modulator_step;
+                pair.modulator_phase -= pair.modulator_phase.floor();
                 pair.index = pair.index_min + (pair.index - pair.index_min) * pair.fade;
             }
 

@@ -2,7 +2,7 @@
 
 use std::f32::consts::TAU;
 
-use super::dsp::{Adsr, Envelope, Filter, Noise, SAMPLES, decay};
+use super::dsp::{Adsr, Envelope, Filter, Noise, SAMPLE_RATE, decay};
 
 /// Maximum number of partials: a multiple of the vector width.
 const LANES: usize = 24;
@@ -36,8 +36,10 @@ pub enum Partials {
 /// Sounding note.
 #[derive(Debug, Clone)]
 pub struct Modal {
+    /// State of each partial: a complex number that rotates by its frequency and shrinks by its decay.
     re: [f32; LANES],
     im: [f32; LANES],
+    /// Rotation and decay of each partial per sample.
     cos: [f32; LANES],
     sin: [f32; LANES],
     envelope: Envelope,
@@ -74,14 +76,14 @@ impl Modal {
         partials.truncate(LANES);
 
         for (lane, (ratio, level)) in partials.into_iter().enumerate() {
-            let angle = TAU * hertz * ratio / SAMPLES;
+            let angle = TAU * hertz * ratio / SAMPLE_RATE;
             let fade = ring.map_or(1.0, |ring| decay(ring / (1.0 + patch.damping * (ratio - 1.0).max(0.0))));
             sound.cos[lane] = fade * angle.cos();
             sound.sin[lane] = fade * angle.sin();
             sound.re[lane] = level / sum;
         }
 
-        sound.left = ring.map(|seconds| (seconds * 1.4 * SAMPLES) as u32);
+        sound.left = ring.map(|seconds| (seconds * 1.4 * SAMPLE_RATE) as u32);
         sound
     }
 

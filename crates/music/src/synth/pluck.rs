@@ -1,6 +1,6 @@
 //! Plucked strings: a noise burst in a damped delay line (Karplus and Strong 1983; Jaffe and Smith 1983).
 
-use super::dsp::{Adsr, DcBlock, Envelope, Noise, SAMPLES};
+use super::dsp::{Adsr, DcBlock, Envelope, LN_60_DB, Noise, SAMPLE_RATE};
 
 /// Parameters of a plucked string.
 #[derive(Debug, Clone, Copy)]
@@ -20,13 +20,18 @@ pub struct PluckPatch {
 /// Sounding string.
 #[derive(Debug, Clone)]
 pub struct Pluck {
+    /// One period of the string as a ring buffer, and the next position in it.
     string: Vec<f32>,
     at: usize,
     /// Coefficient of the all-pass filter that tunes the fraction of a sample.
     allpass: f32,
-    allpass_last: (f32, f32),
+    /// Last input and output of the all-pass filter.
+    allpass_input: f32,
+    allpass_output: f32,
+    /// Last sample read from the string.
     last: f32,
     edge: f32,
+    /// Factor of each pass through the string.
     loss: f32,
     envelope: Envelope,
     dc: DcBlock,
@@ -39,7 +44,7 @@ impl Pluck {
         let edge = patch.edge.clamp(0.5, 0.999);
 
         // The two-sample average delays by 1 - edge samples; the all-pass filter provides the remaining fraction.
-        let period = SAMPLES / hertz.max(20.0);
+        let period = SAMPLE_RATE / hertz.max(20.0);
         let delay_samples = (period - (1.0 - edge) - 0.4).floor().max(2.0);
         let fraction = period - (1.0 - edge) - delay_samples;
         let length = delay_samples as usize;
@@ -48,7 +53,7 @@ impl Pluck {
         let mut string: Vec<f32> = (0..length).map(|_| noise.sample()).collect();
         soften(&mut string, (patch.bright * (0.45 + 0.55 * velocity)).clamp(0.03, 1.0));
         comb(&mut string, patch.pluck_position);
-        normalise(&mut string);
+        normalize(&mut string);
 
         let ring = patch.ring * (261.6 / hertz).powf(0.5).clamp(0.25, 2.2);
         let envelope = Adsr { attack: 0.001, decay: 1.0, sustain: 1.0, release: patch.release };
@@ -57,11 +62,12 @@ impl Pluck {
             string,
             at: 0,
             allpass: (1.0 - fraction) / (1.0 + fraction),
-            allpass_last: (0.0, 0.0),
+            allpass_input: 0.0,
+            allpass_output: 0.0,
             last: 0.0,
             edge,
-            loss: (-6.907_755 / (ring * hertz)).exp(),
-            envelope: Envelope::new(envelope, held_frames.min((ring * 1.3 * SAMPLES) as u32)),
+            loss: (LN_60_DB / (ring * hertz)).exp(),
+            envelope: Envelope::new(envelope, held_frames.min((ring * 1.3 * SAMPLE_RATE) as u32)),
             dc: DcBlock::default(),
         }
     }
@@ -74,8 +80,9 @@ impl Pluck {
             self.last = now;
 
             let damped = averaged * self.loss;
-            let tuned = self.allpass * (damped - self.allpass_last.1) + self.allpass_last.0;
-            self.allpass_last = (damped, tuned);
+            let tuned = self.allpass * (damped - self.allpass_output) + self.allpass_input;
+            self.allpass_input = damped;
+            self.allpass_output = tuned;
 
             self.string[self.at] = tuned;
             self.at = if self.at + 1 == self.string.len() { 0 } else { self.at + 1 };
@@ -107,7 +114,7 @@ fn comb(string: &mut [f32], position: f32) {
     }
 }
 
-fn normalise(string: &mut [f32]) {
+fn normalize(string: &mut [f32]) {
     let mean = string.iter().sum::<f32>() / string.len() as f32;
     for sample in string.iter_mut() {
         *sample -= mean;
@@ -140,7 +147,7 @@ mod tests {
                     .map(|w| w[0] * (w[whole_lag] * (1.0 - part) + w[whole_lag + 1] * part));
                 pairs.sum::<f32>()
             };
-            let period = SAMPLES / hertz;
+            let period = SAMPLE_RATE / hertz;
             let lags = (-60..=60).map(|step| period * (1.0 + step as f32 * 0.000_5));
             let best = lags.max_by(|a, b| alike(8.0 * a).total_cmp(&alike(8.0 * b))).unwrap();
             let cents = 1_200.0 * (period / best).log2();

@@ -1,6 +1,6 @@
 //! Continuous background sounds: vinyl, rain, sea and wind.
 
-use super::dsp::{Filter, Noise, SAMPLES, sine};
+use super::dsp::{Filter, Noise, SAMPLE_RATE, sine};
 use crate::piece::Texture;
 
 /// Running background sound in stereo.
@@ -11,10 +11,12 @@ pub struct Background {
     age: u64,
 }
 
+/// State of one channel.
 #[derive(Debug, Clone)]
 struct Side {
     noise: Noise,
     filter: Filter,
+    /// Current level of a crackle or raindrop.
     drop: f32,
     drop_filter: Filter,
 }
@@ -46,7 +48,7 @@ impl Background {
     pub fn render(&mut self, left: &mut [f32], right: &mut [f32]) {
         for (left, right) in left.iter_mut().zip(right.iter_mut()) {
             if self.age.is_multiple_of(CONTROL) {
-                self.control();
+                self.update_filters();
             }
             *left += self.sides[0].next(self.kind);
             *right += self.sides[1].next(self.kind);
@@ -55,8 +57,8 @@ impl Background {
     }
 
     /// Modulates the filters slowly for the swell of waves and the howl of wind.
-    fn control(&mut self) {
-        let seconds = self.age as f32 / SAMPLES;
+    fn update_filters(&mut self) {
+        let seconds = self.age as f32 / SAMPLE_RATE;
 
         for (side, away) in self.sides.iter_mut().zip([0.0, 0.13]) {
             match self.kind {
@@ -86,16 +88,16 @@ impl Side {
             Texture::Wind => (0.0, 0.0, 0.11),
         };
 
-        let struck = self.noise.sample().abs() < rate / SAMPLES;
+        let struck = self.noise.sample().abs() < rate / SAMPLE_RATE;
         self.drop = if struck { noise } else { self.drop * 0.9 };
 
         let bands = self.filter.bands(noise);
-        let bed = match kind {
+        let background = match kind {
             Texture::Rain => bands.band + 0.3 * bands.high,
             Texture::Wind => bands.band,
             Texture::Vinyl | Texture::Sea => bands.low,
         };
 
-        hiss * bed + crackle * self.drop_filter.band(self.drop)
+        hiss * background + crackle * self.drop_filter.band(self.drop)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::f32::consts::TAU;
 
-use super::dsp::{Adsr, Envelope, Filter, Noise, SAMPLES, Vibrato};
+use super::dsp::{Adsr, Envelope, Filter, Noise, SAMPLE_RATE, Vibrato};
 
 /// Samples between updates of vibrato and brightness.
 const CONTROL: usize = 16;
@@ -30,6 +30,7 @@ pub struct Wind {
     patch: WindPatch,
     phase_step: f32,
     phase: f32,
+    /// Number of harmonics below 16 kHz.
     audible: usize,
     levels: [f32; HARMONICS],
     breath: Filter,
@@ -46,7 +47,7 @@ impl Wind {
     pub fn new(patch: &WindPatch, hertz: f32, velocity: f32, held_frames: u32, seed: u64) -> Self {
         Self {
             patch: *patch,
-            phase_step: hertz / SAMPLES,
+            phase_step: hertz / SAMPLE_RATE,
             phase: 0.0,
             audible: ((16_000.0 / hertz) as usize).clamp(1, HARMONICS),
             levels: [0.0; HARMONICS],
@@ -62,7 +63,7 @@ impl Wind {
     /// Adds the next samples; returns `false` once the note has ended.
     pub fn render(&mut self, out: &mut [f32]) -> bool {
         for chunk in out.chunks_mut(CONTROL) {
-            let seconds = self.age as f32 / SAMPLES;
+            let seconds = self.age as f32 / SAMPLE_RATE;
             let phase_step = self.phase_step * self.patch.vibrato.at(seconds) * (1.0 - 0.01 * (-seconds * 45.0).exp());
 
             let blown = (self.level * (0.5 + 0.5 * self.velocity)).max(0.001);

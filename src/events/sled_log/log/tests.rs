@@ -142,8 +142,8 @@ fn a_damaged_copy_in_sled_repairs_nothing() {
 }
 
 #[test]
-fn reads_and_appends_continue_while_sled_cannot_be_filled() {
-    // Given a log whose sled directory cannot be recreated
+fn reads_continue_while_sled_cannot_be_filled() {
+    // Given a log whose sled cannot be recreated, because the disk counts as full
     let directory = tempfile::tempdir().unwrap();
     drop(log_with_events(directory.path()));
     let (log, _) = open(directory.path());

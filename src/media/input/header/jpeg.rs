@@ -18,6 +18,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
         at += offset + 2;
         let marker = bytes[at - 1];
         match marker {
+            // The temporary marker has no segment.
             0x01 => continue,
             // First scan, or end of the picture.
             0xDA | 0xD9 => break,
@@ -27,7 +28,9 @@ pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
         let end = at + usize::from(u16_be(bytes, at)?);
         let segment = bytes.get(at + 2..end).unwrap_or_default();
         match marker {
+            // Frame headers, which have the size.
             0xC0..=0xC3 | 0xC5..=0xC7 | 0xC9..=0xCB | 0xCD..=0xCF => frame = JpegFrame::read(segment),
+            // Application segment 1, for EXIF.
             0xE1 => {
                 let exif = segment.strip_prefix(EXIF);
                 orientation = exif.and_then(Orientation::from_exif_chunk).unwrap_or(orientation);

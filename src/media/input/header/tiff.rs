@@ -5,6 +5,15 @@ use image::metadata::Orientation;
 use super::{DecodeMemory, PictureHeader, jpeg, u16_be, u16_le, u32_be, u32_le};
 use crate::domain::image::ImageFormat;
 
+const IMAGE_WIDTH: u16 = 256;
+const IMAGE_LENGTH: u16 = 257;
+const BITS_PER_SAMPLE: u16 = 258;
+const COMPRESSION: u16 = 259;
+const PHOTOMETRIC: u16 = 262;
+const ORIENTATION: u16 = 274;
+const SAMPLES_PER_PIXEL: u16 = 277;
+/// Type of 16-bit values; the other types that matter have 32 bits.
+const SHORT: u16 = 3;
 /// Memory of the decoder per value of a tag, in bytes: as read and as stored.
 const MEMORY_PER_VALUE: u64 = 64;
 /// Tags whose values are skipped: XMP, IPTC, Photoshop and EXIF.
@@ -29,9 +38,9 @@ impl TiffReader<'_> {
     fn value(&self, at: usize) -> Option<u32> {
         let kind = self.u16(at + 2)?;
         let count = self.u32(at + 4)?;
-        let bytes = if kind == 3 { 2 } else { 4 };
+        let bytes = if kind == SHORT { 2 } else { 4 };
         let offset = if count.checked_mul(bytes)? <= 4 { at + 8 } else { self.u32(at + 8)? as usize };
-        if kind == 3 { self.u16(offset).map(u32::from) } else { self.u32(offset) }
+        if kind == SHORT { self.u16(offset).map(u32::from) } else { self.u32(offset) }
     }
 }
 
@@ -57,16 +66,16 @@ pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
         values += u64::from(reader.u32(at + 4)?);
         let value = reader.value(at);
         match tag {
-            256 => width = value?,
-            257 => height = value?,
-            258 => bits = value?,
-            259 => compression = value?,
-            262 => photometric = value?,
-            274 => {
+            IMAGE_WIDTH => width = value?,
+            IMAGE_LENGTH => height = value?,
+            BITS_PER_SAMPLE => bits = value?,
+            COMPRESSION => compression = value?,
+            PHOTOMETRIC => photometric = value?,
+            ORIENTATION => {
                 let parsed = value.and_then(|value| Orientation::from_exif(u8::try_from(value).ok()?));
                 orientation = parsed.unwrap_or(Orientation::NoTransforms);
             }
-            277 => samples = value?,
+            SAMPLES_PER_PIXEL => samples = value?,
             _ => {}
         }
     }

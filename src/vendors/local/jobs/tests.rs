@@ -13,7 +13,7 @@ fn key(name: &str) -> VendorKey {
 
 #[test]
 fn a_panic_fails_one_job() {
-    assert_eq!(guarded::<()>("image", || panic!("a defect")).unwrap_err().code.as_str(), "engine_failed");
+    assert_eq!(catch_engine_panic::<()>("image", || panic!("a defect")).unwrap_err().code.as_str(), "engine_failed");
 }
 
 #[test]

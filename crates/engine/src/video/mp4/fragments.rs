@@ -3,7 +3,7 @@
 
 use shiguredo_mp4::demux::{Fmp4FileDemuxer, Sample};
 
-use super::read::{SAMPLES_MAX, part, too_long, unreadable};
+use super::read::{SAMPLES_MAX, available_input, too_long, unreadable};
 use crate::video::VideoError;
 
 /// Maximum number of boxes: a fragment takes four steps and contains at least one picture or packet of sound.
@@ -27,11 +27,11 @@ pub(super) fn for_each_sample(
             let Some(sample) = demuxer.next_sample().map_err(unreadable)? else { return Ok(()) };
             on_sample(&sample)?;
         };
-        let part = part(file, required);
-        if announced_samples(part.data) > 2 * SAMPLES_MAX as u64 {
+        let input = available_input(file, required);
+        if announced_samples(input.data) > 2 * SAMPLES_MAX as u64 {
             return Err(too_long());
         }
-        demuxer.handle_input(part);
+        demuxer.handle_input(input);
     }
 
     Err(too_long())
@@ -51,9 +51,9 @@ fn announced_samples(fragment: &[u8]) -> u64 {
         length => fragment.len().min(length as usize),
     };
 
-    let head = &fragment[..length];
-    let u32_at = |at: usize| head.get(at..)?.first_chunk().map(|bytes| u64::from(u32::from_be_bytes(*bytes)));
-    let lists = head.windows(4).enumerate().filter(|(_, name)| name == b"trun");
+    let header = &fragment[..length];
+    let u32_at = |at: usize| header.get(at..)?.first_chunk().map(|bytes| u64::from(u32::from_be_bytes(*bytes)));
+    let lists = header.windows(4).enumerate().filter(|(_, name)| name == b"trun");
 
     // Version and flags precede the number, as does an 8-byte length.
     lists.map(|(at, _)| u32_at(at + if u32_at(at.wrapping_sub(4)) == Some(1) { 16 } else { 8 }).unwrap_or(0)).sum()

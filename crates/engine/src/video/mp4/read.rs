@@ -44,6 +44,7 @@ pub struct ParsedVideo {
     pub kept_pixels: u64,
     /// Coded pixels of a picture.
     coded_pixels: u64,
+    /// Number of bytes of the length before each part of a picture.
     length_bytes: usize,
 }
 
@@ -56,7 +57,9 @@ pub struct AccessUnit {
     pub shown_at: u64,
     /// Duration in ticks.
     pub ticks: u32,
+    /// Position of the first byte.
     offset: usize,
+    /// Number of bytes.
     bytes: usize,
 }
 
@@ -88,11 +91,11 @@ impl ParsedVideo {
 
         let mut demuxed = DemuxedVideo::default();
 
-        match kind(file)? {
-            Mp4FileKind::Mp4 => demuxed.take_whole(file)?,
+        match detect_kind(file)? {
+            Mp4FileKind::Mp4 => demuxed.add_indexed_samples(file)?,
             Mp4FileKind::FragmentedMp4 => {
                 // The first samples may precede the fragments.
-                demuxed.take_whole(file)?;
+                demuxed.add_indexed_samples(file)?;
                 fragments::for_each_sample(file, |sample| demuxed.add_sample(file, sample))?;
             }
         }
@@ -118,8 +121,8 @@ impl ParsedVideo {
                 remaining.split_at_checked(self.length_bytes).ok_or_else(|| unreadable("a picture is cut off"))?;
             let length = length.iter().fold(0_usize, |sum, byte| (sum << 8) | usize::from(*byte));
             let (nal, after) = after.split_at_checked(length).ok_or_else(|| unreadable("a picture is cut off"))?;
-            if nal.first().is_some_and(|first| first & 0x1f == 7) {
-                let announced = checked(nal)?;
+            if sps::is_parameter_set(nal) {
+                let announced = check_parameter_set(nal)?;
                 if announced.size != self.size
                     || announced.kept_pixels > self.kept_pixels
                     || announced.coded_pixels > self.coded_pixels
@@ -160,7 +163,7 @@ pub(super) fn too_long() -> VideoError {
 }
 
 /// Returns the requested bytes, as far as the file contains them.
-pub(super) fn part(file: &[u8], required: RequiredInput) -> Input<'_> {
+pub(super) fn available_input(file: &[u8], required: RequiredInput) -> Input<'_> {
     let start = usize::try_from(required.position).unwrap_or(usize::MAX).min(file.len());
     let end = required.size.and_then(|size| start.checked_add(size)).unwrap_or(file.len()).min(file.len());
     Input { position: start as u64, data: &file[start..end] }
@@ -170,21 +173,21 @@ pub(super) fn part(file: &[u8], required: RequiredInput) -> Input<'_> {
 const STEPS_MAX: usize = 1024;
 
 /// Returns the kind of the file: fragmented or not.
-fn kind(file: &[u8]) -> Result<Mp4FileKind, VideoError> {
+fn detect_kind(file: &[u8]) -> Result<Mp4FileKind, VideoError> {
     let mut detector = Mp4FileKindDetector::new();
     for _ in 0..STEPS_MAX {
         let Some(required) = detector.required_input() else { break };
-        detector.handle_input(part(file, required));
+        detector.handle_input(available_input(file, required));
     }
     detector.file_kind().map_err(unreadable)?.ok_or_else(|| unreadable("it has no index"))
 }
 
 /// Returns a demuxer that has read the index.
-fn opened(file: &[u8]) -> Result<Mp4FileDemuxer, VideoError> {
+fn open_demuxer(file: &[u8]) -> Result<Mp4FileDemuxer, VideoError> {
     let mut demuxer = Mp4FileDemuxer::new();
     for _ in 0..STEPS_MAX {
         let Some(required) = demuxer.required_input() else { break };
-        demuxer.handle_input(part(file, required));
+        demuxer.handle_input(available_input(file, required));
     }
     demuxer.tracks().map_err(unreadable)?;
     Ok(demuxer)
@@ -201,9 +204,9 @@ struct DemuxedVideo {
 }
 
 impl DemuxedVideo {
-    /// Takes all samples of the index.
-    fn take_whole(&mut self, file: &[u8]) -> Result<(), VideoError> {
-        let mut demuxer = opened(file)?;
+    /// Adds all samples of the index.
+    fn add_indexed_samples(&mut self, file: &[u8]) -> Result<(), VideoError> {
+        let mut demuxer = open_demuxer(file)?;
         while let Some(sample) = demuxer.next_sample().map_err(unreadable)? {
             self.add_sample(file, &sample)?;
         }
@@ -291,11 +294,11 @@ impl Pictures {
         }
 
         if let Some(entry) = entry {
-            let described = described(entry)?;
-            if self.description.as_ref().is_some_and(|previous| *previous != described) {
+            let description = read_description(entry)?;
+            if self.description.as_ref().is_some_and(|previous| *previous != description) {
                 return Err(unsupported("made of parts with different descriptions"));
             }
-            self.description = Some(described);
+            self.description = Some(description);
         }
 
         let end = unit.shown_at.saturating_add(u64::from(unit.ticks));
@@ -356,7 +359,7 @@ struct Description {
     length_bytes: usize,
 }
 
-fn described(entry: &SampleEntry) -> Result<Description, VideoError> {
+fn read_description(entry: &SampleEntry) -> Result<Description, VideoError> {
     let avc1 = match entry {
         SampleEntry::Avc1(avc1) => avc1,
         SampleEntry::Hev1(_) | SampleEntry::Hvc1(_) => return Err(unsupported("HEVC")),
@@ -370,7 +373,7 @@ fn described(entry: &SampleEntry) -> Result<Description, VideoError> {
     let mut announced: Option<AnnouncedSizes> = None;
 
     for sps in &avcc_box.sps_list {
-        let next = checked(sps)?;
+        let next = check_parameter_set(sps)?;
         let kept_pixels = announced.map_or(0, |before| before.kept_pixels).max(next.kept_pixels);
         let coded_pixels = announced.map_or(0, |before| before.coded_pixels).max(next.coded_pixels);
         announced = Some(AnnouncedSizes { coded_pixels, kept_pixels, ..next });
@@ -389,7 +392,7 @@ fn described(entry: &SampleEntry) -> Result<Description, VideoError> {
 }
 
 /// Returns the sizes announced by a parameter set, if its pictures may be decoded.
-fn checked(sps: &[u8]) -> Result<AnnouncedSizes, VideoError> {
+fn check_parameter_set(sps: &[u8]) -> Result<AnnouncedSizes, VideoError> {
     let coding = parse_sps(sps).map_err(unreadable)?;
     if coding.bit_depth_luma_minus8 != 0 || coding.bit_depth_chroma_minus8 != 0 {
         return Err(unsupported("coded with more than 8 bits"));
@@ -399,7 +402,7 @@ fn checked(sps: &[u8]) -> Result<AnnouncedSizes, VideoError> {
     }
 
     let size = Size { width: coding.width.into(), height: coding.height.into() };
-    let coded = sps::coded(sps).ok_or_else(|| unreadable("it has no description of its pictures"))?;
+    let coded = sps::parse_coding_properties(sps).ok_or_else(|| unreadable("it has no description of its pictures"))?;
     if coded.interlaced {
         return Err(unsupported("interlaced"));
     }

@@ -62,57 +62,70 @@ impl Bits {
     }
 }
 
+/// Type of a NAL unit that is a sequence parameter set.
+const PARAMETER_SET_TYPE: u8 = 7;
+/// Pixels of a macroblock.
+const BLOCK_PIXELS: u64 = 16 * 16;
 /// Profiles whose parameter sets contain the chroma format (H.264, 7.3.2.1.1).
-const HIGH: [u32; 13] = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135];
+const HIGH_PROFILES: [u32; 13] = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135];
 
-/// Parses a parameter set up to the size; `None` if it ends before that.
-pub(super) fn coded(nal: &[u8]) -> Option<CodingProperties> {
+/// Returns `true` if a NAL unit is a sequence parameter set.
+pub(super) fn is_parameter_set(nal: &[u8]) -> bool {
+    nal.first().is_some_and(|header| header & 0x1f == PARAMETER_SET_TYPE)
+}
+
+/// Parses a parameter set up to the size; `None` if it ends before that. The comments name the skipped fields as the
+/// standard does.
+pub(super) fn parse_coding_properties(nal: &[u8]) -> Option<CodingProperties> {
     let mut bits = Bits::new(nal);
     let profile = bits.bits(8)?;
-    bits.bits(16)?;
-    bits.read_unsigned()?;
-    if HIGH.contains(&profile) {
-        high(&mut bits)?;
+    bits.bits(16)?; // constraint_set flags and level_idc
+    bits.read_unsigned()?; // seq_parameter_set_id
+    if HIGH_PROFILES.contains(&profile) {
+        skip_high_profile(&mut bits)?;
     }
-    bits.read_unsigned()?;
+    bits.read_unsigned()?; // log2_max_frame_num_minus4
 
-    match bits.read_unsigned()? {
+    let order_type = bits.read_unsigned()?;
+    match order_type {
         0 => {
-            bits.read_unsigned()?;
+            bits.read_unsigned()?; // log2_max_pic_order_cnt_lsb_minus4
         }
         1 => {
-            bits.bit()?;
-            bits.read_signed()?;
-            bits.read_signed()?;
+            bits.bit()?; // delta_pic_order_always_zero_flag
+            bits.read_signed()?; // offset_for_non_ref_pic
+            bits.read_signed()?; // offset_for_top_to_bottom_field
             for _ in 0..bits.read_unsigned()?.min(255) {
-                bits.read_signed()?;
+                bits.read_signed()?; // offset_for_ref_frame
             }
         }
         _ => {}
     }
 
     let references = bits.read_unsigned()?;
-    bits.bit()?;
+    bits.bit()?; // gaps_in_frame_num_value_allowed_flag
 
+    // The size in macroblocks; an interlaced picture has two fields of this height.
     let width = u64::from(bits.read_unsigned()?) + 1;
     let height = u64::from(bits.read_unsigned()?) + 1;
     let interlaced = bits.bit()? == 0;
     let rows = height * if interlaced { 2 } else { 1 };
 
-    Some(CodingProperties { pixels: width.saturating_mul(rows).saturating_mul(256), references, interlaced })
+    Some(CodingProperties { pixels: width.saturating_mul(rows).saturating_mul(BLOCK_PIXELS), references, interlaced })
 }
 
 /// Skips the chroma format and the scaling lists.
-fn high(bits: &mut Bits) -> Option<()> {
+fn skip_high_profile(bits: &mut Bits) -> Option<()> {
     let format = bits.read_unsigned()?;
     if format == 3 {
-        bits.bit()?;
+        bits.bit()?; // separate_colour_plane_flag
     }
-    bits.read_unsigned()?;
-    bits.read_unsigned()?;
-    bits.bit()?;
+    bits.read_unsigned()?; // bit_depth_luma_minus8
+    bits.read_unsigned()?; // bit_depth_chroma_minus8
+    bits.bit()?; // qpprime_y_zero_transform_bypass_flag
 
-    if bits.bit()? == 1 {
+    let has_scaling_lists = bits.bit()? == 1;
+    if has_scaling_lists {
         for list in 0..if format == 3 { 12 } else { 8 } {
             if bits.bit()? == 1 {
                 skip_list(bits, if list < 6 { 16 } else { 64 })?;
@@ -123,6 +136,7 @@ fn high(bits: &mut Bits) -> Option<()> {
     Some(())
 }
 
+/// Skips a scaling list, whose values are stored as differences. A value of zero ends them.
 fn skip_list(bits: &mut Bits, length: usize) -> Option<()> {
     let mut last = 8_i64;
     let mut next = 8_i64;
@@ -147,14 +161,14 @@ mod tests {
         let unit =
             H264.encoder(size, EncodingQuality::High).unwrap().encode(&Yuv::from_raster(&Raster::new(size))).unwrap();
         let start = unit.windows(4).position(|bytes| bytes[..3] == [0, 0, 1] && bytes[3] & 0x1f == 7).unwrap();
-        let coded = coded(&unit[start + 3..]).unwrap();
+        let coded = parse_coding_properties(&unit[start + 3..]).unwrap();
         assert_eq!((coded.pixels, coded.interlaced), (112 * 64, false));
     }
 
     #[test]
     fn truncated_parameter_sets_have_no_size() {
-        assert_eq!(coded(&[]), None);
-        assert_eq!(coded(&[0x67, 100, 0, 30]), None);
-        assert_eq!(coded(&[0x67, 66, 0, 30, 0, 0, 0, 0, 0, 0, 0]), None);
+        assert_eq!(parse_coding_properties(&[]), None);
+        assert_eq!(parse_coding_properties(&[0x67, 100, 0, 30]), None);
+        assert_eq!(parse_coding_properties(&[0x67, 66, 0, 30, 0, 0, 0, 0, 0, 0, 0]), None);
     }
 }

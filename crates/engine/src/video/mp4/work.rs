@@ -23,6 +23,7 @@ pub(in crate::video) fn too_many_pixels(description: &str, pixels: u64, limit: u
 #[derive(Default)]
 pub(super) struct Slices {
     total: usize,
+    /// Slices that begin a picture.
     first: usize,
 }
 
@@ -33,6 +34,7 @@ impl Slices {
     /// If the sample contains several pictures or too many slices.
     pub fn count(&mut self, nal: &[u8]) -> Result<(), VideoError> {
         let [header, start, ..] = nal else { return Ok(()) };
+        // A slice, its first partition, or a slice of a key frame.
         if matches!(header & 0x1f, 1 | 2 | 5) {
             self.total += 1;
             // A set first bit means that the slice begins at the first block.

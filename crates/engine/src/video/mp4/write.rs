@@ -12,6 +12,9 @@ use shiguredo_mp4::{BoxSize, BoxType, TrackKind};
 use super::{Packet, Sound};
 use crate::video::codec::{CodecError, FPS};
 
+/// Ticks per second of the pictures: one tick is a frame.
+const FRAME_TIMESCALE: NonZeroU32 = NonZeroU32::new(FPS).expect("a second has frames");
+
 /// Encoded pictures of a video, in groups that each begin with a key frame. Access units have start codes.
 #[derive(Debug, Default)]
 pub struct EncodedVideo {
@@ -35,7 +38,7 @@ pub fn write(video: &EncodedVideo, sound: Option<&Sound>) -> Result<Vec<u8>, Cod
 
     let muxer = Mp4FileMuxer::with_options(options).map_err(muxer_error)?;
     let mut muxed = MuxedVideo { bytes: muxer.initial_boxes_bytes().to_vec(), muxer };
-    let mut entry = Some(SampleEntry::Avc1(described(first)?));
+    let mut entry = Some(SampleEntry::Avc1(build_description(first)?));
     let mut pending_packets = PendingSound::new(sound);
     let mut shown_at = 0;
 
@@ -58,10 +61,11 @@ fn muxer_error(error: impl ToString) -> CodecError {
 }
 
 /// Returns the description of the stream with its colour space, which the codec does not write: BT.709, 16 to 235.
-fn described(unit: &[u8]) -> Result<Avc1Box, CodecError> {
+fn build_description(unit: &[u8]) -> Result<Avc1Box, CodecError> {
     let config = H264SampleEntryConfig { length_size: LengthSize::FourBytes };
     let mut description = build_avc1_box_from_annexb(unit, &config).map_err(muxer_error)?;
     let mut payload = b"nclx".to_vec();
+    // Primaries, transfer and matrix of BT.709 (1 each, in two bytes), then the flag of the full range.
     payload.extend([0, 1, 0, 1, 0, 1, 0]);
     let box_size = BoxSize::U32(8 + payload.len() as u32);
     description.unknown_boxes.push(UnknownBox { box_type: BoxType::Normal(*b"colr"), box_size, payload });
@@ -113,8 +117,7 @@ impl MuxedVideo {
                 self.bytes.extend(nal.data);
             }
         }
-        let timescale = NonZeroU32::MIN.saturating_add(FPS - 1);
-        self.append(start, TrackKind::Video, sample_entry, keyframe, timescale, 1)
+        self.append(start, TrackKind::Video, sample_entry, keyframe, FRAME_TIMESCALE, 1)
     }
 
     fn sound(

@@ -8,7 +8,7 @@ use super::raster::{Raster, Size};
 use super::view::View;
 use super::words::{MovingElement, Scenery, TimeOfDay, VideoKeywords};
 use crate::light::ramp;
-use crate::noise::scramble;
+use crate::noise::hash;
 use crate::plane::Plane;
 use crate::prompt;
 
@@ -23,7 +23,7 @@ const DEPTH_SIDE: usize = 320;
 /// Paints the place that a prompt names, or hills by default.
 #[must_use]
 pub fn paint(keywords: &VideoKeywords, prompt: &str, size: Size, seed: u32) -> View {
-    let seed = scramble(prompt::prompt_seed(prompt).unwrap_or(0), 3, seed);
+    let seed = hash(prompt::prompt_seed(prompt).unwrap_or(0), 3, seed);
     let painter = Painter::from_keywords(keywords, seed);
     let half = size.height as f32 * 0.5;
 
@@ -31,7 +31,7 @@ pub fn paint(keywords: &VideoKeywords, prompt: &str, size: Size, seed: u32) -> V
         let point = [(x as f32 + 0.5) / half - size.aspect(), (y as f32 + 0.5) / half - 1.0];
         let ([red, green, blue], _) = painter.point(point, 1.0 / half);
         // Dithering avoids banding in skies.
-        let grain = ((scramble(x as u32, y as u32, seed) & 0xff) as f32 / 255.0 - 0.5) / 128.0;
+        let grain = ((hash(x as u32, y as u32, seed) & 0xff) as f32 / 255.0 - 0.5) / 128.0;
         let [red, green, blue] = [red, green, blue].map(|part| (part + grain).clamp(0.0, 1.0));
         [red, green, blue, 1.0]
     });
@@ -52,16 +52,14 @@ pub fn paint(keywords: &VideoKeywords, prompt: &str, size: Size, seed: u32) -> V
     View { picture, depth: Depth::from_map(map, size.aspect()) }
 }
 
-/// Returns the moving elements of a painted place.
-pub fn default_elements(keywords: &VideoKeywords) -> impl Iterator<Item = MovingElement> {
-    let own_element = match keywords.scenery {
+/// Returns the moving element of a painted place, if there is one.
+pub fn default_element(keywords: &VideoKeywords) -> Option<MovingElement> {
+    match keywords.scenery {
         Some(Scenery::Sea) => Some(MovingElement::Water),
         Some(Scenery::Forest) => Some(MovingElement::Leaves),
         Some(Scenery::Hills | Scenery::Desert) | None => Some(MovingElement::Clouds),
         Some(Scenery::City | Scenery::Space | Scenery::Abstract) => None,
-    };
-
-    own_element.into_iter()
+    }
 }
 
 /// Colours of a time of day.
@@ -153,13 +151,13 @@ impl Painter {
         colour = mix(colour, sun, 0.65 * glow);
 
         if night {
-            let star = random(self.seed ^ 0x57A5, scramble((x * 260.0 + 900.0) as u32, (y * 260.0 + 900.0) as u32, 1));
+            let star = random(self.seed ^ 0x57A5, hash((x * 260.0 + 900.0) as u32, (y * 260.0 + 900.0) as u32, 1));
             colour = mix(colour, [1.0; 3], if star > 0.9975 { 0.8 * height } else { 0.0 });
         }
 
         // Clouds are flat layers seen from below, so they become denser towards the horizon.
         let depth = 0.25 + 1.6 * height;
-        let cloud = self.fbm([x / depth * 1.1, 1.0 / depth * 2.4], 5, 11);
+        let cloud = self.fractal_noise([x / depth * 1.1, 1.0 / depth * 2.4], 5, 11);
         let dense = ramp(cloud, 0.50, 0.78) * (0.25 + 0.75 * ramp(height, 0.02, 0.25));
         let shade = mix(mix(horizon, sun, 0.5), zenith, 0.25 + 0.3 * (cloud - 0.5));
         colour = mix(colour, shade, 0.75 * dense);
@@ -168,7 +166,7 @@ impl Painter {
     }
 
     /// Returns fractal noise from 0 to 1.
-    fn fbm(&self, [x, y]: [f32; 2], octaves: u32, salt: u32) -> f32 {
+    fn fractal_noise(&self, [x, y]: [f32; 2], octaves: u32, salt: u32) -> f32 {
         let mut sum = 0.0;
         let mut weight = 0.5;
         let mut scale = 1.0;
@@ -189,8 +187,7 @@ impl Painter {
         let down = ramp(y - top, 0.0, 1.0);
 
         let corner = |dx: i32, dy: i32| {
-            let hash =
-                scramble((left as i32 + dx) as u32, (top as i32 + dy) as u32, self.seed.wrapping_add(salt * 7919));
+            let hash = hash((left as i32 + dx) as u32, (top as i32 + dy) as u32, self.seed.wrapping_add(salt * 7919));
             (hash >> 8) as f32 / (1 << 24) as f32
         };
 

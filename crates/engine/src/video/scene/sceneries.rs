@@ -1,8 +1,8 @@
-//! Places of generated pictures, drawn from near to far.
+//! Places of generated pictures, drawn from near to far. The numbers were chosen by viewing results.
 
 use super::{Colour, Painter, Point, mix};
 use crate::light::ramp;
-use crate::noise::scramble;
+use crate::noise::hash;
 use crate::video::camera::random;
 
 /// Number of hill ridges.
@@ -17,17 +17,17 @@ impl Painter {
             let high = 0.42 - 0.26 * near;
             let wide = 0.9 + 0.8 * (1.0 - near);
 
-            let rough = self.fbm([x * wide + 31.0 * near, 0.5], 3 + (3.0 * (1.0 - near)) as u32, salt);
+            let rough = self.fractal_noise([x * wide + 31.0 * near, 0.5], 3 + (3.0 * (1.0 - near)) as u32, salt);
             let trees =
                 if near > 0.5 { 0.05 * near * self.noise([x * 55.0 / (0.4 + near), 0.0], salt + 6) } else { 0.0 };
             let crest = -0.18 + 0.95 * near - high * (rough - 0.3) * 2.0 - trees;
 
             if y > crest {
                 let below = (y - crest).min(1.0);
-                let ground = self.fbm([x * (9.0 - 4.0 * near), y * (14.0 - 6.0 * near)], 4, salt + 3);
+                let ground = self.fractal_noise([x * (9.0 - 4.0 * near), y * (14.0 - 6.0 * near)], 4, salt + 3);
                 let green = mix([0.34, 0.42, 0.30], [0.18, 0.27, 0.13], near);
 
-                let mut colour = lit(green, self.palette.lit, self.palette.dark, 0.2 + 0.6 * ground - 0.25 * near);
+                let mut colour = shade(green, self.palette.lit, self.palette.dark, 0.2 + 0.6 * ground - 0.25 * near);
                 let haze = mix(self.palette.horizon, self.palette.zenith, 0.38);
                 colour = mix(colour, haze, (1.0 - near).powi(2) * 0.82);
 
@@ -42,15 +42,15 @@ impl Painter {
     /// Sea: waves that become denser towards the horizon, with a glitter path of the sun.
     pub(super) fn sea(&self, [x, y]: [f32; 2]) -> Point {
         if y < self.horizon {
-            let land = self.horizon - 0.05 * ramp(self.fbm([x * 1.6, 0.0], 4, 70), 0.45, 0.8);
+            let land = self.horizon - 0.05 * ramp(self.fractal_noise([x * 1.6, 0.0], 4, 70), 0.45, 0.8);
             let hill = mix(self.palette.dark, self.palette.horizon, 0.55);
             return if y > land { (hill, 0.05) } else { (self.sky([x, y]), 0.0) };
         }
 
         let down = y - self.horizon;
         let far = 1.0 / (down + 0.025);
-        let wave =
-            self.fbm([x * far * 0.55, far * 2.2], 4, 71) + 0.35 * (self.fbm([x * far * 2.0, far * 7.0], 3, 75) - 0.5);
+        let wave = self.fractal_noise([x * far * 0.55, far * 2.2], 4, 71)
+            + 0.35 * (self.fractal_noise([x * far * 2.0, far * 7.0], 3, 75) - 0.5);
 
         let mirrored = self.sky([x + 0.1 * (wave - 0.5), self.horizon - 0.7 * down - 0.25 * (wave - 0.4)]);
         let deep = mix(self.palette.dark, [0.05, 0.20, 0.26], if self.palette.night { 0.2 } else { 0.6 });
@@ -75,7 +75,7 @@ impl Painter {
         let ripple = 0.05 * down * (self.noise([x * 22.0, y * 90.0], 95) - 0.5);
         let ([r, g, b], _) = self.skyline([x + ripple, ground - 1.6 * down], pixel, ground);
 
-        let wet = mix([r, g, b], self.palette.dark, 0.45 + 0.25 * self.fbm([x * 6.0, y * 30.0], 3, 96));
+        let wet = mix([r, g, b], self.palette.dark, 0.45 + 0.25 * self.fractal_noise([x * 6.0, y * 30.0], 3, 96));
         (wet, 0.62 + 0.38 * (down / (1.0 - ground)))
     }
 
@@ -108,12 +108,12 @@ impl Painter {
                 );
 
                 let soft = (pixel / floor * 1.5).clamp(0.05, 0.4);
-                let pane = frame(column.fract(), 0.22, soft) * frame(storey.fract(), 0.25, soft);
+                let pane = pane_mask(column.fract(), 0.22, soft) * pane_mask(storey.fract(), 0.25, soft);
 
                 let share = if self.palette.night { 0.42 } else { 0.16 };
                 let lamp =
                     if window < share { 0.55 + 0.45 * random(self.seed, 400 + (window * 9000.0) as u32) } else { 0.0 };
-                let warm = mix([1.0, 0.80, 0.45], [0.65, 0.85, 1.0], f32::from(u8::from(random_at(3) > 0.75)));
+                let warm = mix([1.0, 0.80, 0.45], [0.65, 0.85, 1.0], if random_at(3) > 0.75 { 1.0 } else { 0.0 });
 
                 let colour = mix(mix(wall, self.palette.horizon, 0.1 * pane), warm, lamp * pane * (0.55 + 0.45 * near));
                 return (colour, 0.10 + 0.52 * near);
@@ -130,13 +130,13 @@ impl Painter {
         for row in (0..ROWS).rev() {
             let near = row as f32 / (ROWS - 1) as f32;
             let salt = 120 + 8 * row as u32;
-            let floor = 0.25 + 0.55 * near + 0.06 * self.fbm([x * 2.0, near], 3, salt);
+            let floor = 0.25 + 0.55 * near + 0.06 * self.fractal_noise([x * 2.0, near], 3, salt);
             let dark = mix(mix([0.30, 0.42, 0.30], self.palette.horizon, 0.6), [0.07, 0.10, 0.05], near.powf(0.6));
 
             if y > floor {
-                let moss = self.fbm([x * 14.0, y * 30.0], 4, salt + 1);
+                let moss = self.fractal_noise([x * 14.0, y * 30.0], 4, salt + 1);
                 let colour =
-                    lit([0.26, 0.34, 0.12], self.palette.lit, self.palette.dark, 0.15 + 0.7 * moss - 0.2 * near);
+                    shade([0.26, 0.34, 0.12], self.palette.lit, self.palette.dark, 0.15 + 0.7 * moss - 0.2 * near);
                 return (mix(colour, sunny, 0.5 * (1.0 - near).powi(2)), 0.15 + 0.8 * near);
             }
 
@@ -148,13 +148,13 @@ impl Painter {
             let distance = (at.fract() - 0.2 - 0.6 * random_at(2) + lean).abs();
 
             if distance < thick {
-                let bark = self.fbm([at * 40.0, y * 5.0], 3, salt + 4);
+                let bark = self.fractal_noise([at * 40.0, y * 5.0], 3, salt + 4);
                 let round = 1.0 - (distance / thick).powi(2);
-                let colour = lit(dark, self.palette.lit, self.palette.dark, 0.08 + 0.35 * bark * round);
+                let colour = shade(dark, self.palette.lit, self.palette.dark, 0.08 + 0.35 * bark * round);
                 return (mix(colour, sunny, 0.55 * (1.0 - near)), 0.12 + 0.8 * near);
             }
 
-            let crown = self.fbm([x * (4.0 + 2.0 * near), y * 5.0], 5, salt + 5);
+            let crown = self.fractal_noise([x * (4.0 + 2.0 * near), y * 5.0], 5, salt + 5);
             if crown > 0.60 + 0.35 * (y + 0.95) - 0.12 * near && y < 0.1 {
                 let leaf = mix(mix([0.36, 0.50, 0.18], dark, 0.6 * near), sunny, 0.45 * (1.0 - near));
                 return (mix(leaf, sunny, 0.3 * ramp(crown, 0.7, 0.8)), 0.10 + 0.75 * near);
@@ -174,7 +174,7 @@ impl Painter {
 
             let crest = |x: f32| {
                 0.06 + 0.62 * near
-                    - (0.26 - 0.05 * near) * self.fbm([x * (1.3 - 0.5 * near) + 13.0 * near, 0.3], 2, salt)
+                    - (0.26 - 0.05 * near) * self.fractal_noise([x * (1.3 - 0.5 * near) + 13.0 * near, 0.3], 2, salt)
             };
 
             if y > crest(x) {
@@ -185,7 +185,7 @@ impl Painter {
                     + 0.5
                         * (90.0 * (y - crest(x)) / (0.5 + near) + 6.0 * self.noise([x * 3.0, y * 3.0], salt + 2)).sin();
 
-                let sand = lit(
+                let sand = shade(
                     [0.93, 0.70, 0.42],
                     self.palette.lit,
                     self.palette.dark,
@@ -210,7 +210,7 @@ impl Painter {
 
         for scale in [34.0, 70.0_f32] {
             let cell = [(x * scale).floor(), (y * scale).floor()];
-            let cell_seed = scramble((cell[0] + 5000.0) as u32, (cell[1] + 5000.0) as u32, self.seed);
+            let cell_seed = hash((cell[0] + 5000.0) as u32, (cell[1] + 5000.0) as u32, self.seed);
             let random_at = |offset: u32| random(cell_seed, offset + scale as u32);
             let at = [x * scale - cell[0] - 0.2 - 0.6 * random_at(1), y * scale - cell[1] - 0.2 - 0.6 * random_at(2)];
             let size = 0.04 + 0.10 * random_at(3).powi(4) + 0.6 * pixel * scale;
@@ -222,7 +222,8 @@ impl Painter {
         if edge > 0.0 {
             let deep = (1.0 - far * far).max(0.0).sqrt();
             let light = (0.62 * -dx - 0.45 * dy + 0.64 * deep).max(0.0);
-            let bands = self.fbm([dx * 0.6, dy * 4.0 + 0.6 * self.fbm([dx * 3.0, dy * 3.0], 3, 62)], 4, 60);
+            let bands =
+                self.fractal_noise([dx * 0.6, dy * 4.0 + 0.6 * self.fractal_noise([dx * 3.0, dy * 3.0], 3, 62)], 4, 60);
             let ground = mix(spectrum(hue + 0.45), spectrum(hue + 0.62), bands);
             let planet = ground.map(|part| part * (0.03 + 1.1 * light));
             colour = mix(colour, planet, edge);
@@ -230,25 +231,26 @@ impl Painter {
 
         let halo = (-(far - 1.0).max(0.0) * 14.0).exp() * (0.5 - 0.5 * dx).clamp(0.0, 1.0);
         colour = mix(colour, spectrum(hue + 0.5), if far >= 1.0 { 0.35 * halo } else { 0.0 });
-        (colour, 0.10 + 0.75 * ramp(1.05 - far, 0.0, 0.1) + 0.1 * self.fbm([x, y], 2, 55))
+        (colour, 0.10 + 0.75 * ramp(1.05 - far, 0.0, 0.1) + 0.1 * self.fractal_noise([x, y], 2, 55))
     }
 
     fn nebula(&self, [x, y]: [f32; 2], hue: f32) -> Colour {
-        let bent = [self.fbm([x * 1.3, y * 1.3], 4, 56), self.fbm([x * 1.3 + 5.0, y * 1.3], 4, 57)];
-        let cloud = self.fbm([x * 1.1 + 1.8 * bent[0], y * 1.1 + 1.8 * bent[1]], 5, 58);
+        let bent = [self.fractal_noise([x * 1.3, y * 1.3], 4, 56), self.fractal_noise([x * 1.3 + 5.0, y * 1.3], 4, 57)];
+        let cloud = self.fractal_noise([x * 1.1 + 1.8 * bent[0], y * 1.1 + 1.8 * bent[1]], 5, 58);
         let gas = mix(spectrum(hue), spectrum(hue + 0.22), bent[1]);
         mix([0.01, 0.01, 0.03], gas, 0.75 * ramp(cloud, 0.42, 0.85))
     }
 
     /// Abstract: colours that flow into each other.
     pub(super) fn marble(&self, [x, y]: [f32; 2]) -> Point {
-        let warp = [self.fbm([x * 0.9, y * 0.9], 4, 80), self.fbm([x * 0.9 + 4.0, y * 0.9 + 2.0], 4, 81)];
+        let warp =
+            [self.fractal_noise([x * 0.9, y * 0.9], 4, 80), self.fractal_noise([x * 0.9 + 4.0, y * 0.9 + 2.0], 4, 81)];
         let second_warp = [
-            self.fbm([x + 2.4 * warp[0], y + 2.4 * warp[1]], 4, 82),
-            self.fbm([x + 2.4 * warp[1] + 3.0, y - 2.4 * warp[0]], 4, 83),
+            self.fractal_noise([x + 2.4 * warp[0], y + 2.4 * warp[1]], 4, 82),
+            self.fractal_noise([x + 2.4 * warp[1] + 3.0, y - 2.4 * warp[0]], 4, 83),
         ];
 
-        let value = self.fbm([x * 0.8 + 2.2 * second_warp[0], y * 0.8 + 2.2 * second_warp[1]], 4, 84);
+        let value = self.fractal_noise([x * 0.8 + 2.2 * second_warp[0], y * 0.8 + 2.2 * second_warp[1]], 4, 84);
 
         let hue = random(self.seed, 85);
         let colour =
@@ -259,12 +261,12 @@ impl Painter {
 }
 
 /// Returns 1 in the inner part of a cell and 0 at its border, with soft edges.
-fn frame(at: f32, border: f32, soft: f32) -> f32 {
+fn pane_mask(at: f32, border: f32, soft: f32) -> f32 {
     ramp(at, border - soft, border + soft) * ramp(1.0 - at, border - soft, border + soft)
 }
 
 /// Shades a surface between shadow and light.
-fn lit(surface: Colour, light: Colour, dark: Colour, share: f32) -> Colour {
+fn shade(surface: Colour, light: Colour, dark: Colour, share: f32) -> Colour {
     let share = share.clamp(0.0, 1.0);
     std::array::from_fn(|at| {
         surface[at] * (0.35 * dark[at] + share * (1.25 * light[at])) + 0.25 * dark[at] * (1.0 - share)

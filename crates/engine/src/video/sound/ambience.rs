@@ -3,7 +3,7 @@
 use std::f32::consts::TAU;
 
 use super::{Band, Noise, RATE, Stereo};
-use crate::noise::scramble;
+use crate::noise::hash;
 use crate::video::camera::random;
 use crate::video::words::{Mood, MovingElement, Scenery, TimeOfDay, VideoKeywords, Weather};
 
@@ -118,7 +118,7 @@ impl Layer {
     fn add(&self, mix: &mut [Stereo], seed: u32) {
         let phase = TAU * random(seed, 3);
         for side in 0..2 {
-            let mut noise = Noise::new(scramble(side as u32, 5, seed));
+            let mut noise = Noise::new(hash(side as u32, 5, seed));
             let mut band = Band::default();
 
             for (at, sample) in mix.iter_mut().enumerate() {
@@ -149,7 +149,7 @@ fn add_short_sounds(mix: &mut [Stereo], kind: ShortSound, seed: u32) {
     let count = (per_second * seconds).ceil() as u32;
 
     for index in 0..count {
-        let random_at = |salt: u32| random(scramble(index, kind as u32, seed), salt);
+        let random_at = |salt: u32| random(hash(index, kind as u32, seed), salt);
         let start = (random_at(1) * mix.len() as f32) as usize;
         let side = random_at(2);
         let gains = [(1.0 - side).sqrt(), side.sqrt()];
@@ -157,7 +157,7 @@ fn add_short_sounds(mix: &mut [Stereo], kind: ShortSound, seed: u32) {
         let remaining = &mut mix[start..];
         let length = remaining.len().min((kind.length() * RATE as f32) as usize);
 
-        let mut sound = kind.voice(random_at(3), random_at(4), scramble(index, 9, seed));
+        let mut sound = kind.voice(random_at(3), random_at(4), hash(index, 9, seed));
         for (at, sample) in remaining[..length].iter_mut().enumerate() {
             let value = sound(at as f32 / RATE as f32);
             (0..2).for_each(|side| sample[side] += gains[side] * value);
@@ -221,6 +221,7 @@ impl ShortSound {
 
 /// Adds wind noise whose level and pitch rise with the speed of the camera.
 fn add_camera_wind(mix: &mut [Stereo], speed: impl Fn(f32) -> f32, seed: u32) {
+    /// Samples between two measurements of the speed.
     const STEP: usize = RATE / 50;
     let count = mix.len() / STEP + 2;
     let speeds: Vec<f32> = (0..count).map(|at| speed((at * STEP) as f32 / mix.len() as f32).min(1.5)).collect();

@@ -66,11 +66,11 @@ pub fn track(
     speed: impl Fn(f32) -> f32,
     seed: u32,
 ) -> Result<Sound, VideoError> {
-    let samples = mixed(plan, keywords, frames * RATE / FPS as usize, speed, seed);
+    let samples = mix_sound(plan, keywords, frames * RATE / FPS as usize, speed, seed);
     opus::encode(&samples)
 }
 
-fn mixed(
+fn mix_sound(
     plan: &SoundPlan<'_>,
     keywords: &VideoKeywords,
     length: usize,
@@ -162,7 +162,7 @@ mod tests {
     }
 
     fn mix_of(plan: &SoundPlan<'_>, prompt: &str) -> Vec<Stereo> {
-        mixed(plan, &VideoKeywords::from_prompt(prompt), RATE, |_| 0.1, 7)
+        mix_sound(plan, &VideoKeywords::from_prompt(prompt), RATE, |_| 0.1, 7)
     }
 
     fn loudness(samples: &[Stereo]) -> f32 {
@@ -206,13 +206,13 @@ mod tests {
 
     #[test]
     fn music_is_ducked_under_other_sound_and_returns() {
-        let third = RATE;
-        let mut mix = vec![[0.0; 2]; 3 * third];
-        (third..2 * third).for_each(|at| mix[at] = [if at % 100 < 50 { 0.3 } else { -0.3 }; 2]);
+        let second = RATE;
+        let mut mix = vec![[0.0; 2]; 3 * second];
+        (second..2 * second).for_each(|at| mix[at] = [if at % 100 < 50 { 0.3 } else { -0.3 }; 2]);
         let before = mix.clone();
-        mix_music(&mut mix, &vec![[0.5; 2]; 3 * third]);
+        mix_music(&mut mix, &vec![[0.5; 2]; 3 * second]);
         let added = |at: usize| mix[at][0] - before[at][0];
-        let [outside, under, after] = [third - 1, 2 * third - 1, 3 * third - 1].map(added);
+        let [outside, under, after] = [second - 1, 2 * second - 1, 3 * second - 1].map(added);
         assert!(
             outside > 0.39 && under < outside / 3.0 && under > 0.05 && after > 0.8 * outside,
             "{outside} {under} {after}"

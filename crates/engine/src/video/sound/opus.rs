@@ -12,6 +12,8 @@ use crate::video::mp4::{Packet, Sound};
 
 /// Samples per channel in a packet: 20 ms.
 const PACKET_SAMPLES: usize = RATE / 50;
+/// Ticks per second: one tick is a sample.
+const TIMESCALE: NonZeroU32 = NonZeroU32::new(RATE as u32).expect("a second has samples");
 /// Bit rate in bits per second.
 const BITRATE: i32 = 96_000;
 
@@ -54,7 +56,7 @@ pub(super) fn encode(samples: &[Stereo]) -> Result<Sound, VideoError> {
         unknown_boxes: Vec::new(),
     });
 
-    Ok(Sound { entry, timescale: NonZeroU32::MIN.saturating_add(RATE as u32 - 1), packets })
+    Ok(Sound { entry, timescale: TIMESCALE, packets })
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::events::open_error::OpenError;
 use crate::events::stream::{Position, StreamId, Version};
 use crate::events::stream_counts::{StreamCounts, StreamHash};
 
-pub(super) struct SharedLogState {
+pub(super) struct SledLogState {
     pub index: RwLock<LogIndex>,
     pub records: CommitRecords,
     pub journal: JournalLocation,
@@ -48,7 +48,7 @@ pub(super) struct SharedLogState {
     pub fail_points: FailPoints,
 }
 
-/// Places of records by stream and position.
+/// Locations of records by stream and position.
 pub(super) type LocationMap = BTreeMap<(StreamHash, Position), RecordLocation>;
 
 /// Locations of the records of each stream: in sled up to `indexed`, in memory after it.
@@ -71,7 +71,7 @@ pub(super) struct JournalContents {
 }
 
 impl JournalContents {
-    /// Adds a record. Places up to `indexed` are left out.
+    /// Adds a record. Locations up to `indexed` are left out, because sled has them.
     pub fn add(&mut self, record: &JournalRecord<'_>, indexed: Position) {
         let first = &record.commit[0];
         let stream = StreamHash::from(&first.stream);
@@ -97,7 +97,7 @@ enum StreamReadError {
     Mismatch(String),
 }
 
-impl SharedLogState {
+impl SledLogState {
     /// Makes durable commits visible to readers.
     pub fn publish(&self, commits: &[Commit], locations: Vec<RecordLocation>) {
         let mut index = self.index.write();
@@ -136,8 +136,10 @@ impl SharedLogState {
                 return Ok(Vec::new());
             }
 
-            let stored =
-                sled.as_ref().filter(|_| indexed.0 > 0).map_or(Ok(Vec::new()), |sled| sled.locations(hash, indexed));
+            let stored = match &sled {
+                Some(sled) if indexed.0 > 0 => sled.locations(hash, indexed),
+                _ => Ok(Vec::new()),
+            };
             let read = stored.map_err(StreamReadError::Mismatch).and_then(|mut locations| {
                 locations.append(&mut recent);
                 self.read_locations(stream, &locations, count)
@@ -180,10 +182,10 @@ impl SharedLogState {
             events.extend(commit.iter().filter(|event| event.stream == *stream).cloned());
         }
 
-        if let Some(gap) =
-            (1..).map(Version).zip(&events).find_map(|(version, event)| (event.version != version).then_some(version))
-        {
-            return Err(StreamReadError::Mismatch(format!("version {gap} of stream {stream} is missing")));
+        for (version, event) in (1..).map(Version).zip(&events) {
+            if event.version != version {
+                return Err(StreamReadError::Mismatch(format!("version {version} of stream {stream} is missing")));
+            }
         }
         match count {
             Some(count) if count != found => {
@@ -234,7 +236,7 @@ impl SharedLogState {
         let mut reader: JournalReader = self.journal.read(Position(0), head).map_err(reported)?;
         contents.add_all(&mut reader).map_err(reported)?;
 
-        // Few records were appended in between.
+        // The lock is held while the few records that were appended in between are added.
         let mut index = self.index.write();
         contents.add_all(&mut reader.with_end(index.head)).map_err(reported)?;
         index.recent = contents.locations;
