@@ -93,7 +93,7 @@ async fn refunds_return_to_the_budget_and_a_raised_one_admits_the_same_request()
     set_budget(&app, &subject, 3 * PRICE, "total").await;
     let admitted = send().await.expect(200).json();
     assert_eq!(send().await.expect(200).json(), admitted, "a repeated request is not a second task");
-    assert_eq!(budget(&app, &subject).await["held"], 2 * PRICE);
+    assert_eq!(get_budget(&app, &subject).await["held"], 2 * PRICE);
 
     // And an estimate costs nothing
     let estimate = format!("{START_END}?estimate=true");
