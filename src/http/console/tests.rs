@@ -97,7 +97,7 @@ fn every_import_exists_and_every_script_is_imported() {
     let scripts: BTreeMap<&str, &str> = own_files().filter(|(name, _)| is_script(name)).collect();
     let mut imported = BTreeSet::from(["app.js", "start.js"].map(str::to_owned));
     for (name, text) in &scripts {
-        for target in imports(name, text, " from '").chain(imports(name, text, "import('")) {
+        for target in static_imports(name, text).chain(imports(name, text, "import('")) {
             let exists = FILES.iter().any(|(file, _)| *file == target);
             assert!(exists, "{name} imports {target}");
             imported.insert(target);
@@ -165,10 +165,15 @@ fn needed_by(roots: &[&str]) -> BTreeSet<String> {
     let mut pending: Vec<_> = roots.iter().map(|root| (*root).to_owned()).collect();
     while let Some(name) = pending.pop() {
         let text = scripts.get(name.as_str()).copied().unwrap_or_default();
-        let targets = imports(&name, text, " from '").filter(|target| needed.insert(target.clone()));
+        let targets = static_imports(&name, text).filter(|target| needed.insert(target.clone()));
         pending.extend(targets.collect::<Vec<_>>());
     }
     needed
+}
+
+/// Returns the console files that a script imports when it is loaded, with names or only for their effects.
+fn static_imports(name: &str, text: &str) -> impl Iterator<Item = String> {
+    imports(name, text, " from '").chain(imports(name, text, "\nimport '"))
 }
 
 /// Returns the console files that a script imports after `keyword`; packages in `vendor/` are skipped.

@@ -116,6 +116,9 @@ function CurrentPage({ parts, query, user, problem }) {
       <${Empty} icon="search" title="Unknown URL" action=${html`<a class="button" href=${to('nodes')}>Browse nodes</a>`}>
       This URL matches no page of the console.</${Empty}></${Notice}>`;
   }
+  const Component = componentOf(rest);
+  // Loads the page while the user is being looked up.
+  Component.preload();
   if (access !== EVERYBODY && user === undefined) return html`<${Page} title=" "><${Skeleton} lines=${5} /></${Page}>`;
   if (access !== EVERYBODY && !user && problem) {
     return html`<${Notice} title="Sign-in failed" lead="The service could not look up the user of this token."><${ErrorMessage} problem=${problem} again=${loadUser} /></${Notice}>`;
@@ -128,7 +131,6 @@ function CurrentPage({ parts, query, user, problem }) {
     return html`<${Notice} title="Administrators only"><${Empty} icon="moderation" title="Administrator rights required">
       You are signed in as ${displayName(user)}, who is not an administrator.</${Empty}></${Notice}>`;
   }
-  const Component = componentOf(rest);
   return html`<${Component} parts=${rest} query=${query} user=${user} />`;
 }
 

@@ -4,20 +4,28 @@ import { Problem } from '../core/api.js';
 import { ErrorMessage, Skeleton } from './basic.js';
 
 // Returns a component that loads a module with `load` and then renders its export `name`. Until then, it renders
-// `frame(skeleton)`.
+// `frame(skeleton)`. Its `preload` starts loading before the component is shown.
 export function lazy(load, name, frame = (content) => content) {
   let Found;
-  return function Lazy(props) {
+  let loading;
+  const preload = () => {
+    loading ??= load().then((module) => { Found = module[name]; });
+    // The component reports a failure when it is shown.
+    loading.catch(() => {});
+    return loading;
+  };
+  function Lazy(props) {
     const [, redraw] = useState(0);
     const [failure, setFailure] = useState(null);
-    const start = () => {
-      setFailure(null);
-      load().then((module) => { Found = module[name]; redraw((count) => count + 1); },
+    const isLoaded = Boolean(Found);
+    useEffect(() => {
+      if (isLoaded) return;
+      preload().then(() => redraw((count) => count + 1),
         () => setFailure(new Problem({ detail: 'A part of the console could not be loaded. Check that the service is running, then try again.' })));
-    };
-    useEffect(() => { if (!Found) start(); }, []);
+    }, []);
     if (Found) return html`<${Found} ...${props} />`;
     const placeholder = failure ? html`<${ErrorMessage} problem=${failure} again=${() => location.reload()} />` : html`<${Skeleton} lines=${5} />`;
     return frame(placeholder);
-  };
+  }
+  return Object.assign(Lazy, { preload });
 }
