@@ -1,4 +1,4 @@
-//! Time until another node does the work of one that was killed.
+//! Time until another node takes over the work of a killed node.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::median;
 use crate::nodes::BenchCluster;
 use crate::service::{TOKEN, block_on};
 
-/// Short video. The owner, one node of the cluster, does the work on all videos.
+/// Short video. One node of the cluster, the owner, works on all videos.
 const JOB: &str = r#"{"model": "vq2-turbo", "prompt": "a beach at sunset", "duration": 1}"#;
 const SUBMIT: &str = "/proxy/videovendor/start-end2video";
 /// Deadline of a task.
@@ -19,7 +19,7 @@ const PAUSE_AFTER_RESTART: Duration = Duration::from_secs(6);
 
 /// Kills the owner several times, and prints how long a task takes that is submitted right after.
 pub fn measure(cluster: &mut BenchCluster, times: usize) {
-    let calm: Vec<_> = (0..times).map(|_| run_task(&cluster.addresses())).collect();
+    let undisturbed: Vec<_> = (0..times).map(|_| run_task(&cluster.addresses())).collect();
     let mut after_kill = Vec::new();
     for _ in 0..times {
         let owner = owner(cluster.addresses()[0]);
@@ -28,12 +28,11 @@ pub fn measure(cluster: &mut BenchCluster, times: usize) {
         // Dropping the node kills its process.
         drop(cluster.nodes[index].take());
         after_kill.push(run_task(&cluster.addresses()));
-        let again = cluster.start(index);
-        cluster.nodes[index] = Some(again);
+        cluster.nodes[index] = Some(cluster.start(index));
         std::thread::sleep(PAUSE_AFTER_RESTART);
     }
-    let (calm, after_kill) = (median(calm), median(after_kill));
-    println!("A video takes {calm:.1} s, and {after_kill:.1} s if the owner was killed just before.");
+    let (undisturbed, after_kill) = (median(undisturbed), median(after_kill));
+    println!("A video takes {undisturbed:.1} s, and {after_kill:.1} s if the owner was killed just before.");
 }
 
 /// Submits a task to the first node; returns the seconds until it is completed.
@@ -52,7 +51,7 @@ fn run_task(addresses: &[&str]) -> f64 {
     }
 }
 
-/// Address of the owner, as a node sees it.
+/// Returns the address of the owner, as the node at `address` reports it.
 fn owner(address: &str) -> String {
     let state = exchange(address, &request("GET", "/admin/state", TOKEN, ""));
     let nodes = state["cluster"]["nodes"].as_array().expect("nodes");
@@ -60,6 +59,7 @@ fn owner(address: &str) -> String {
     owner["url"].as_str().and_then(|url| url.strip_prefix("http://")).expect("a URL").trim_end_matches('/').to_owned()
 }
 
+/// Sends a request on a new connection; returns the body of the response, which must be a success.
 fn exchange(address: &str, request: &[u8]) -> Value {
     block_on(async {
         let mut connection = Connection::open(address).await;

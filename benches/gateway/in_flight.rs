@@ -9,12 +9,12 @@ use crate::pace::send_at;
 use crate::picture::submission;
 use crate::service::{Service, block_on};
 
-/// Submissions a second, while tasks are sent to the vendor.
+/// Submissions a second, before the measurement.
 const RATE: u32 = 500;
-/// Pause before a measurement, in which the submissions are finished.
+/// Pause between the last submission and the measurement, so that the work on submissions ends.
 const SETTLING_TIME: Duration = Duration::from_secs(10);
 
-/// Measures without webhooks of the vendor, and with them.
+/// Measures without vendor webhooks, then with them, and prints a table.
 pub fn run(options: &Options) {
     println!("{} tasks at the vendor, submitted at {} a second\n", options.tasks, options.rate_or(RATE));
     println!("| measured | polling | with webhooks |\n|---|---|---|");
@@ -32,7 +32,7 @@ fn measure(options: &Options, with_webhooks: bool) -> Vec<(&'static str, String)
     let mut outside = OutsideProcess::start(job_duration, with_webhooks);
     let directory = tempfile::tempdir_in(&options.dir).expect("a directory");
     let service = start(options, &outside, with_webhooks, directory.path());
-    let idle_memory = service.memory().0;
+    let idle_memory = service.memory().current;
 
     let requests = (0..options.tasks).map(|index| submission(index, &outside.receiver)).collect();
     let submitted = block_on(send_at(&service.address, rate, requests));
@@ -40,33 +40,38 @@ fn measure(options: &Options, with_webhooks: bool) -> Vec<(&'static str, String)
     assert!(outside.reaches("jobs", options.tasks), "not all tasks reached the vendor");
     std::thread::sleep(SETTLING_TIME);
 
-    let (started, processor_before, polls, outside_before) =
-        (Instant::now(), service.processor_time(), outside.count("polls"), outside.processor_time());
+    let started = Instant::now();
+    let service_before = service.processor_time();
+    let polls_before = outside.count("polls");
+    let outside_before = outside.processor_time();
     std::thread::sleep(options.time);
+
     let seconds = started.elapsed().as_secs_f64();
-    let share = (service.processor_time() - processor_before) / seconds * 100.0;
-    let polls = (outside.count("polls") - polls) as f64 / seconds;
+    let service_percent = (service.processor_time() - service_before) / seconds * 100.0;
+    let polls_per_second = (outside.count("polls") - polls_before) as f64 / seconds;
     let outside_percent = (outside.processor_time() - outside_before) / seconds * 100.0;
-    let (memory, maximum) = service.memory();
+    let in_flight = service.memory();
     let running = outside.count("running");
+
     assert!(outside.reaches("callbacks", options.tasks), "not all callbacks arrived");
     let delays = outside.send_query("delays");
     let delay = |name: &str| delays[name].as_f64().unwrap_or(f64::NAN) / 1000.0;
-    let peak = service.memory().1;
+    let final_peak = service.memory().peak;
     service.stop();
-    let resident = format!("{idle_memory:.0} · {memory:.0} · {maximum:.0} · {peak:.0}");
+
+    let resident = format!("{idle_memory:.0} · {:.0} · {:.0} · {final_peak:.0}", in_flight.current, in_flight.peak);
     let delayed = format!("{:.3} · {:.3} · {:.3}", delay("p50"), delay("p99"), delay("max"));
     vec![
         ("tasks in flight when it was measured", running.to_string()),
-        ("polls of the vendor a second", format!("{polls:.0}")),
-        ("processor share of the service, % of one core", format!("{share:.1}")),
+        ("polls of the vendor a second", format!("{polls_per_second:.0}")),
+        ("processor share of the service, % of one core", format!("{service_percent:.1}")),
         ("processor share of vendor and receiver, % of one core", format!("{outside_percent:.1}")),
         ("resident memory: at the start · in flight · peak until then · peak of all, MiB", resident),
         ("from the vendor's end to the callback: p50 · p99 · maximum, s", delayed),
     ]
 }
 
-/// Starts the service with the vendor, with settings for this number of tasks.
+/// Starts the service with the simulated vendor, and with a quota that the load does not reach.
 pub fn start(options: &Options, outside: &OutsideProcess, with_webhooks: bool, data_dir: &std::path::Path) -> Service {
     let mut settings: Vec<(String, String)> = [
         ("MEDIARY_LIMITS__SUBMISSIONS_PER_CALLER", "1000000"),
@@ -76,7 +81,7 @@ pub fn start(options: &Options, outside: &OutsideProcess, with_webhooks: bool, d
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .into();
     if with_webhooks {
-        // The service requests webhooks only with a public URL: reserve a free port for it.
+        // The service requests webhooks only with a public URL: choose a free port for it.
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         settings.push(("MEDIARY_PUBLIC_URL".to_owned(), format!("http://{address}")));

@@ -5,12 +5,12 @@
 //! - `submissions`: submissions at a constant rate, alternating with a cheap read at the same rate
 //! - `pool`: tasks over three vendors, first all healthy, then one of them failing half of the time
 //!
-//! Three processes: the service as shipped; the remote side, which is the vendor and the receiver of callbacks; the
-//! load. The results for the service are its own processor time and memory.
+//! Three processes: the service as shipped; `outside`, with the vendors and the receiver of callbacks; this one, with
+//! the load. Processor time and memory are therefore measured for the service alone.
 //!
-//! Options: `--tasks N`, `--rate N` (submissions a second, or requests of `submissions`), `--seconds N` (of each
-//! measurement), `--rounds N`, `--work MS` (duration of a job of `submissions`), `--dir DIR` (on the disk to be
-//! measured), `--set NAME=VALUE` (a setting of the service by its environment variable; any number).
+//! Options: `--tasks N`, `--rate N` (requests a second), `--seconds N` (of each measurement), `--rounds N`, `--work MS`
+//! (duration of a vendor job, except in `in-flight`), `--dir DIR` (on the disk to be measured), `--set NAME=VALUE` (a
+//! setting of the service by its environment variable; any number).
 
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
 
@@ -36,10 +36,10 @@ mod submissions;
 #[allow(dead_code, reason = "shared with the tests")]
 mod vendor_sim;
 
-use data_dir::data_dir;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use data_dir::data_dir;
 use outside::VendorGroup;
 
 /// Command line options.
@@ -47,14 +47,14 @@ use outside::VendorGroup;
 pub struct Options {
     /// Parent of the data directories, which are temporary.
     pub dir: PathBuf,
-    /// Tasks in flight.
+    /// Number of tasks in `in-flight` and `pool`.
     pub tasks: usize,
     /// Requests a second; 0 for the default of the measurement.
     pub rate: u32,
     /// Duration of one measurement.
     pub time: Duration,
     pub rounds: usize,
-    /// Duration of a job, where not all tasks are in flight together.
+    /// Duration of a vendor job in `submissions` and `pool`.
     pub job_duration: Duration,
     /// Further settings of the service.
     pub settings: Vec<(String, String)>,
@@ -62,6 +62,7 @@ pub struct Options {
 
 impl Options {
     fn from_arguments(arguments: &[String]) -> Self {
+        // Returns the argument after each occurrence of `name`.
         let values = |name: &'static str| {
             let positions = arguments.iter().enumerate().filter(move |(_, argument)| *argument == name);
             positions.filter_map(|(at, _)| arguments.get(at + 1))
@@ -80,7 +81,7 @@ impl Options {
         }
     }
 
-    /// Returns the rate from the command line, or this one.
+    /// Returns the rate from the command line, or `default`.
     #[must_use]
     pub const fn rate_or(&self, default: u32) -> u32 {
         if self.rate == 0 { default } else { self.rate }
@@ -98,12 +99,12 @@ fn main() {
             let with_webhooks = arguments.iter().any(|argument| argument == "--webhooks");
             outside::serve(options.job_duration, with_webhooks, VendorGroup::from_arguments(&arguments));
         }
-        // `cargo bench` without a name runs every benchmark with `--bench`.
+        // `cargo bench` without `--bench gateway` runs every benchmark, so this is no error.
         _ => println!("in-flight, submissions or pool: cargo bench --bench gateway -- in-flight"),
     }
 }
 
-/// Returns the value below which this share of the sorted values lies.
+/// Returns the value below which the fraction `share` of the sorted values lies.
 #[must_use]
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index of the list")]

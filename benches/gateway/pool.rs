@@ -50,7 +50,7 @@ fn measure(options: &Options, has_failing: bool) -> Vec<(&'static str, String)> 
 
     let delays = outside.send_query("delays");
     let delay = |name: &str| delays[name].as_f64().unwrap_or(f64::NAN) / 1000.0;
-    let (memory, peak) = service.memory();
+    let memory = service.memory();
     service.stop();
     vec![
         ("from the first submission to the last callback, s", format!("{seconds:.1}")),
@@ -61,7 +61,7 @@ fn measure(options: &Options, has_failing: bool) -> Vec<(&'static str, String)> 
             format!("{:.3} · {:.3} · {:.3}", delay("p50"), delay("p99"), delay("max")),
         ),
         ("processor time of the service, s", format!("{processor:.1}")),
-        ("resident memory at the end · peak, MiB", format!("{memory:.0} · {peak:.0}")),
+        ("resident memory at the end · peak, MiB", format!("{:.0} · {:.0}", memory.current, memory.peak)),
         ("jobs of each vendor", format!("{by_vendor:?}")),
         ("lost · paid twice", "0 · 0".to_owned()),
     ]

@@ -61,7 +61,7 @@ pub fn run(options: &Options) {
     println!("| added | {:.2} · {:.2} | | | |", submission_quantiles[0] - base[0], submission_quantiles[1] - base[1]);
     println!(
         "\nafter a round the last callback arrived within {longest_wait:.1} s; at most {:.0} MiB",
-        service.memory().1
+        service.memory().peak
     );
 
     for (label, count) in &submissions.rejected {

@@ -84,7 +84,7 @@ fn single_stream(service: &Service, directory: &Path) {
 }
 
 fn slow_readers(service: &Service, label: &str, pace: impl Fn(usize) -> Pace) {
-    let (before, processor_before, started) = (service.memory().0, service.processor_time(), Instant::now());
+    let (before, processor_before, started) = (service.memory().current, service.processor_time(), Instant::now());
     let mut maximum = before;
 
     let received: Vec<ReceivedStream> = block_on(async {
@@ -101,7 +101,9 @@ fn slow_readers(service: &Service, label: &str, pace: impl Fn(usize) -> Pace) {
             received.push(loop {
                 tokio::select! {
                     heard = &mut stream => break heard.expect("a reader does not panic"),
-                    () = tokio::time::sleep(Duration::from_millis(200)) => maximum = maximum.max(service.memory().0),
+                    () = tokio::time::sleep(Duration::from_millis(200)) => {
+                        maximum = maximum.max(service.memory().current);
+                    }
                 }
             });
         }

@@ -142,7 +142,7 @@ fn round(
     load: &Load,
     request_number: &mut usize,
 ) -> CapacityRound {
-    let before = service.memory().0;
+    let before = service.memory().current;
     let step = highest(load, workload.completed(), &options.steps, options.time, request_number);
     drain(service);
 
@@ -156,7 +156,7 @@ fn round(
     let outcome = offer(load, workload, rate, options.connections, options.time, request_number, take_sample);
     let (seconds, times_after) = (started.elapsed().as_secs_f64(), processor_times());
     let cores = std::array::from_fn(|at| (times_after[at] - times_before[at]) / seconds);
-    let peak = service.memory().1;
+    let peak = service.memory().peak;
 
     let goodput = if counts_jobs {
         let samples: Vec<_> = completed.into_iter().map(|sample| sample.join().expect("the service answers")).collect();

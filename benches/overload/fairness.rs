@@ -121,12 +121,12 @@ fn round(
     let _ = measure(HEAD_START, 0);
     comparison.baseline.add(measure(options.time, 1_000_000));
 
-    let before = service.memory().0;
+    let before = service.memory().current;
     service.reset_memory_peak();
     let process = HostileProcess::start(attack, &service.address, hostile);
     std::thread::sleep(HEAD_START);
     comparison.attacked.add(measure(options.time, 2_000_000));
-    let peak = service.memory().1;
+    let peak = service.memory().peak;
     comparison.report = process.stop();
     comparison.memory = [comparison.memory[0].max(before), comparison.memory[1].max(peak)];
     // Killed: jobs of the attack may take minutes, and this directory is not used again.

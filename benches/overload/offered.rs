@@ -1,8 +1,8 @@
 //! Open-loop load: requests become due at a constant rate, regardless of responses.
 //!
 //! A due request takes an idle connection. Without one it waits at the client, and is dropped after [`CALLER_TIMEOUT`],
-//! because real callers do not wait longer either. The number of connections therefore limits concurrency at the
-//! service, and the next request follows each answer.
+//! because real callers do not wait longer either. A connection sends one request at a time, so the number of
+//! connections limits concurrency at the service.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -17,15 +17,15 @@ use crate::ramp::Load;
 use crate::service::block_on;
 use crate::workload::Workload;
 
-/// Longest time that a request waits for a connection, and in which its answer counts as goodput.
+/// Longest time that a request waits for a connection, and longest latency that counts as goodput.
 const CALLER_TIMEOUT: Duration = Duration::from_secs(1);
-/// Timeout of an answer, after which the request has failed and the connection is replaced.
+/// Time without an answer after which a request has failed and its connection is replaced.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Deadline for the last answers after the end.
+/// Time allowed for the last answers after the end of the load.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 /// Pause before a connection is opened again.
 const RECONNECT: Duration = Duration::from_millis(10);
-/// Load before the measurement, in which queues fill.
+/// Time under load before the measurement, in which queues fill.
 const WARM_UP: Duration = Duration::from_secs(1);
 
 /// Requests of one measurement by outcome.
@@ -54,14 +54,15 @@ struct SharedLoad {
     /// Due times of the requests that wait for a connection.
     due: RefCell<VecDeque<Instant>>,
     work_available: Notify,
-    next: RefCell<usize>,
+    next_number: RefCell<usize>,
     outcome: RefCell<LoadOutcome>,
-    /// Earlier requests do not count.
+    /// Start of the measurement: earlier requests do not count.
     counts_from: Instant,
     end: Instant,
 }
 
-/// Offers `rate` requests a second for the warm-up and `time`. `first` is the number of the first request.
+/// Offers `rate` requests a second for the warm-up and `time`. `next_number` is the number of the
+/// first request, and afterwards of the next one.
 ///
 /// `sample` is called at the beginning and at the end of the measurement.
 pub fn offer(
@@ -70,7 +71,7 @@ pub fn offer(
     rate: f64,
     connections: usize,
     time: Duration,
-    first: &mut usize,
+    next_number: &mut usize,
     mut sample: impl FnMut(),
 ) -> LoadOutcome {
     let started = Instant::now();
@@ -79,7 +80,7 @@ pub fn offer(
         workload,
         due: RefCell::default(),
         work_available: Notify::new(),
-        next: RefCell::new(*first),
+        next_number: RefCell::new(*next_number),
         outcome: RefCell::default(),
         counts_from: started + WARM_UP,
         end: started + WARM_UP + time,
@@ -92,7 +93,7 @@ pub fn offer(
         issue_at_rate(&shared, rate, &mut sample).await;
         shared.work_available.notify_waiters();
 
-        // Latencies of the last requests count too; unanswered ones have failed by then.
+        // Wait for the last answers, whose latencies count too.
         let deadline = tokio::time::Instant::now() + LAST_ANSWERS;
         for mut caller in callers {
             if tokio::time::timeout_at(deadline, &mut caller).await.is_err() {
@@ -102,13 +103,13 @@ pub fn offer(
         }
     });
 
-    *first = *shared.next.borrow();
+    *next_number = *shared.next_number.borrow();
     let mut outcome = shared.outcome.take();
     outcome.seconds = time.as_secs_f64();
     outcome
 }
 
-/// Makes requests due until the end, each millisecond those of that millisecond.
+/// Makes requests due at the rate until the end, a batch each millisecond.
 async fn issue_at_rate(shared: &SharedLoad, rate: f64, sample: &mut impl FnMut()) {
     let started = Instant::now();
     let (mut issued, mut measuring) = (0, false);
@@ -159,7 +160,7 @@ async fn run_client(shared: Rc<SharedLoad>, index: usize) {
             continue;
         }
 
-        let request_number = shared.next.replace_with(|next| *next + 1);
+        let request_number = shared.next_number.replace_with(|next| *next + 1);
         let request = shared.workload.request(load.account(index), load.nodes, request_number);
         let sent_at = Instant::now();
         let response = tokio::time::timeout(TIMEOUT, open.try_exchange(&request)).await;

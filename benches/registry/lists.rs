@@ -49,8 +49,8 @@ pub fn run(options: &Options) {
     for kind in kinds(options).iter().filter(|kind| kind.name.contains(&options.only)) {
         measure(kind, &service, &ready_made, connections, options);
     }
-    let (memory, maximum) = service.memory();
-    println!("\nresident memory afterwards {memory:.0} MiB, peak {maximum:.0} MiB");
+    let memory = service.memory();
+    println!("\nresident memory afterwards {:.0} MiB, peak {:.0} MiB", memory.current, memory.peak);
     service.stop();
 }
 

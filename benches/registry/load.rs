@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::catalogue::Catalogue;
 use crate::http::{request, send_all};
-use crate::service::{Service, TOKEN, block_on};
+use crate::service::{MemoryUsage, Service, TOKEN, block_on};
 use crate::{Options, median};
 
 /// Clients that fill the registry.
@@ -27,7 +27,7 @@ pub fn run(options: &Options) {
             time.as_secs_f64()
         );
         println!("| requests repeated after 429 or 503 | {retries} |");
-        println!("| resident memory after filling, peak | {:.0} MiB, {:.0} MiB |", memory.0, memory.1);
+        println!("| resident memory after filling, peak | {:.0} MiB, {:.0} MiB |", memory.current, memory.peak);
     }
 
     let (journal, total_bytes) = (bytes(&data_dir.join("log").join("journal")), bytes(&data_dir));
@@ -45,8 +45,8 @@ pub fn run(options: &Options) {
 
     println!(
         "| resident memory of a fresh process, peak | {:.0} MiB, {:.0} MiB |",
-        median(warm.iter().map(|start| start.memory.0)),
-        median(warm.iter().map(|start| start.memory.1))
+        median(warm.iter().map(|start| start.memory.current)),
+        median(warm.iter().map(|start| start.memory.peak))
     );
     println!("| stop | {:.2} s |", median(warm.iter().map(|start| start.stop_duration.as_secs_f64())));
 }
@@ -56,12 +56,12 @@ struct FillResult {
     requests: usize,
     time: Duration,
     retries: u64,
-    memory: (f64, f64),
+    memory: MemoryUsage,
 }
 
 struct StartupTime {
     ready: Duration,
-    memory: (f64, f64),
+    memory: MemoryUsage,
     stop_duration: Duration,
 }
 

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """Client that mirrors the whole registry while others publish, revise and ban. Uses only the standard library.
 
-  sync.py                                               starts target/release/mediary on its own directory, and fills it
+  sync.py                                               starts target/release/mediary on a fresh directory, and fills it
   sync.py --base http://127.0.0.1:8080 --token TOKEN    uses a running service, and adds nodes to it
 
 The client reads every page once, and then polls for the nodes changed since the last poll. At the end, its copy must equal the
-whole list, read once more. Exit code: 0 if it does, 1 if it does not, 2 if the test could not run.
+whole list, which is then read again. Exit code: 0 if it does, 1 if it does not, 2 if the test could not run.
 
 Rules that every such client must follow:
 - Sort by created_at, with include_banned (for administrators). Then no node leaves the list while it is read. A new node shifts
   later pages, so that a node may be read twice, but none is missed.
-- A change has the time at which its request arrived, and becomes visible later. So each poll asks for changes from a little
-  before (--overlap) the service's time at the previous poll.
+- A change is stamped with the arrival time of its request, but becomes visible later. Therefore each poll asks for changes
+  since a few seconds (--overlap) before the service's time at the previous poll.
 - Deleted nodes leave the list without notice. If `total` is smaller than the copy, read all ids again.
 """
 
@@ -50,14 +50,14 @@ class Api:
             headers["Content-Type"] = "application/json"
         while True:
             self.connection.request(method, path, None if body is None else json.dumps(body), headers)
-            answer = self.connection.getresponse()
-            text = answer.read()
-            if answer.status not in (429, 503):
+            response = self.connection.getresponse()
+            text = response.read()
+            if response.status not in (429, 503):
                 break
             time.sleep(0.1)
-        if answer.status not in expected:
-            raise Failure(f"{method} {path}: {answer.status} {text.decode()}")
-        return answer, json.loads(text) if text else None
+        if response.status not in expected:
+            raise Failure(f"{method} {path}: {response.status} {text.decode()}")
+        return response, json.loads(text) if text else None
 
 
 class Copy:
@@ -65,20 +65,20 @@ class Copy:
 
     def __init__(self, base, token, limit, overlap):
         self.api, self.limit, self.overlap = Api(base, token), limit, overlap
-        self.nodes, self.after = {}, None
+        self.nodes, self.synced_at = {}, None
         self.pages, self.rounds, self.seen = 0, 0, 0
 
     def pull(self):
-        """Synchronizes once: everything the first time, later only what changed since the previous round."""
+        """Synchronizes once: everything the first time, later only what changed since the previous call."""
         query = {"limit": self.limit, "sort": "created_at", "include_banned": "true", "latest": "true"}
-        if self.after is not None:
-            moment = datetime.fromtimestamp(self.after - self.overlap, timezone.utc)
-            query["timestamp"] = moment.isoformat().replace("+00:00", "Z")
-        started, page = None, 1
+        if self.synced_at is not None:
+            since = datetime.fromtimestamp(self.synced_at - self.overlap, timezone.utc)
+            query["timestamp"] = since.isoformat().replace("+00:00", "Z")
+        service_time, page = None, 1
         while True:
-            answer, body = self.api.call("GET", "/nodes?" + urlencode(query | {"page": page}))
-            if started is None:
-                started = email.utils.parsedate_to_datetime(answer.getheader("Date")).timestamp()
+            response, body = self.api.call("GET", "/nodes?" + urlencode(query | {"page": page}))
+            if service_time is None:
+                service_time = email.utils.parsedate_to_datetime(response.getheader("Date")).timestamp()
             self.pages += 1
             self.seen += len(body["nodes"])
             for node in body["nodes"]:
@@ -86,7 +86,7 @@ class Copy:
             if page >= body["totalPages"]:
                 break
             page += 1
-        self.after = started
+        self.synced_at = service_time
         self.rounds += 1
 
     def visible(self):
@@ -105,13 +105,14 @@ class Churn(threading.Thread):
         try:
             started, count = time.monotonic(), 0
             while not self.stop:
-                self.one(count)
+                self.change_something(count)
                 count += 1
                 time.sleep(max(0, started + count / self.rate - time.monotonic()))
         except (Failure, OSError, http.client.HTTPException) as failure:
             self.failure = failure
 
-    def one(self, count):
+    def change_something(self, count):
+        """Sends a random change. 403 and 409 are no failures: the node may be banned, or not be banned."""
         publisher, node = self.random.choice(self.ids)
         path = f"/publishers/{publisher}/nodes"
         text = f"{self.number}-{count} " + "x" * self.random.randrange(200)
@@ -157,16 +158,17 @@ def start(binary, directory):
     for line in process.stdout:
         found = re.search(r"http://127\.0\.0\.1:\d+", line)
         if found:
-            threading.Thread(target=lambda: [None for _ in process.stdout], daemon=True).start()
+            # Keep reading, so that the service never blocks on a full pipe.
+            threading.Thread(target=process.stdout.read, daemon=True).start()
             return process, found.group()
     raise Failure("the service did not start")
 
 
 def differences(name, copied, served):
-    """Prints the differences between two catalogues; returns whether there are any."""
+    """Prints the differences between two catalogues; returns True if there are any."""
     missing, extra = served.keys() - copied.keys(), copied.keys() - served.keys()
     other = [id for id in served.keys() & copied.keys() if copied[id] != served[id]]
-    for what, ids in [("missing", missing), ("too many", extra), ("different", other)]:
+    for what, ids in [("missing", missing), ("extra", extra), ("different", other)]:
         if ids:
             print(f"DIFFERENT: {name}: {len(ids)} {what}, such as {sorted(ids)[0]}")
     for id in sorted(other)[:1]:
@@ -186,8 +188,8 @@ def run(base, token, options):
     started = time.monotonic()
     copy.pull()
     first = time.monotonic() - started
-    print(f"whole: {len(copy.nodes)} nodes in {copy.pages} pages, {first:.2f} s, while {options.rate} changes a second went on")
-    whole_pages, whole_seen, slowest = copy.pages, copy.seen, 0
+    print(f"initial copy: {len(copy.nodes)} nodes in {copy.pages} pages, {first:.2f} s, during {options.rate} changes per second")
+    initial_pages, initial_seen, slowest = copy.pages, copy.seen, 0
     while time.monotonic() < started + options.seconds:
         round_started = time.monotonic()
         copy.pull()
@@ -200,13 +202,13 @@ def run(base, token, options):
         if churner.failure:
             raise Failure(churner.failure)
     copy.pull()
-    rounds, pages, seen = copy.rounds - 1, copy.pages - whole_pages, copy.seen - whole_seen
-    print(f"after: {rounds} rounds, {pages} pages, {seen} nodes, slowest round {slowest:.3f} s")
+    rounds, pages, seen = copy.rounds - 1, copy.pages - initial_pages, copy.seen - initial_seen
+    print(f"polls: {rounds} rounds, {pages} pages, {seen} nodes, slowest round {slowest:.3f} s")
     done = {}
     for churner in churners:
         for kind, count in churner.done.items():
             done[kind] = done.get(kind, 0) + count
-    print("meanwhile: " + ", ".join(f"{count} x {kind}" for kind, count in sorted(done.items())))
+    print("changes: " + ", ".join(f"{count} x {kind}" for kind, count in sorted(done.items())))
 
     fresh = Copy(base, token, 1000, 0)
     fresh.pull()
@@ -227,16 +229,16 @@ def run(base, token, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base", help="a running service; without it one is started")
-    parser.add_argument("--token", help="of an administrator of that service")
+    parser.add_argument("--token", help="token of an administrator of that service")
     parser.add_argument("--binary", default="target/release/mediary", help="the program to start")
-    parser.add_argument("--nodes", type=int, default=5000, help="nodes that are there before")
+    parser.add_argument("--nodes", type=int, default=5000, help="nodes created before the test")
     parser.add_argument("--publishers", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--rate", type=float, default=200, help="changes a second by the other clients")
-    parser.add_argument("--churners", type=int, default=4, help="other clients")
-    parser.add_argument("--limit", type=int, default=100, help="nodes of a page")
-    parser.add_argument("--pause", type=float, default=0.5, help="seconds between two rounds")
-    parser.add_argument("--overlap", type=float, default=5, help="seconds that every round goes back")
+    parser.add_argument("--rate", type=float, default=200, help="changes per second by all other clients")
+    parser.add_argument("--churners", type=int, default=4, help="number of other clients")
+    parser.add_argument("--limit", type=int, default=100, help="nodes per page")
+    parser.add_argument("--pause", type=float, default=0.5, help="seconds between two polls")
+    parser.add_argument("--overlap", type=float, default=5, help="seconds by which a poll goes back before the previous one")
     options = parser.parse_args()
     try:
         if options.base:

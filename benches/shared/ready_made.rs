@@ -1,7 +1,8 @@
-//! Server on the same framework that sends stored bytes: the baseline for the service.
+//! Baseline for the service: a server on the same framework that sends stored responses.
 //!
-//! `PUT` with the header `x-of` stores the body as the response for that path and query. All other requests get the
-//! stored response, with the headers of the service's own responses, so that both send the same number of bytes.
+//! `PUT /store` stores the body as the response for the path and query in `x-stored-path`, with the headers in
+//! `x-stored-headers` (`name=value`, separated by `|`). All other requests get the stored response, with the
+//! headers of the service's response, so that both servers send the same number of bytes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -27,13 +28,13 @@ pub fn serve(workers: usize) {
     actix_web::rt::System::new().block_on(async move {
         let server = HttpServer::new(move || {
             let store_route = web::put()
-                .guard(actix_web::guard::fn_guard(|c| c.head().headers().contains_key("x-of")))
+                .guard(actix_web::guard::fn_guard(|c| c.head().headers().contains_key("x-stored-path")))
                 .to(store_page);
             App::new()
                 .app_data(Data::new(pages.clone()))
                 .app_data(web::PayloadConfig::new(16 << 20))
                 .route("/ready", web::get().to(HttpResponse::Ok))
-                .route("/keep", store_route)
+                .route("/store", store_route)
                 .default_service(web::to(serve_page))
         });
         let server = server.workers(workers).bind(("127.0.0.1", 0)).expect("a free port");
@@ -45,10 +46,10 @@ pub fn serve(workers: usize) {
 async fn store_page(request: HttpRequest, pages: Data<StoredPages>, body: Bytes) -> HttpResponse {
     let header =
         |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
-    let headers = header("x-headers");
+    let headers = header("x-stored-headers");
     let headers = headers.split('|').filter_map(|line| line.split_once('='));
     let headers = headers.filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?))).collect();
-    pages.write().expect("no panic").insert(header("x-of"), StoredPage { body, headers });
+    pages.write().expect("no panic").insert(header("x-stored-path"), StoredPage { body, headers });
     HttpResponse::NoContent().finish()
 }
 
@@ -64,7 +65,7 @@ async fn serve_page(request: HttpRequest, pages: Data<StoredPages>, _body: Bytes
     response.body(stored.body)
 }
 
-/// Sends a request to the service and stores the response here.
+/// Sends a request to the service and stores the response in the baseline server.
 pub async fn record(
     service: &mut Connection,
     ready_made: &mut Connection,
@@ -75,12 +76,14 @@ pub async fn record(
 ) {
     let response = service.exchange(&request(method, path, token, body)).await;
     assert_eq!(response.status, 200, "{path}: {}", String::from_utf8_lossy(response.body));
-    let hop_headers = ["content-length", "date", "connection"];
+    // The framework adds these to every response.
+    let framework_headers = ["content-length", "date", "connection"];
     let headers = response.head.lines().skip(1).filter_map(|line| line.split_once(": "));
-    let headers = headers.filter(|(name, _)| !hop_headers.contains(&name.to_ascii_lowercase().as_str()));
+    let headers = headers.filter(|(name, _)| !framework_headers.contains(&name.to_ascii_lowercase().as_str()));
     let headers: Vec<_> = headers.map(|(name, value)| format!("{name}={value}")).collect();
     let head = format!(
-        "PUT /keep HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Of: {path}\r\nX-Headers: {}\r\nContent-Length: {}\r\n\r\n",
+        "PUT /store HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Stored-Path: {path}\r\nX-Stored-Headers: {}\r\n\
+         Content-Length: {}\r\n\r\n",
         headers.join("|"),
         response.body.len()
     );

@@ -1,4 +1,4 @@
-//! Measured processes: the service as shipped, and a server on the same framework that sends ready-made bytes.
+//! Measured processes: the service as shipped, and the baseline server of `ready_made.rs` that sends stored responses.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -18,7 +18,14 @@ const TICKS: f64 = 100.0;
 /// Deadline for a service to be ready, or to stop.
 const DEADLINE: Duration = Duration::from_mins(30);
 
-/// Process that listens.
+/// Resident memory of a process in MiB.
+#[derive(Debug, Clone, Copy)]
+pub struct MemoryUsage {
+    pub current: f64,
+    pub peak: f64,
+}
+
+/// Running process of the service or of the baseline server.
 pub struct Service {
     child: Child,
     /// `127.0.0.1:port`.
@@ -33,12 +40,13 @@ impl Service {
         Self::start_with(data_dir, workers, None, &[])
     }
 
-    /// Like [`Service::start`], on this address and with these settings, by the names of their environment variables.
+    /// Like [`Service::start`], on the address `listen` (default: a free port) and with settings, by the names of their
+    /// environment variables.
     pub fn start_with(data_dir: &Path, workers: usize, listen: Option<&str>, settings: &[(String, String)]) -> Self {
         Self::start_configured(data_dir, workers, listen, settings, None)
     }
 
-    /// Like [`Service::start_with`], with a settings file too.
+    /// Like [`Service::start_with`], with a settings file as well.
     pub fn start_configured(
         data_dir: &Path,
         workers: usize,
@@ -59,7 +67,7 @@ impl Service {
         Self::spawn(&mut command)
     }
 
-    /// Starts the server of ready-made bytes with this number of workers.
+    /// Starts the baseline server with this number of workers.
     pub fn start_ready_made(workers: usize) -> Self {
         let program = std::env::current_exe().expect("the path of this program");
         Self::spawn(Command::new(program).args(["ready-made", "--workers", &workers.to_string()]))
@@ -81,20 +89,20 @@ impl Service {
             })
         };
         while ready() != 200 {
-            assert!(started.elapsed() < DEADLINE, "the program does not get ready");
+            assert!(started.elapsed() < DEADLINE, "the program is not ready in time");
             std::thread::sleep(Duration::from_millis(1));
         }
         Self { child, address, ready_after: started.elapsed() }
     }
 
-    /// Resident memory in MiB: now, and the peak.
-    pub fn memory(&self) -> (f64, f64) {
+    /// Returns the resident memory.
+    pub fn memory(&self) -> MemoryUsage {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("Linux");
         let value = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line of the status");
             line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") / 1024.0
         };
-        (value("VmRSS:"), value("VmHWM:"))
+        MemoryUsage { current: value("VmRSS:"), peak: value("VmHWM:") }
     }
 
     /// Resets the peak of [`memory`](Self::memory) to the current value (`proc(5)`, `clear_refs`).
@@ -112,6 +120,7 @@ impl Service {
         let started = Instant::now();
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it can be signalled");
         let status = self.child.wait().expect("it ends");
+        // A program without a handler is ended by the signal itself, and has no exit code.
         assert!(status.success() || status.code().is_none(), "it did not stop cleanly: {status}");
         started.elapsed()
     }
@@ -132,14 +141,14 @@ pub fn processor_time_of(process: u32) -> f64 {
     fields.skip(11).take(2).map(|ticks| ticks.parse::<f64>().expect("a number") / TICKS).sum()
 }
 
-/// Runs a future on this thread.
+/// Runs a future to completion on this thread.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     tokio::task::LocalSet::new().block_on(&runtime, future)
 }
 
-/// Starts processes on the first core and moves this process to the others, so that load and service do not share a
-/// core. Does nothing on a single core.
+/// Runs `start` on the first core, which the processes that it starts inherit, and then moves this thread to the other
+/// cores, so that load and service do not share a core. With a single core, only runs `start`.
 pub fn on_separate_cores<T>(start: impl FnOnce() -> T) -> T {
     // Read once: after the first call this thread has only the cores of the clients.
     static CORES: LazyLock<Vec<usize>> = LazyLock::new(|| {
@@ -151,15 +160,15 @@ pub fn on_separate_cores<T>(start: impl FnOnce() -> T) -> T {
     if other_cores.is_empty() {
         return start();
     }
-    let only = |cores: &[usize]| {
+    let pin_to = |cores: &[usize]| {
         let mut set = CpuSet::new();
         for core in cores {
             set.set(*core);
         }
         sched_setaffinity(None, &set).expect("a core of this thread");
     };
-    only(&[*first]);
+    pin_to(&[*first]);
     let started = start();
-    only(other_cores);
+    pin_to(other_cores);
     started
 }

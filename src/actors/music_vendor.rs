@@ -76,12 +76,12 @@ pub struct MusicCall {
 pub enum MusicUnavailable {
     /// The circuits of all vendors that have a free slot are open or held; the shortest time to wait.
     Paused(Duration),
-    /// All vendors are at capacity.
+    /// All vendors are at capacity; the time to wait.
     Full(Duration),
 }
 
 impl MusicPool {
-    /// Returns a pool, in order of configuration.
+    /// Returns a pool of vendors, which are in order of configuration.
     #[must_use]
     pub fn new(vendors: Vec<PoolMusicVendor>, environment: Environment) -> Self {
         let guarded = vendors.into_iter().map(|vendor| GuardedMusicVendor::new(vendor, environment.clone()));
@@ -94,8 +94,8 @@ impl MusicPool {
         self.vendors.iter().map(GuardedMusicVendor::vendor_state).collect()
     }
 
-    /// Admits the first call for this work. If no vendor serves it, any vendor is called, which refuses it with the
-    /// reason.
+    /// Admits the first call for this work. If no vendor serves it, one is called all the same: its refusal tells the
+    /// client the reason.
     ///
     /// # Errors
     /// If no vendor can be called now.
@@ -119,7 +119,7 @@ impl MusicPool {
         (0..self.vendors.len()).filter(is_serving).collect()
     }
 
-    /// Admits a call of the first candidate by priority that has a free slot and whose circuit admits it. Vendors of
+    /// Admits a call to the first candidate by priority that has a free slot and whose circuit admits it. Vendors of
     /// the same priority share by weight.
     fn admit_one_of(&self, mut candidates: Vec<usize>) -> Result<MusicCall, MusicUnavailable> {
         let mut paused: Option<Duration> = None;
@@ -136,8 +136,8 @@ impl MusicPool {
         Err(paused.map_or(MusicUnavailable::Full(FULL_PAUSE), MusicUnavailable::Paused))
     }
 
-    /// Admits a call of the built-in engine, which generates the same music again for another client at no cost.
-    /// `None` if it is not in the pool.
+    /// Admits a call to the built-in engine, for a repeated request: the engine generates the same music again, at no
+    /// cost. `None` if it is not in the pool.
     #[must_use]
     pub fn admit_built_in(&self) -> Option<Result<MusicCall, MusicUnavailable>> {
         let vendor_index = self.vendors.iter().position(|vendor| !vendor.vendor.is_remote())?;
@@ -145,13 +145,15 @@ impl MusicPool {
         Some(vendor.admit().map(|permit| MusicCall { vendor_index, vendor: vendor.clone(), permit }))
     }
 
-    /// Returns the position in `candidates` of the next one: by weight among those with the first priority.
+    /// Returns the position in `candidates` of the vendor to try next: by weight among those with the lowest priority
+    /// number.
     fn pick(&self, candidates: &[usize]) -> Option<usize> {
         let vendor = |position: usize| &self.vendors[candidates[position]];
         let first_priority = (0..candidates.len()).map(|position| vendor(position).priority).min()?;
 
         let mut eligible: Vec<usize> =
             (0..candidates.len()).filter(|position| vendor(*position).priority == first_priority).collect();
+        // In order of configuration again, which `swap_remove` does not keep.
         eligible.sort_by_key(|position| candidates[*position]);
 
         let weights: Vec<u32> = eligible.iter().map(|position| vendor(*position).weight).collect();
@@ -160,8 +162,8 @@ impl MusicPool {
     }
 }
 
-/// Permission for one call. If the call is a probe and is dropped before its outcome is known, the next caller gets the
-/// probe: a client that hangs up must not cause another pause for all others.
+/// Permission for one call to a vendor. If the call is a probe and is dropped before its outcome is known, the next
+/// caller gets the probe: a client that hangs up must not cause another pause for all others.
 pub struct CallPermit {
     guard: VendorGuard,
     is_probe: bool,
@@ -234,7 +236,7 @@ impl GuardedMusicVendor {
             None => None,
         };
 
-        let is_probe = match self.guard.admission() {
+        let is_probe = match self.guard.admit() {
             Admission::Allow => false,
             // Music vendors have no health check: the next stream is the probe.
             Admission::Probe => true,
@@ -284,7 +286,8 @@ struct MonitoredMusicStream {
 }
 
 impl MonitoredMusicStream {
-    /// Only the end of a stream counts as a success: a vendor that breaks off every stream is not healthy.
+    /// Returns the next item, and records the outcome. Items alone are no success: a vendor that breaks off every
+    /// stream is not healthy. A failure that the vendor reports is a success, because only the job has failed.
     async fn next(&mut self) -> Option<Result<MusicStreamItem, MusicInterruption>> {
         let item = self.stream.next().await;
         match &item {

@@ -281,7 +281,7 @@ impl Poller {
     /// Asks the breaker for admission. A probe is a health check, so that a failing vendor gets no job.
     async fn check_admission(&self, member: &PoolMember) -> Result<(), (BlockedReason, Duration)> {
         let guard = &member.guard;
-        match guard.admission() {
+        match guard.admit() {
             Admission::Allow => Ok(()),
             Admission::Wait(wait) => Err((BlockedReason::CircuitOpen, guard.admission_delay(wait))),
             Admission::Probe => match member.vendor.health_check().await {
@@ -361,7 +361,7 @@ impl Poller {
         entry: &TaskEntry,
         key: VendorKey,
     ) -> Reschedule {
-        if let Admission::Wait(wait) = member.guard.admission() {
+        if let Admission::Wait(wait) = member.guard.admit() {
             return self.block(task, entry, BlockedReason::CircuitOpen, member.guard.admission_delay(wait));
         }
 
@@ -394,7 +394,7 @@ impl Poller {
     ) -> Reschedule {
         let past_deadline = self.is_past_deadline(&entry.record);
 
-        if let Admission::Wait(wait) = member.guard.admission() {
+        if let Admission::Wait(wait) = member.guard.admit() {
             if past_deadline {
                 return self.fail_expired(task, entry).await;
             }

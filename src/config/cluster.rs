@@ -11,18 +11,19 @@ use crate::events::shared::postgres::is_postgres_url;
 /// Membership of a cluster.
 #[derive(Clone)]
 pub struct ClusterSettings {
-    /// URLs of the engine's servers, or the URL of a database, which may contain a password. Empty: the node is alone
-    /// and uses its embedded log.
+    /// URLs of the NATS servers or the PostgreSQL database that holds the shared log: the engine. They may contain a
+    /// password. Empty: the node is alone and uses its embedded log.
     pub engine: Vec<String>,
-    /// Credentials file of the engine.
+    /// Credentials file for the engine.
     pub credentials: Option<PathBuf>,
-    /// Monitoring URLs of the engine's servers.
+    /// Monitoring URLs of the NATS servers.
     pub monitor: Vec<String>,
     /// Directory that all nodes mount, with the files of tasks, archives and personal keys.
     pub files: Option<PathBuf>,
-    /// Time after which the outcome of a change is unknown.
+    /// Time for the engine to confirm a change. After that its outcome is unknown, and the client gets 503.
     pub write_timeout: Duration,
-    /// Time without the engine after which a node answers no requests: access may have been revoked in the meantime.
+    /// Time without contact to the engine after which a node rejects requests with 503: tokens may have been revoked
+    /// since.
     pub stale_after: Duration,
 }
 
@@ -52,7 +53,7 @@ impl ClusterSettings {
         if settings.engine.first().is_some_and(|url| is_postgres_url(url)) && !settings.monitor.is_empty() {
             reader.reject(
                 "cluster.monitor",
-                "empty, because cluster.engine is PostgreSQL, which shows its settings itself",
+                "empty, because cluster.engine is PostgreSQL, which is asked for its settings directly",
             );
         }
         settings

@@ -65,9 +65,10 @@ pub struct Settings {
     pub limits: LimitSettings,
 }
 
-/// Access to submissions.
+/// Permission to submit media tasks.
 #[derive(Debug, Clone)]
 pub struct AuthSettings {
+    /// `true` if an administrator must approve a user first.
     pub require_approval: bool,
     /// `true` if video tasks require a token.
     pub video_token_required: bool,
@@ -133,7 +134,7 @@ pub struct ActorSettings {
 /// The built-in engines.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineSettings {
-    /// `true` if a video from text alone needs a prompt of which something is understood.
+    /// `true` to reject a video from text alone if the engine understands no word of the prompt.
     pub strict_prompts: bool,
 }
 
@@ -188,14 +189,14 @@ pub struct CallbackSettings {
     pub concurrency: usize,
     /// Maximum number of concurrent calls to one receiver: a host and a port.
     pub per_receiver: usize,
-    /// Maximum number of undelivered webhooks per account.
+    /// Maximum number of undelivered webhooks of an account, and of undelivered calls of one webhook of a publisher.
     pub pending_per_account: usize,
 }
 
 /// Event streams.
 #[derive(Debug, Clone)]
 pub struct StreamSettings {
-    /// Longest silence of a stream.
+    /// Interval of heartbeats in a stream without events.
     pub heartbeat: Duration,
 }
 
@@ -232,7 +233,7 @@ impl fmt::Debug for Secret {
 }
 
 impl Settings {
-    /// Checks all given values.
+    /// Reads all settings, and returns them with the source of each value.
     pub(super) fn check(mut layers: SettingLayers) -> Result<(Self, Vec<SettingEntry>), ConfigProblems> {
         layers.drop_replaced_tables();
         let mut reader = SettingsReader(layers);
@@ -322,7 +323,7 @@ impl SettingsReader {
     }
 
     fn read_log(&mut self) -> LogSettings {
-        let addresses = [
+        let details = [
             ("full", ClientAddressDetail::Full),
             ("network", ClientAddressDetail::Network),
             ("none", ClientAddressDetail::None),
@@ -330,7 +331,7 @@ impl SettingsReader {
         LogSettings {
             format: self.read("log.format", &choice([("text", LogFormat::Text), ("json", LogFormat::Json)])),
             filter: self.read("log.level", &log_filter()),
-            client: self.read("log.client", &choice(addresses)),
+            client: self.read("log.client", &choice(details)),
         }
     }
 
@@ -339,7 +340,7 @@ impl SettingsReader {
         self.0.items(section)
     }
 
-    /// Records that a setting conflicts with another.
+    /// Records that the value of a setting conflicts with another setting.
     pub(super) fn reject(&mut self, key: &str, allowed: &str) {
         let SettingLayers { entries, problems } = &mut self.0;
         problems.extend(entries.iter().find(|entry| entry.key == key).map(|entry| ConfigProblem::NotAllowed {
@@ -350,7 +351,7 @@ impl SettingsReader {
         }));
     }
 
-    /// Rejects a setting that is given although another one decides it.
+    /// Rejects a setting that is given although another setting leaves it no effect.
     pub(super) fn reject_if_given(&mut self, key: &str, allowed: &str) {
         if self.is_given(key) {
             self.reject(key, allowed);
@@ -362,8 +363,8 @@ impl SettingsReader {
         self.0.entries.iter().any(|entry| entry.key == key && entry.source != SettingSource::Default)
     }
 
-    /// Returns the value of a setting whose problems are recorded elsewhere, by [`Self::read`]; `T::default()` if it is
-    /// not allowed.
+    /// Returns the value of a setting, or `T::default()` if it is not allowed. Records no problem, because
+    /// [`Self::read`] does so elsewhere.
     pub(super) fn peek<T: Default>(&self, key: &str, kind: &SettingKind<T>) -> T {
         let entry = self.0.entries.iter().find(|entry| entry.key == key);
         entry.and_then(|entry| kind.read(&entry.value)).unwrap_or_default()

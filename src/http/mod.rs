@@ -1,4 +1,4 @@
-//! HTTP layer: routes, authorization, JSON formats and errors. With `app`, the only module that uses actix-web.
+//! HTTP layer: routes, authorization, JSON formats and errors. Only this module and `app` use actix-web.
 //!
 //! ```text
 //! connection ─▶ request log ─▶ compression ─▶ CORS ─▶ CSRF ─▶ router ─▶ pipeline ─▶ handler
@@ -9,8 +9,8 @@
 //! handler      `api`, one module for each noun
 //! ```
 //!
-//! A handler takes a `pipeline::Call`, which exists only after the pipeline has authorized the action in the handler's
-//! own signature. Handlers send commands to `Dispatch` and read the read models.
+//! A handler takes a `pipeline::Call<ACTION>`, which only the pipeline can create, after it has authorized that action.
+//! Handlers send commands to `Dispatch` and read the read models.
 
 pub mod api;
 mod auth;

@@ -22,13 +22,15 @@ use crate::support::zip::valid_archive;
 use crate::support::{TestApp, TestUser};
 
 const INSTALL: &str = "/nodes/face-tools/install";
+const VERSION: &str = "/publishers/acme/nodes/face-tools/versions/1.0.0";
 
-/// Node with these versions, each published and then approved by an administrator.
-async fn app_with(versions: &[&str]) -> (TestApp, TestUser) {
-    app_in(TestApp::start().await, versions).await
+/// Starts the service, and adds the node with these versions.
+async fn start_with_versions(versions: &[&str]) -> (TestApp, TestUser) {
+    add_versions(TestApp::start().await, versions).await
 }
 
-async fn app_in(app: TestApp, versions: &[&str]) -> (TestApp, TestUser) {
+/// Adds the node with these versions, each published by alice and then approved by an administrator.
+async fn add_versions(app: TestApp, versions: &[&str]) -> (TestApp, TestUser) {
     let alice = app.user("alice").await;
     app.publisher("acme", &alice).await;
     app.node("acme", "face-tools", &alice).await;
@@ -51,7 +53,8 @@ async fn install_from(app: &TestApp, client: usize) {
     app.send(request).await.expect(200);
 }
 
-fn trust_the_tests(settings: &mut Settings) {
+/// Lets the tests choose the client address with `X-Forwarded-For`.
+fn trust_local_proxies(settings: &mut Settings) {
     settings.limits.trusted_proxies = vec![Network::parse("127.0.0.0/8").unwrap()];
 }
 
@@ -60,12 +63,12 @@ async fn downloads(app: &TestApp) -> u64 {
     app.get("/nodes/face-tools").await.expect(200).json()["downloads"].as_u64().expect("a number")
 }
 
-async fn until_downloads(app: &TestApp, count: u64) {
+async fn wait_for_downloads(app: &TestApp, count: u64) {
     eventually(format!("{count} downloads are counted"), async || downloads(app).await >= count).await;
 }
 
-/// Recorded download counts of the node.
-fn counters(app: &TestApp) -> Vec<u64> {
+/// Counts in the recorded events of the node; each covers the installs since the previous event.
+fn recorded_counts(app: &TestApp) -> Vec<u64> {
     let stream = StreamId::from(&NodeId::parse("face-tools").unwrap().key());
     let history = app.app.log().read_stream(&stream, Version(0)).unwrap();
     let counts = history.iter().filter_map(|recorded| match &recorded.event {
@@ -77,7 +80,7 @@ fn counters(app: &TestApp) -> Vec<u64> {
 
 #[actix_web::test]
 async fn install_returns_the_latest_or_requested_version() {
-    let (app, _) = app_with(&["1.0.0+build.7", "1.1.0", "2.0.0-rc.1"]).await;
+    let (app, _) = start_with_versions(&["1.0.0+build.7", "1.1.0", "2.0.0-rc.1"]).await;
     let version = async |query: &str| app.get(&format!("{INSTALL}{query}")).await.expect(200).json()["version"].clone();
     assert_eq!(version("").await, "1.1.0");
     assert_eq!(version("?version=").await, "1.1.0");
@@ -99,32 +102,34 @@ async fn install_returns_the_latest_or_requested_version() {
 
 #[actix_web::test]
 async fn a_node_without_active_versions_cannot_be_installed() {
-    let (app, _) = app_with(&[]).await;
+    let (app, _) = start_with_versions(&[]).await;
     app.get(INSTALL).await.expect(404);
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
-    assert_eq!((downloads(&app).await, counters(&app)), (0, Vec::new()));
+    assert_eq!((downloads(&app).await, recorded_counts(&app)), (0, Vec::new()));
     app.stop().await;
 }
 
 #[actix_web::test]
 async fn install_counts_are_batched() {
-    let (app, _) = app_in(TestApp::start_with(trust_the_tests, Environment::system()).await, &["1.0.0"]).await;
+    let (app, _) =
+        add_versions(TestApp::start_with(trust_local_proxies, Environment::system()).await, &["1.0.0"]).await;
     for client in 0..20 {
         install_from(&app, client).await;
+        // Does not count as an install.
         app.send(app.request(Method::HEAD, INSTALL)).await.expect(200);
     }
-    until_downloads(&app, 20).await;
-    let first = counters(&app);
+    wait_for_downloads(&app, 20).await;
+    let first = recorded_counts(&app);
     assert_eq!(first.iter().sum::<u64>(), 20);
 
-    let began = std::time::Instant::now();
+    let started = std::time::Instant::now();
     for client in 20..25 {
         install_from(&app, client).await;
-        until_downloads(&app, downloads(&app).await).await;
     }
-    until_downloads(&app, 25).await;
-    let events = counters(&app).len() - first.len();
-    let seconds = began.elapsed().as_secs() + 1;
+    wait_for_downloads(&app, 25).await;
+    let events = recorded_counts(&app).len() - first.len();
+    // At most one event a second.
+    let seconds = started.elapsed().as_secs() + 1;
     assert!(events as u64 <= seconds + 1, "{events} events in {seconds} s");
     app.stop().await;
 }
@@ -134,7 +139,7 @@ async fn an_account_counts_once_a_day_whichever_token_it_installs_with() {
     // Given a node, a clock that the test advances, and a user with a token of the publisher
     let noon = Timestamp::parse("2026-11-22T12:00:00Z").unwrap();
     let clock = Environment::manual(noon, 7);
-    let (app, alice) = app_in(TestApp::start_with(|_| {}, clock.clone()).await, &["1.0.0"]).await;
+    let (app, alice) = add_versions(TestApp::start_with(|_| {}, clock.clone()).await, &["1.0.0"]).await;
     let token = app.access_token("acme", &alice).await;
 
     // When the user and an anonymous client install it several times
@@ -145,10 +150,10 @@ async fn an_account_counts_once_a_day_whichever_token_it_installs_with() {
     }
 
     // Then both count once, and once more on the next day
-    until_downloads(&app, 2).await;
+    wait_for_downloads(&app, 2).await;
     clock.advance(Duration::from_hours(24));
     app.get_as(&token, INSTALL).await.expect(200);
-    until_downloads(&app, 3).await;
+    wait_for_downloads(&app, 3).await;
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     assert_eq!(downloads(&app).await, 3);
     app.stop().await;
@@ -156,7 +161,7 @@ async fn an_account_counts_once_a_day_whichever_token_it_installs_with() {
 
 #[actix_web::test]
 async fn pending_counts_are_recorded_at_shutdown() {
-    let (app, alice) = app_with(&["1.0.0"]).await;
+    let (app, alice) = start_with_versions(&["1.0.0"]).await;
     for caller in [alice.token.as_str(), app.admin_token()] {
         app.get_as(caller, INSTALL).await.expect(200);
     }
@@ -168,28 +173,33 @@ async fn pending_counts_are_recorded_at_shutdown() {
 
 #[actix_web::test]
 async fn failed_count_recordings_are_retried() {
+    // Given a log whose appends to the node can be made to fail
     let (is_broken, failures) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    let (breaks, counter) = (is_broken.clone(), failures.clone());
+    let (handler_is_broken, handler_failures) = (is_broken.clone(), failures.clone());
     let environment = Environment::system().with_fail_point_handler(Arc::new(move |point, subject| {
-        if point == FailPoint::Append && subject == "node/face-tools" && breaks.load(Ordering::SeqCst) {
-            counter.fetch_add(1, Ordering::SeqCst);
+        if point == FailPoint::Append && subject == "node/face-tools" && handler_is_broken.load(Ordering::SeqCst) {
+            handler_failures.fetch_add(1, Ordering::SeqCst);
             panic!("injected by the test");
         }
     }));
-    let (app, _) = app_in(TestApp::start_with(|_| {}, environment).await, &["1.0.0"]).await;
+    let (app, _) = add_versions(TestApp::start_with(|_| {}, environment).await, &["1.0.0"]).await;
+
+    // When two clients install while they fail
     is_broken.store(true, Ordering::SeqCst);
     app.get(INSTALL).await.expect(200);
     eventually("recording fails", async || failures.load(Ordering::SeqCst) > 0).await;
     app.get_as(app.admin_token(), INSTALL).await.expect(200);
     is_broken.store(false, Ordering::SeqCst);
-    until_downloads(&app, 2).await;
-    assert_eq!(counters(&app), [2]);
+
+    // Then both are recorded later, in one event
+    wait_for_downloads(&app, 2).await;
+    assert_eq!(recorded_counts(&app), [2]);
     app.stop().await;
 }
 
 #[actix_web::test]
 async fn only_members_install_flagged_and_pending_versions() {
-    let (app, alice) = app_with(&["1.0.0"]).await;
+    let (app, alice) = start_with_versions(&["1.0.0"]).await;
     let bob = app.user("bob").await;
     let token = app.access_token("acme", &alice).await;
     set_status(&app, "1.0.0", "NodeVersionStatusFlagged").await;
@@ -211,7 +221,15 @@ async fn only_members_install_flagged_and_pending_versions() {
     app.stop().await;
 }
 
-/// Archive links of 1.0.0, wherever the version is shown.
+/// Uploads an archive for version 1.0.0.
+async fn upload_archive(app: &TestApp, alice: &TestUser) {
+    let response = app.post_as(&alice.token, &format!("{VERSION}/upload"), json!({})).await.expect(200).json();
+    let url = response["signedUrl"].as_str().expect("a link");
+    let path = &url[url.find("/uploads/").expect("an upload link")..];
+    app.send(app.request(Method::PUT, path).body(valid_archive())).await.expect(200);
+}
+
+/// Archive links of 1.0.0 in every response that shows the version.
 async fn links_shown(app: &TestApp) -> Vec<Value> {
     let query = json!({"node_versions": [{"node_id": "face-tools", "version": "1.0.0"}]});
     let bulk = app.post("/bulk/nodes/versions", query).await.expect(200).json();
@@ -231,17 +249,14 @@ async fn links_shown(app: &TestApp) -> Vec<Value> {
     versions_shown
         .into_iter()
         .inspect(|version| assert_eq!(version["version"], "1.0.0"))
-        .map(|v| v["downloadUrl"].clone())
+        .map(|version| version["downloadUrl"].clone())
         .collect()
 }
 
 #[actix_web::test]
 async fn banned_nodes_and_versions_cannot_be_installed() {
-    let (app, alice) = app_with(&["1.0.0"]).await;
-    let versions = "/publishers/acme/nodes/face-tools/versions/1.0.0/upload";
-    let link = app.post_as(&alice.token, versions, json!({})).await.expect(200).json();
-    let link = link["signedUrl"].as_str().and_then(|url| url.find("/uploads/").map(|at| url[at..].to_owned())).unwrap();
-    app.send(app.request(Method::PUT, &link).body(valid_archive())).await.expect(200);
+    let (app, alice) = start_with_versions(&["1.0.0"]).await;
+    upload_archive(&app, &alice).await;
 
     for subject in ["nodes/face-tools", "publishers/acme"] {
         let moderate = async |command: &str| {
@@ -250,8 +265,8 @@ async fn banned_nodes_and_versions_cannot_be_installed() {
         };
         moderate("ban").await;
         // No link leads to an inaccessible archive
-        for version in links_shown(&app).await {
-            assert_eq!(version, Value::Null, "{subject}");
+        for link in links_shown(&app).await {
+            assert_eq!(link, Value::Null, "{subject}");
         }
         for path in [INSTALL, "/nodes/face-tools/versions/1.0.0/download"] {
             let problem = app.get_as(&alice.token, path).await.expect(403).json();
@@ -259,8 +274,8 @@ async fn banned_nodes_and_versions_cannot_be_installed() {
         }
         moderate("unban").await;
         app.get(INSTALL).await.expect(200);
-        for version in links_shown(&app).await {
-            assert!(version.is_string(), "{subject}");
+        for link in links_shown(&app).await {
+            assert!(link.is_string(), "{subject}");
         }
     }
     app.stop().await;
@@ -269,14 +284,11 @@ async fn banned_nodes_and_versions_cannot_be_installed() {
 #[actix_web::test]
 async fn deleted_versions_have_no_download_link() {
     // Given a version with an archive
-    let (app, alice) = app_with(&["1.0.0"]).await;
-    let version = "/publishers/acme/nodes/face-tools/versions/1.0.0";
-    let link = app.post_as(&alice.token, &format!("{version}/upload"), json!({})).await.expect(200).json();
-    let link = link["signedUrl"].as_str().and_then(|url| url.find("/uploads/").map(|at| url[at..].to_owned())).unwrap();
-    app.send(app.request(Method::PUT, &link).body(valid_archive())).await.expect(200);
+    let (app, alice) = start_with_versions(&["1.0.0"]).await;
+    upload_archive(&app, &alice).await;
 
     // When it is deleted
-    app.delete_as(&alice.token, version).await.expect(204);
+    app.delete_as(&alice.token, VERSION).await.expect(204);
 
     // Then no link leads to an inaccessible archive
     let [node_versions, all_versions] = [
@@ -311,7 +323,7 @@ async fn token_uses_are_recorded_once_a_minute() {
     let secret = app.access_token("acme", &alice).await;
     let tokens = app.get_as(&alice.token, "/publishers/acme/tokens").await.expect(200).json();
     let token = TokenId::parse(tokens[0]["id"].as_str().unwrap()).unwrap();
-    // Repeated, because a use that comes while another one is being recorded may be left out.
+    // Requests are repeated, because a use may be left out while another one is being recorded.
     let until_used = async |times: usize| {
         let is_recorded = async || {
             app.get_as(&secret, "/nodes").await.expect(200);
@@ -336,20 +348,20 @@ async fn statistics_count_downloads_by_day_and_reviews_by_stars() {
     // Given a node with one download on one day, two on the next, and two reviews
     let noon = Timestamp::parse("2026-11-22T12:00:00Z").unwrap();
     let clock = Environment::manual(noon, 7);
-    let app = TestApp::start_with(trust_the_tests, clock.clone()).await;
-    let (app, alice) = app_in(app, &["1.0.0"]).await;
+    let app = TestApp::start_with(trust_local_proxies, clock.clone()).await;
+    let (app, alice) = add_versions(app, &["1.0.0"]).await;
     let bob = app.user("bob").await;
     install_from(&app, 1).await;
-    until_downloads(&app, 1).await;
+    wait_for_downloads(&app, 1).await;
     clock.advance(Duration::from_hours(24));
     install_from(&app, 1).await;
     install_from(&app, 2).await;
-    until_downloads(&app, 3).await;
+    wait_for_downloads(&app, 3).await;
     for (user, star) in [(&alice, 5), (&bob, 2)] {
         app.post_as(&user.token, &format!("/nodes/face-tools/reviews?star={star}"), json!({})).await.expect(200);
     }
 
-    // When the statistics are read, also after a restart
+    // When the statistics are read before and after a restart
     let path = "/nodes/face-tools/statistics";
     let expected = json!({
         "downloads": 3,
@@ -360,12 +372,14 @@ async fn statistics_count_downloads_by_day_and_reviews_by_stars() {
         ],
         "ratings": {"count": 2, "mean": 3.5, "stars": [0, 1, 0, 0, 1]},
     });
-    assert_eq!(app.get(&format!("{path}?days=3")).await.expect(200).json(), expected);
+    let before = app.get(&format!("{path}?days=3")).await.expect(200).json();
     let dir = app.stop().await;
-    let app = TestApp::start_in(dir, trust_the_tests, clock).await;
+    let app = TestApp::start_in(dir, trust_local_proxies, clock).await;
+    let after = app.get(&format!("{path}?days=3")).await.expect(200).json();
 
-    // Then they are the same
-    assert_eq!(app.get(&format!("{path}?days=3")).await.expect(200).json(), expected);
+    // Then both show these days and stars
+    assert_eq!(before, expected);
+    assert_eq!(after, expected);
     assert_eq!(app.get(path).await.expect(200).json()["days"].as_array().unwrap().len(), 30);
     for days in ["0", "91", "many"] {
         let problem = app.get(&format!("{path}?days={days}")).await.expect(400).json();

@@ -17,7 +17,7 @@ pub fn photo(side: u32) -> Pixels {
 
         let mut colour = [0.45 + 0.3 * v, 0.6 + 0.2 * v, 0.9 - 0.1 * v];
 
-        for (left, top, radius, disc) in [
+        for (left, top, radius, disc_colour) in [
             (0.3, 0.35, 0.2, [0.8, 0.55, 0.42]),
             (0.68, 0.3, 0.15, [0.2, 0.5, 0.15]),
             (0.5, 0.55, 0.12, [0.9, 0.85, 0.2]),
@@ -25,16 +25,16 @@ pub fn photo(side: u32) -> Pixels {
             let distance = ((u - left).powi(2) + (v - top).powi(2)).sqrt();
             let cover = ((radius - distance) * scale / 2.0 + 0.5).clamp(0.0, 1.0);
             let shade = 1.0 - 0.5 * distance / radius;
-            colour = std::array::from_fn(|at| colour[at] + cover * (disc[at] * shade - colour[at]));
+            colour = std::array::from_fn(|at| colour[at] + cover * (disc_colour[at] * shade - colour[at]));
         }
 
         if v > 0.7 {
             let rough = 0.1 * ground.row(y as usize)[x as usize];
             let stripes = 0.1 * (u * u * 60.0).sin();
-            colour = [0.35, 0.4, 0.25].map(|part| part + rough + stripes);
+            colour = [0.35, 0.4, 0.25].map(|channel| channel + rough + stripes);
         }
 
-        Rgb(colour.map(|part: f32| (part.clamp(0.0, 1.0) * 255.0) as u8))
+        Rgb(colour.map(|channel: f32| (channel.clamp(0.0, 1.0) * 255.0) as u8))
     }))
 }
 

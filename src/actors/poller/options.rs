@@ -10,14 +10,14 @@ use crate::domain::value::Timestamp;
 /// Options of the poller of one gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PollerOptions {
-    /// Gateway whose tasks it processes.
+    /// Gateway whose tasks the poller processes.
     pub gateway: Gateway,
     /// Longest time from submission to the end of a task.
     pub deadline: Duration,
     /// The same for off-peak tasks.
     pub deadline_off_peak: Duration,
-    /// Age from which a submission that this process did not begin is taken over: until then, another node may be in
-    /// the middle of it. Zero without other nodes.
+    /// Age from which a submission that this process did not start is taken over: until then, another node may still
+    /// be sending it. Zero outside a cluster.
     pub takeover_delay: Duration,
 }
 
@@ -32,11 +32,12 @@ pub struct PoolVendorOptions {
     pub poll: Backoff,
     /// Pauses after failures.
     pub retry: Backoff,
-    /// Time during which a job that the vendor accepted but does not know is still polled.
+    /// Time after acceptance for which a job is still polled although the vendor does not know it.
     pub lost_after: Duration,
-    /// Time after a call during which a search without a result is not trusted.
+    /// Time after a submission in which an empty search for its job is not trusted: the vendor may still be accepting
+    /// the job.
     pub search_grace_period: Duration,
-    /// `None`: the vendor is called however often it failed.
+    /// If `None`, the vendor is called regardless of earlier failures.
     pub breaker: Option<BreakerOptions>,
 }
 
@@ -84,7 +85,7 @@ impl PollerOptions {
     }
 
     /// Returns `true` if an off-peak task has waited for half of its time and is therefore prioritized.
-    pub(super) fn has_waited_off_peak(&self, record: &TaskRecord, now: Timestamp) -> bool {
+    pub(super) fn is_long_waiting_off_peak(&self, record: &TaskRecord, now: Timestamp) -> bool {
         record.submission.work.is_off_peak() && now.since(record.created_at) >= self.deadline_of(record) / 2
     }
 }
@@ -120,9 +121,13 @@ mod tests {
         let long_deadline = PollerOptions { deadline: 72 * HOUR, ..options };
         assert_eq!(long_deadline.deadline_of(&record(true)), 72 * HOUR);
 
-        let has_waited = |off_peak, hours: u32| {
-            options.has_waited_off_peak(&record(off_peak), Timestamp::from_micros(0).saturating_add(hours * HOUR))
+        let is_long_waiting = |off_peak, hours: u32| {
+            let now = Timestamp::from_micros(0).saturating_add(hours * HOUR);
+            options.is_long_waiting_off_peak(&record(off_peak), now)
         };
-        assert_eq!([has_waited(true, 23), has_waited(true, 24), has_waited(false, 24)], [false, true, false]);
+        assert_eq!(
+            [is_long_waiting(true, 23), is_long_waiting(true, 24), is_long_waiting(false, 24)],
+            [false, true, false]
+        );
     }
 }

@@ -62,9 +62,9 @@ impl TaskQueue<'_> {
         // Off-peak tasks come last. Those that have waited for long come before the other tasks of their account, and
         // take turns with the tasks of other accounts.
         let off_peak: Vec<TaskId> = tasks.off_peak_ids(options.gateway).collect();
-        let has_waited =
-            |id: &TaskId| tasks.get(*id).is_some_and(|entry| options.has_waited_off_peak(&entry.record, now));
-        let (long_waiting, remaining): (Vec<TaskId>, Vec<TaskId>) = off_peak.iter().partition(|id| has_waited(id));
+        let is_long_waiting =
+            |id: &TaskId| tasks.get(*id).is_some_and(|entry| options.is_long_waiting_off_peak(&entry.record, now));
+        let (long_waiting, remaining): (Vec<TaskId>, Vec<TaskId>) = off_peak.iter().partition(|id| is_long_waiting(id));
         let off_peak: HashSet<TaskId> = off_peak.into_iter().collect();
         let regular = tasks.queued_ids(options.gateway).filter(|id| !off_peak.contains(id));
         let prioritized = long_waiting.into_iter().chain(regular).collect();

@@ -1,4 +1,4 @@
-//! The guard of a vendor: its circuit breaker, and the pauses of tasks that cannot proceed.
+//! The guard of a vendor: its circuit breaker, and the pauses of tasks whose calls failed or were not admitted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -85,8 +85,9 @@ impl VendorGuard {
         &self.state.description.name
     }
 
-    /// Decides whether the vendor may be called.
-    pub(in crate::actors) fn admission(&self) -> Admission {
+    /// Decides whether the vendor may be called. After [`Admission::Probe`], the caller records the outcome of the
+    /// probe or releases it.
+    pub(in crate::actors) fn admit(&self) -> Admission {
         let breaker = self.state.breaker.as_ref();
         breaker.map_or(Admission::Allow, |breaker| breaker.lock().admit(self.environment.now()))
     }
@@ -96,7 +97,7 @@ impl VendorGuard {
         self.state.breaker.as_ref()?.lock().time_until_admission(self.environment.now())
     }
 
-    /// Ends a probe without an outcome.
+    /// Ends a probe without an outcome, so that the next call becomes the probe.
     pub(in crate::actors) fn release_probe(&self) {
         if let Some(breaker) = &self.state.breaker {
             breaker.lock().release_probe(self.environment.now());

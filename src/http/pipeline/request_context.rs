@@ -47,7 +47,8 @@ impl RequestContext {
         self.identity.user().ok_or_else(|| Problem::new(Code::Forbidden, "only users may do this"))
     }
 
-    /// Returns the payers of a submission besides its owner.
+    /// Returns the payers of a submission besides its owner: its token, and the former accounts and publishers that
+    /// have a budget.
     #[must_use]
     pub fn payers(&self) -> Option<Box<Payers>> {
         let user = self.identity.user()?;
@@ -75,7 +76,7 @@ impl RequestContext {
         authorize::permit(action, &self.identity, Some(publisher)).is_ok()
     }
 
-    /// Returns the publisher that the request is about.
+    /// Returns the publisher that the path names.
     ///
     /// # Errors
     /// An internal error if the path names no publisher.

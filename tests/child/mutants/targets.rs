@@ -36,7 +36,7 @@ pub fn bytes_for_picture(bytes: &[u8]) -> u64 {
     PictureDecoders::default().memory_needed(bytes).unwrap_or(0)
 }
 
-/// Video to extend, read a frame or two beyond its end.
+/// Video to extend. Its frames are decoded, and rendering ends soon after: see [`CancellingObserver`].
 pub fn film(bytes: &[u8]) -> bool {
     let footage = Material::Footage { file: bytes.to_vec(), seconds: 1, end: None };
     match render(plan(footage, None), &CancellingObserver::default()) {
@@ -46,7 +46,7 @@ pub fn film(bytes: &[u8]) -> bool {
     }
 }
 
-/// Video of the built-in engine, with sound: one second in the rain.
+/// Renders one second of video with sound in the built-in engine: a seed for [`film`].
 pub fn own_video() -> Vec<u8> {
     let sound = SoundPlan { audio: Some(SoundContent::All), voice_id: None, background_music: None };
     let plan =
@@ -70,7 +70,10 @@ fn plan(material: Material, sound: Option<SoundPlan<'static>>) -> VideoPlan<'sta
     }
 }
 
-/// Observer that cancels soon after the frames of a small video, so that a falsified length costs no time.
+/// Frames after which rendering is cancelled: two more than a video of one second has.
+const RENDERED_FRAMES_MAX: usize = 26;
+
+/// Observer that cancels after [`RENDERED_FRAMES_MAX`] frames, so that a mutant that claims to be long costs no time.
 #[derive(Default)]
 struct CancellingObserver {
     calls: AtomicUsize,
@@ -82,7 +85,7 @@ impl RenderObserver for CancellingObserver {
     }
 
     fn is_cancelled(&self) -> bool {
-        self.calls.fetch_add(1, Ordering::Relaxed) >= 26
+        self.calls.fetch_add(1, Ordering::Relaxed) >= RENDERED_FRAMES_MAX
     }
 }
 
@@ -115,7 +118,7 @@ pub fn form(bytes: &[u8]) -> bool {
     actix_web::rt::Runtime::new().expect("a runtime").block_on(parsing).is_ok()
 }
 
-/// Bytes of a commit.
+/// Encoded commit.
 pub fn commit(bytes: &[u8]) -> bool {
     let Ok(commit) = codec::decode(bytes) else { return false };
     let mut reencoded = Vec::new();
@@ -125,9 +128,11 @@ pub fn commit(bytes: &[u8]) -> bool {
     true
 }
 
-/// Bytes of a group of a shared log, with the commits in it.
+/// Encoded group of a shared log, with the commits in it.
 pub fn group(bytes: &[u8]) -> bool {
     let Ok(group) = Group::decode(bytes) else { return false };
     assert_eq!(group.encode().as_deref(), Ok(bytes), "a decoded group is encoded to the same bytes");
-    group.entries.iter().all(|entry| admission::place(&entry.commit, Position(300), 0).is_ok())
+    // Any position will do.
+    let head = Position(300);
+    group.entries.iter().all(|entry| admission::place(&entry.commit, head, 0).is_ok())
 }

@@ -1,5 +1,5 @@
-//! A consumer of the stream for one follower. It lives in the memory of one server, and its messages are not
-//! acknowledged: a follower that misses one makes another consumer.
+//! JetStream push consumer of one follower. It exists only in the memory of one server, and messages are not
+//! acknowledged: a follower that misses one creates another consumer.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ use super::stream::NatsStream;
 
 /// Interval between two heartbeats of an idle consumer.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(500);
-/// Time without a reader after which servers delete the consumer.
+/// Time without a subscriber after which servers delete the consumer.
 const INACTIVE_THRESHOLD: Duration = Duration::from_secs(5);
 
-/// Delivery of a consumer.
+/// What a consumer delivers.
 pub enum NatsDelivery {
-    /// A group, and its number among those of this consumer.
+    /// A group, its sequence in the stream, and its number among the messages of this consumer.
     Group { sequence: u64, number: u64, group: Vec<u8> },
-    /// The consumer has no more messages, or waits for an answer to `reply` before it sends more.
+    /// The consumer has no more messages, or waits for a message to `reply` before it sends more (flow control).
     Heartbeat { reply: Option<Subject> },
     /// A message that is none of these.
     Malformed { reason: String },
 }
 
-/// A consumer. Dropping it deletes it.
+/// A consumer. Dropping it deletes it at the servers.
 pub struct NatsConsumer {
     stream: NatsStream,
     name: String,
@@ -39,7 +39,7 @@ pub struct NatsConsumer {
 }
 
 impl NatsConsumer {
-    /// Makes a consumer of the groups after a sequence.
+    /// Creates a consumer of the groups after a sequence.
     pub async fn create(stream: NatsStream, after: u64) -> Result<Self, NatsApiError> {
         let connection = stream.connection.clone();
         let inbox = connection.client.new_inbox();
@@ -66,9 +66,9 @@ impl NatsConsumer {
         Ok(Self { stream, name: info.name, server, messages })
     }
 
-    /// The next delivery; `None` if the client has ended.
+    /// Returns the next delivery; `None` if the client has ended.
     pub async fn next(&mut self) -> Option<NatsDelivery> {
-        self.messages.next().await.map(delivery)
+        self.messages.next().await.map(parse_delivery)
     }
 }
 
@@ -76,7 +76,7 @@ impl Drop for NatsConsumer {
     fn drop(&mut self) {
         let connection = self.stream.connection.clone();
         let subject = format!("CONSUMER.DELETE.{}.{}", self.stream.name, self.name);
-        // Without an answer, the servers delete it later.
+        // If this fails, the servers delete it after `INACTIVE_THRESHOLD`.
         let delete = async move {
             let _ = api::request::<DeleteStatus>(&connection, &subject, &json!({}), connection.request_timeout).await;
         };
@@ -86,14 +86,14 @@ impl Drop for NatsConsumer {
     }
 }
 
-fn delivery(message: Message) -> NatsDelivery {
+fn parse_delivery(message: Message) -> NatsDelivery {
     match message.status {
-        None => match sequences(message.reply.as_deref().unwrap_or_default()) {
+        None => match parse_sequences(message.reply.as_deref().unwrap_or_default()) {
             Some((sequence, number)) => NatsDelivery::Group { sequence, number, group: message.payload.into() },
             None => NatsDelivery::Malformed { reason: format!("a message with the reply subject {:?}", message.reply) },
         },
         Some(StatusCode::IDLE_HEARTBEAT) => {
-            // A consumer that waits repeats its question in a header, in case that the first was lost.
+            // A stalled consumer repeats its flow control request in a header, in case the first one was lost.
             let stalled = message.headers.as_ref().and_then(|headers| headers.get("Nats-Consumer-Stalled"));
             let reply = message.reply.or_else(|| stalled.map(|subject| Subject::from(subject.as_str())));
             NatsDelivery::Heartbeat { reply }
@@ -102,10 +102,10 @@ fn delivery(message: Message) -> NatsDelivery {
     }
 }
 
-/// The sequences of a message in the stream and in the consumer. The reply subject is
+/// Returns the sequences of a message in the stream and in the consumer. The reply subject is
 /// `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream sequence>.<consumer sequence>.<time>.<pending>`; newer servers add the
 /// domain and the account before the stream, and may add a token at the end.
-fn sequences(reply: &str) -> Option<(u64, u64)> {
+fn parse_sequences(reply: &str) -> Option<(u64, u64)> {
     let tokens: Vec<_> = reply.strip_prefix("$JS.ACK.")?.split('.').collect();
     let index = if tokens.len() >= 9 { 5 } else { 3 };
     let number = |index: usize| tokens.get(index)?.parse().ok();
@@ -118,10 +118,10 @@ mod tests {
 
     #[test]
     fn the_sequences_are_found_in_both_forms_of_the_reply_subject() {
-        assert_eq!(sequences("$JS.ACK.MDY_1.cons.1.42.7.1700000000000000000.0"), Some((42, 7)));
-        assert_eq!(sequences("$JS.ACK._.hash.MDY_1.cons.1.42.7.1700000000000000000.0"), Some((42, 7)));
-        assert_eq!(sequences("$JS.ACK._.hash.MDY_1.cons.1.42.7.1700000000000000000.0.token"), Some((42, 7)));
-        assert_eq!(sequences("$JS.ACK.MDY_1"), None);
-        assert_eq!(sequences(""), None);
+        assert_eq!(parse_sequences("$JS.ACK.MDY_1.cons.1.42.7.1700000000000000000.0"), Some((42, 7)));
+        assert_eq!(parse_sequences("$JS.ACK._.hash.MDY_1.cons.1.42.7.1700000000000000000.0"), Some((42, 7)));
+        assert_eq!(parse_sequences("$JS.ACK._.hash.MDY_1.cons.1.42.7.1700000000000000000.0.token"), Some((42, 7)));
+        assert_eq!(parse_sequences("$JS.ACK.MDY_1"), None);
+        assert_eq!(parse_sequences(""), None);
     }
 }

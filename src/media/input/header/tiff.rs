@@ -16,7 +16,12 @@ const SAMPLES_PER_PIXEL: u16 = 277;
 const SHORT: u16 = 3;
 /// Memory of the decoder per value of a tag, in bytes: as read and as stored.
 const MEMORY_PER_VALUE: u64 = 64;
-/// Tags whose values are skipped: XMP, IPTC, Photoshop and EXIF.
+/// Compressions with embedded JPEG streams, in the old and the new form.
+const OLD_JPEG: u32 = 6;
+const JPEG: u32 = 7;
+/// Photometric interpretation of CMYK pictures.
+const CMYK: u32 = 5;
+/// Metadata tags that do not count: XMP, IPTC, Photoshop (two) and EXIF.
 const SKIPPED_TAGS: [u16; 5] = [700, 33723, 34377, 34665, 37724];
 
 /// Reads numbers in the byte order of the file.
@@ -46,6 +51,7 @@ impl TiffReader<'_> {
 
 pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
     let reader = TiffReader { bytes, is_big_endian: bytes.first()? == &b'M' };
+    // The file header ends with the offset of the first page's tags.
     let page = reader.u32(4)? as usize;
     let mut width = 0;
     let mut height = 0;
@@ -54,7 +60,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
     let mut photometric = 1;
     let mut compression = 1;
     let mut orientation = Orientation::NoTransforms;
-    let mut values = 0_u64;
+    let mut value_count = 0_u64;
 
     for entry in 0..usize::from(reader.u16(page)?) {
         let at = page.checked_add(2 + 12 * entry)?;
@@ -63,7 +69,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
             continue;
         }
 
-        values += u64::from(reader.u32(at + 4)?);
+        value_count += u64::from(reader.u32(at + 4)?);
         let value = reader.value(at);
         match tag {
             IMAGE_WIDTH => width = value?,
@@ -83,15 +89,15 @@ pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
     let sample_bytes = u64::from(bits).div_ceil(8).clamp(1, 8);
     let stored = u64::from(samples).clamp(1, 16) * sample_bytes;
     // CMYK becomes RGB while it is copied.
-    let is_cmyk = photometric == 5;
+    let is_cmyk = photometric == CMYK;
     let source = if is_cmyk { 3 * sample_bytes } else { stored };
     let has_alpha = !is_cmyk && matches!(samples, 2 | 4);
 
     let buffer = u64::from(width).saturating_mul(u64::from(height)).saturating_mul(stored);
     // JPEG streams are copied and decoded completely; they may be larger than their strip.
-    let embedded_memory = if matches!(compression, 6 | 7) { jpeg::embedded_decode_memory(bytes) } else { 0 };
-    // The stored picture, and the values of the tags.
-    let decoder = buffer.saturating_add(embedded_memory).saturating_add(MEMORY_PER_VALUE.saturating_mul(values));
+    let embedded_memory = if matches!(compression, OLD_JPEG | JPEG) { jpeg::embedded_decode_memory(bytes) } else { 0 };
+    // The stored picture, its JPEG streams, and the values of the tags.
+    let decoder = buffer.saturating_add(embedded_memory).saturating_add(MEMORY_PER_VALUE.saturating_mul(value_count));
     let memory = DecodeMemory { decoder, source, output: if has_alpha { 4 } else { 3 } };
     Some(PictureHeader { format: ImageFormat::Tiff, width, height, orientation, memory })
 }

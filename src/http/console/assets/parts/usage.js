@@ -10,8 +10,8 @@ import { saveFile } from './save.js';
 
 const DAY_MS = 86400000;
 const PERIODS = [7, 30, 90];
-const DAYS = 30;
-// Values that can be shown: name, and the fields of the report that one chart shows together, each with its name and tone.
+const DEFAULT_PERIOD = 30;
+// Values that the reader can choose: title of the chart, and its series as [field of the report, name, tone].
 const MEASURES = {
   tasks: ['Tasks', [['completed', 'Completed', 0], ['unfinished', 'Unfinished', 5], ['failed', 'Failed', 3], ['cancelled', 'Cancelled', 1]]],
   credits: ['Credits', [['charged', 'Charged', 0], ['held', 'Held', 5]]],
@@ -19,6 +19,8 @@ const MEASURES = {
 };
 // Maximum number of groups in a chart and its table, except days; the CSV file has all.
 const GROUPS_MAX = 12;
+// Maximum number of groups whose names are looked up. More than are shown, because the report is not in the order of the chart.
+const NAMED_GROUPS_MAX = 4 * GROUPS_MAX;
 
 const dateOf = (time) => new Date(time).toISOString().slice(0, 10);
 
@@ -29,7 +31,7 @@ export function daysOf(days, today = Date.now()) {
 
 export function periodOf(query) {
   const days = Number(query.get('days'));
-  return PERIODS.includes(days) ? days : DAYS;
+  return PERIODS.includes(days) ? days : DEFAULT_PERIOD;
 }
 
 export function Choice({ label, options, value, onChoose }) {
@@ -37,16 +39,18 @@ export function Choice({ label, options, value, onChoose }) {
     <input type="radio" name=${label} checked=${key === value} onChange=${() => onChoose(key)} /><span>${text}</span></label>`)}</fieldset>`;
 }
 
-// Usage of one user, or of all without one. `groupings` are the offered groups, as pairs of name and text.
+// Usage of `user`, or of all users if it is undefined. `groupings` are the offered values of `group_by`, as pairs of value and
+// label. `onGroups` gets the ids of the groups, so that the caller can look up the names for `nameOf`.
 export function Usage({ query, user, groupings = [['day', 'Day']], nameOf = (id) => id, onGroups }) {
   const days = periodOf(query);
   const grouping = groupings.some(([key]) => key === query.get('by')) ? query.get('by') : groupings[0][0];
   const measure = Object.hasOwn(MEASURES, query.get('show') ?? '') ? query.get('show') : 'tasks';
   const dates = daysOf(days);
   const parameters = { from: dates[0], to: dates.at(-1), group_by: grouping, user };
-  const report = useLoad((signal) => get('/usage', parameters, signal), [JSON.stringify(parameters)]);
-  // Names are looked up only for the groups that are shown.
-  const groups = report.data?.group_by === grouping ? report.data.rows.map(({ group }) => group).filter(Boolean).slice(0, GROUPS_MAX * 4) : [];
+  const loading = useLoad((signal) => get('/usage', parameters, signal), [JSON.stringify(parameters)]);
+  // The report of the previous grouping remains until the new one is loaded.
+  const rows = loading.data?.group_by === grouping ? loading.data.rows : [];
+  const groups = rows.map(({ group }) => group).filter(Boolean).slice(0, NAMED_GROUPS_MAX);
   useEffect(() => onGroups?.(groups), [groups.join()]);
   return html`<div class="row usage-choices">
       ${groupings.length > 1 && html`<${Choice} label="By" options=${groupings} value=${grouping} onChoose=${(by) => refine({ by }, { quiet: true })} />`}
@@ -54,16 +58,16 @@ export function Usage({ query, user, groupings = [['day', 'Day']], nameOf = (id)
       <${Choice} label="Period" options=${PERIODS.map((days) => [days, `${days} days`])} value=${days} onChoose=${(days) => refine({ days }, { quiet: true })} />
       <span class="spread"></span><${CsvButton} parameters=${parameters} />
     </div>
-    <${Loaded} from=${report} skeleton=${html`<${Skeleton} kind="charts" lines=${1} />`}>${(report) => (report.group_by === grouping
+    <${Loaded} from=${loading} skeleton=${html`<${Skeleton} kind="charts" lines=${1} />`}>${(report) => (report.group_by === grouping
       ? html`<${UsageChart} ...${{ report, measure, dates, nameOf }} />` : html`<${Skeleton} kind="charts" lines=${1} />`)}</${Loaded}>`;
 }
 
 function UsageChart({ report, measure, dates, nameOf }) {
   const [title, fields] = MEASURES[measure];
   const byDay = report.group_by === 'day';
-  const found = new Map(report.rows.map((row) => [row.group, row]));
+  const rowByGroup = new Map(report.rows.map((row) => [row.group, row]));
   const weight = (row) => fields.reduce((sum, [name]) => sum + row[name], 0);
-  const rows = byDay ? dates.map((date) => found.get(date)) : [...report.rows].sort((one, other) => weight(other) - weight(one));
+  const rows = byDay ? dates.map((date) => rowByGroup.get(date)) : [...report.rows].sort((one, other) => weight(other) - weight(one));
   const [shown, rest] = byDay ? [rows, 0] : [rows.slice(0, GROUPS_MAX), Math.max(0, rows.length - GROUPS_MAX)];
   const label = (row) => (row.group === null ? 'None' : nameOf(row.group));
   const series = fields.map(([name, text, tone]) => ({ name: text, tone, values: shown.map((row) => row?.[name] ?? 0) }));
