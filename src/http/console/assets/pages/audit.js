@@ -11,10 +11,10 @@ import { IdempotencyKeySwitch, isIdempotencyKey, Timeline } from '../parts/event
 import { LoadMore } from '../parts/more.js';
 
 // The API lists events oldest first. The page reads windows backwards from the end and widens them if few events match.
-const WINDOW = 100;
+const WINDOW = 50;
 const WINDOW_MAX = 50000;
 // Number of events after which a page is complete.
-const PAGE_TARGET = 60;
+const PAGE_TARGET = 25;
 // Maximum number of visible events; older ones are loaded on request.
 const VISIBLE_MAX = 2000;
 const KINDS = ['user', 'publisher', 'token', 'node', 'task', 'delivery'];
