@@ -34,7 +34,7 @@ pub fn read_list(query: &mut Query, is_admin: bool) -> NodeListRequest {
     }
 }
 
-/// Reads the parameters of a search.
+/// Reads the parameters of a search: those of a list, and the search text.
 pub fn read_search(query: &mut Query, is_admin: bool) -> NodeListRequest {
     let mut request = read_list(query, is_admin);
     let search = query.optional_non_empty("search", SearchQuery::parse);
@@ -55,7 +55,7 @@ fn read_filter(query: &mut Query) -> NodeFilter {
         accelerators: normalized(query, "supported_accelerator"),
         after: query.optional_non_empty("timestamp", parse_timestamp),
         node_ids,
-        // Hosts send these unasked, so values that are not recognized filter nothing (contract 4).
+        // Hosts add these two parameters themselves, so unrecognized values filter nothing (contract 4).
         host: query.recognized("host_version", |text| HostVersion::parse(&restore_plus_signs(text))),
         form_factor: query.recognized("form_factor", |text| FormFactor::parse(text).ok()),
     }
@@ -138,9 +138,9 @@ mod tests {
 
     #[test]
     fn equivalent_queries_are_equal() {
-        let one = request("supported_os=Linux&supported_os=windows&node_id=b,A&page=1", false);
-        let other = request("node_id=a&node_id=B&supported_os=WINDOWS,linux,Linux&other=1", false);
-        assert_eq!(one.query, other.query);
+        let first = request("supported_os=Linux&supported_os=windows&node_id=b,A&page=1", false);
+        let second = request("node_id=a&node_id=B&supported_os=WINDOWS,linux,Linux&other=1", false);
+        assert_eq!(first.query, second.query);
     }
 
     #[test]

@@ -95,15 +95,15 @@ impl StoredResponse {
         bytes
     }
 
-    /// Deserializes a response.
+    /// Deserializes a response; `None` if the bytes are malformed.
     #[must_use]
     pub fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
-        let line = bytes.iter().position(|byte| *byte == b'\n')?;
+        let head_end = bytes.iter().position(|byte| *byte == b'\n')?;
         let StoredResponseHead { at_micros, fingerprint, status, headers } =
-            serde_json::from_slice(&bytes[..line]).ok()?;
+            serde_json::from_slice(&bytes[..head_end]).ok()?;
         let at = Timestamp::from_micros(at_micros);
         let fingerprint = Digest::parse(&fingerprint).ok()?;
-        Some(Self { at, fingerprint, status, headers, body: Bytes::from(bytes).slice(line + 1..) })
+        Some(Self { at, fingerprint, status, headers, body: Bytes::from(bytes).slice(head_end + 1..) })
     }
 }
 
@@ -125,15 +125,15 @@ mod tests {
         for status in [302, 401, 403, 408, 413, 415, 422, 429, 500, 503, 507] {
             assert!(stored_response(status, 0, false).is_none(), "{status}");
         }
-        assert!(
-            stored_response(200, STORED_BODY_MAX, false).is_some()
-                && stored_response(200, STORED_BODY_MAX + 1, false).is_none()
-        );
+        assert!(stored_response(200, STORED_BODY_MAX, false).is_some(), "a body of the maximum size");
+        assert!(stored_response(200, STORED_BODY_MAX + 1, false).is_none(), "a body above the maximum size");
     }
 
     #[test]
     fn a_404_on_a_rerun_is_not_stored() {
         let is_stored = |status, is_rerun| stored_response(status, 0, is_rerun).is_some();
-        assert!(is_stored(404, false) && !is_stored(404, true) && is_stored(200, true) && is_stored(409, true));
+        assert!(!is_stored(404, true));
+        assert!(is_stored(404, false), "the first run is final");
+        assert!(is_stored(200, true) && is_stored(409, true), "other final statuses of a rerun");
     }
 }

@@ -67,6 +67,7 @@ impl<'l> MusicStreamLine<'l> {
         }
     }
 
+    /// Creates the summary of the music. `seconds` contains the duration of each stream.
     pub fn generated_audio(format: &SoundFormat, seconds: Vec<f64>, billing_rate_per_sec: u32) -> Self {
         let billing = f64::from(billing_rate_per_sec) * seconds.iter().sum::<f64>();
         Self::GeneratedAudio {
@@ -118,7 +119,7 @@ mod tests {
             MusicStreamLine::complete(TaskId(uuid::Uuid::nil())),
             MusicStreamLine::Error { code: "cancelled", message: "cancelled on request" },
         ];
-        assert_eq!(mapping.len(), lines.len());
+        assert_eq!(mapping.len(), lines.len(), "each documented kind of line is tested");
         for line in lines {
             // When it is serialized
             let json: Value = serde_json::from_slice(&line.to_bytes()).unwrap();

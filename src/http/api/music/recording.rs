@@ -66,6 +66,7 @@ impl MusicRecording {
     }
 }
 
+/// Runs `work` on a blocking thread; logs a failure and returns `None`.
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> Option<T> {
     let result = spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)));
     result.inspect_err(|error| tracing::warn!(%error, "music not stored")).ok()
