@@ -81,8 +81,8 @@ impl VendorWebhooks {
         self.pending.lock().extract_if(|task| is_own(task)).collect()
     }
 
-    /// Completes after the next webhook.
-    pub(super) async fn received(&self) {
+    /// Waits for the next webhook, of this or another node.
+    pub(super) async fn wait_for_webhook(&self) {
         self.arrival.notified().await;
     }
 }

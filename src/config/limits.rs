@@ -26,7 +26,9 @@ pub struct LimitSettings {
     /// New publishers per account and day; 0 means no limit.
     pub publishers_per_day: u64,
     pub reads: RateSetting,
+    /// Changes other than submissions of tasks.
     pub changes: RateSetting,
+    /// Submissions of tasks.
     pub submissions: RateSetting,
     /// Proxies whose `proxy_header` is trusted.
     pub trusted_proxies: Vec<Network>,

@@ -182,9 +182,10 @@ mod tests {
         "::ffff:0.0.0.0", "::ffff:224.0.0.1", "64:ff9b::255.255.255.255", "2002:0:0::1",
     ];
 
-    fn rules(allow_private: bool, allow: &[&str]) -> AddressRules {
+    /// Returns rules that permit public addresses and the destinations in `allow`.
+    fn rules_allowing(allow: &[&str]) -> AddressRules {
         let allow = allow.iter().map(|entry| AllowEntry::parse(entry).unwrap()).collect();
-        AddressRules { allow_private, allow }
+        AddressRules { allow_private: false, allow }
     }
 
     fn assert_permitted(rules: &AddressRules, addresses: &[&str]) {
@@ -201,7 +202,7 @@ mod tests {
 
     #[test]
     fn only_public_addresses_are_permitted() {
-        let strict = rules(false, &[]);
+        let strict = rules_allowing(&[]);
         assert_permitted(&strict, PUBLIC);
         for forbidden in [PRIVATE, SPECIAL, NEVER] {
             assert_forbidden(&strict, forbidden);
@@ -210,7 +211,7 @@ mod tests {
 
     #[test]
     fn allowing_private_addresses_opens_neither_metadata_nor_multicast() {
-        let open = rules(true, &[]);
+        let open = AddressRules { allow_private: true, ..rules_allowing(&[]) };
         assert_permitted(&open, PUBLIC);
         assert_permitted(&open, PRIVATE);
         assert_forbidden(&open, SPECIAL);
@@ -219,7 +220,7 @@ mod tests {
 
     #[test]
     fn listed_addresses_and_networks_are_permitted() {
-        let listed = rules(false, &["127.0.0.1", "10.1.0.0/16", "fd00::/8", "169.254.10.0/24", "[fe80::1]"]);
+        let listed = rules_allowing(&["127.0.0.1", "10.1.0.0/16", "fd00::/8", "169.254.10.0/24", "[fe80::1]"]);
         let permitted = ["127.0.0.1", "::ffff:127.0.0.1", "10.1.255.255", "fdaa::1", "169.254.10.9", "fe80::1"];
         let outside = ["127.0.0.2", "10.2.0.0", "fc00::1", "169.254.169.254", "fe80::2", "::1"];
         assert_permitted(&listed, &permitted);
@@ -228,14 +229,14 @@ mod tests {
 
     #[test]
     fn addresses_of_no_single_host_stay_forbidden_even_if_listed() {
-        let allow_all = rules(true, &["0.0.0.0/0", "::/0"]);
+        let allow_all = AddressRules { allow_private: true, ..rules_allowing(&["0.0.0.0/0", "::/0"]) };
         assert_permitted(&allow_all, SPECIAL);
         assert_forbidden(&allow_all, NEVER);
     }
 
     #[test]
     fn a_listed_name_may_resolve_to_private_addresses_only() {
-        let named = rules(false, &["Hooks.Internal."]);
+        let named = rules_allowing(&["Hooks.Internal."]);
         let private: IpAddr = "10.0.0.1".parse().unwrap();
         for name in ["hooks.internal", "HOOKS.internal."] {
             assert!(named.permits_named(name, private), "{name}");

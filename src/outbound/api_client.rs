@@ -426,8 +426,8 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    /// Starts a server that sends `responses` in turn, one per connection. Returns its URL, and the task that returns the
-    /// heads of the requests after the last response.
+    /// Starts a server that sends `responses` in turn, one per connection. Returns its URL, and the task that returns
+    /// the heads of the requests after the last response.
     async fn server(responses: &'static [&'static str]) -> (String, tokio::task::JoinHandle<Vec<String>>) {
         server_with(|_| responses.iter().map(|response| (*response).to_owned()).collect()).await
     }

@@ -38,8 +38,8 @@ enum ExportAttempt {
 }
 
 impl SpanExporter {
-    /// Creates an exporter to the collector at `endpoint`, a base URL without a trailing slash. Private addresses are allowed,
-    /// because the operator chose the URL. `service` is the name of this service in the traces.
+    /// Creates an exporter to the collector at `endpoint`, a base URL without a trailing slash. Private addresses are
+    /// allowed, because the operator chose the URL. `service` is the name of this service in the traces.
     ///
     /// # Errors
     /// If the client cannot be set up.

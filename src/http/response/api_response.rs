@@ -21,7 +21,7 @@ pub fn identity_encoding() -> (HeaderName, HeaderValue) {
     (CONTENT_ENCODING, HeaderValue::from_static("identity"))
 }
 
-/// Response without the common headers.
+/// Response of a handler, before the headers common to all responses are added.
 pub struct ApiResponse {
     status: StatusCode,
     content: ApiResponseContent,
@@ -211,7 +211,8 @@ fn respond_tagged(
     respond_with(response, body, is_encoded)
 }
 
-/// Builds a response with a body; small bodies are exempt from compression.
+/// Builds a response with a body. A small body is exempt from compression; with `is_encoded`, the handler has set the
+/// `Content-Encoding` itself.
 fn respond_with(mut response: HttpResponseBuilder, body: TypedBody, is_encoded: bool) -> HttpResponse {
     let TypedBody { body, media_type } = body;
     if body.size() < COMPRESSION_MIN_BYTES && !is_encoded {

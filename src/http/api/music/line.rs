@@ -1,4 +1,4 @@
-//! Lines of the response, one JSON value each (contract 7).
+//! Lines of a streamed music response, one JSON value each (contract 7).
 
 use actix_web::web::Bytes;
 use base64::Engine as _;
@@ -12,7 +12,7 @@ use crate::domain::task::TaskFailure;
 /// Keep-alive line, sent while there is no data.
 pub const KEEP_ALIVE: Bytes = Bytes::from_static(b"\n");
 
-/// Line of the response.
+/// Line of a streamed music response.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum MusicStreamLine<'l> {

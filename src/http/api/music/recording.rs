@@ -26,6 +26,7 @@ pub struct MusicRecording {
 impl MusicRecording {
     /// Starts a recording; `None` if the disk is full.
     pub fn start(services: &Services) -> Option<Self> {
+        // The size of the music is unknown: space is claimed as it is written.
         let space = services.space.claim(DataDirPart::Media, "music", 0).ok()?;
         Some(Self { store: services.media.store.clone(), space, files: Vec::new(), bytes: 0 })
     }
