@@ -85,8 +85,7 @@ impl VendorGuard {
         &self.state.description.name
     }
 
-    /// Decides whether the vendor may be called. After the pause of an open breaker, admits the caller as the probe; it
-    /// must then record the outcome of the call, or release the probe.
+    /// Decides whether the vendor may be called.
     pub(in crate::actors) fn admission(&self) -> Admission {
         let breaker = self.state.breaker.as_ref();
         breaker.map_or(Admission::Allow, |breaker| breaker.lock().admit(self.environment.now()))
@@ -97,7 +96,7 @@ impl VendorGuard {
         self.state.breaker.as_ref()?.lock().time_until_admission(self.environment.now())
     }
 
-    /// Ends the probe of a caller that got no outcome.
+    /// Ends a probe without an outcome.
     pub(in crate::actors) fn release_probe(&self) {
         if let Some(breaker) = &self.state.breaker {
             breaker.lock().release_probe(self.environment.now());
