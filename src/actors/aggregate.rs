@@ -66,16 +66,16 @@ impl<D: Aggregate> Message for Execute<D> {
 pub struct AggregateActor<D: Aggregate> {
     stream: StreamId,
     deps: AggregateDeps,
-    mailbox: usize,
+    mailbox_capacity: usize,
     /// `None` before the first command and after a failure; the next command then replays the stream.
     loaded: Option<LoadedState<D>>,
 }
 
 impl<D: Aggregate> AggregateActor<D> {
-    /// Returns an actor that has not loaded its stream yet. `mailbox` limits the number of waiting commands.
+    /// Creates an actor that has not loaded its stream yet. At most `mailbox_capacity` commands wait for it.
     #[must_use]
-    pub fn new(stream: StreamId, deps: AggregateDeps, mailbox: usize) -> Self {
-        Self { stream, deps, mailbox, loaded: None }
+    pub fn new(stream: StreamId, deps: AggregateDeps, mailbox_capacity: usize) -> Self {
+        Self { stream, deps, mailbox_capacity, loaded: None }
     }
 }
 
@@ -83,7 +83,7 @@ impl<D: Aggregate> Actor for AggregateActor<D> {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Context<Self>) {
-        context.set_mailbox_capacity(self.mailbox);
+        context.set_mailbox_capacity(self.mailbox_capacity);
     }
 }
 
@@ -149,12 +149,13 @@ async fn execute<D: Aggregate>(
 enum ClaimState {
     /// The command has no key, or has not run.
     Free,
-    /// The command ran.
+    /// The command ran before.
     Ran,
     /// Another node runs the request, with other ids.
     OfAnotherNode,
 }
 
+/// Looks up the idempotency key of a command among the claimed keys.
 fn claim_state(models: &ReadModels, context: &CommandContext) -> ClaimState {
     let Some(CommandClaim { claim, first_run_at }) = &context.claim else { return ClaimState::Free };
     let claims = &models.read().claims;
@@ -165,6 +166,7 @@ fn claim_state(models: &ReadModels, context: &CommandContext) -> ClaimState {
     }
 }
 
+/// Makes one attempt to execute a command. Returns the state unless it may differ from the log.
 async fn try_execute<D: Aggregate>(
     loaded: Option<LoadedState<D>>,
     stream: &StreamId,
@@ -185,6 +187,7 @@ async fn try_execute<D: Aggregate>(
 
     deps.environment.hit(FailPoint::Decide, stream.as_str());
     let events = match D::decide(&loaded.state, command, command_context.at) {
+        // With a key, the claim is appended even if there is no other event.
         Ok(events) if events.is_empty() && command_context.claim.is_none() => {
             return (Some(loaded), Ok(CommandEffect { changed: false, event: None }));
         }
@@ -198,7 +201,8 @@ async fn try_execute<D: Aggregate>(
     match append::<D>(stream.clone(), loaded.version, deps, events, command_context).await {
         Ok(commit) => {
             loaded.evolve(&commit);
-            let event = commit.first().map(|recorded| recorded.id).filter(|_| changed);
+            // If nothing changed, the commit contains only the claim.
+            let event = if changed { commit.first().map(|recorded| recorded.id) } else { None };
             (Some(loaded), Ok(CommandEffect { changed, event }))
         }
         Err(error) => (loaded.keep_after_error(&error), Err(error.into())),
@@ -223,7 +227,7 @@ impl<D: Aggregate> LoadedState<D> {
     }
 }
 
-/// Returns the state with all events that this node knows.
+/// Returns the state with all events that this node knows; reads those that `loaded` lacks from the log.
 async fn load<D: Aggregate>(
     loaded: Option<LoadedState<D>>,
     stream: &StreamId,
@@ -248,6 +252,7 @@ async fn load<D: Aggregate>(
     Ok(loaded)
 }
 
+/// Appends the events, and the claim of the idempotency key if the command has one.
 async fn append<D: Aggregate>(
     stream: StreamId,
     expected: Version,

@@ -1,18 +1,19 @@
-//! Reasons why a command had no effect: rejected by a rule, or not executed.
+//! Errors of commands: rejected by a rule, not executed, or with an unknown outcome.
 
 use crate::events::log::LogFailure;
 use crate::projections::budget::BudgetExceeded;
 
-/// Reason why a command had no effect. `R` is a rejection by the aggregate's rules: a normal response, not a failure.
+/// Reason why a command had no effect, or why its outcome is unknown. `R` is a rejection by the aggregate's rules: a
+/// normal response, not a failure.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError<R> {
-    /// A rule of the aggregate forbids it.
+    /// A rule of the aggregate forbids the command.
     #[error("rejected by a rule")]
     Rejected(R),
-    /// It would exceed a budget. Nothing was done.
+    /// The command would exceed a budget. Nothing was done.
     #[error("exceeds the budget of {}", .0.subject)]
     BudgetExceeded(Box<BudgetExceeded>),
-    /// One of its events exceeds the size limit of the log.
+    /// An event of the command exceeds the size limit of the log.
     #[error("an event of {bytes} bytes is too large")]
     TooLarge { bytes: usize },
     /// Another node is executing or has executed a request with the same idempotency key. Nothing was done; a retry
@@ -31,7 +32,7 @@ pub enum CommandError<R> {
     /// The shared log cannot be reached. Nothing was done; a retry may succeed later.
     #[error("unreachable: {reason}")]
     Unreachable { reason: String },
-    /// The shared log did not answer in time. The command may take effect later.
+    /// The shared log did not confirm the append in time. The command may take effect later.
     #[error("outcome unknown: {reason}")]
     OutcomeUnknown { reason: String },
     /// The log is read-only until it is repaired.

@@ -681,7 +681,7 @@ impl Reactor for Poller {
     async fn changed(&mut self) -> Vec<String> {
         let webhook = async {
             match &self.webhooks {
-                Some(webhooks) => webhooks.received().await,
+                Some(webhooks) => webhooks.wait_for_webhook().await,
                 None => std::future::pending().await,
             }
         };

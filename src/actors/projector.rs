@@ -24,7 +24,7 @@ pub struct Projector {
 }
 
 impl Projector {
-    /// Returns a projector of these read models.
+    /// Creates a projector that updates `models`.
     #[must_use]
     pub fn new(models: ReadModels, metrics: Metrics) -> Self {
         Self { models, metrics }
@@ -36,7 +36,7 @@ impl Projector {
         &self.models
     }
 
-    /// Applies durable commits in their order.
+    /// Applies durable commits in their order, and counts their events and the tasks that they end.
     pub fn project<'c>(&self, commits: impl IntoIterator<Item = &'c Commit>) {
         let mut ends = Vec::new();
         let count_events = |commit: &&Commit| {
@@ -78,7 +78,7 @@ enum TaskEnd {
     Failed(Option<&'static str>),
 }
 
-/// Returns the task that ended with this event.
+/// Returns the task that ended with `recorded`; `None` for other events.
 fn end_of_task(recorded: &RecordedEvent) -> Option<(TaskId, TaskEnd)> {
     let event = recorded.event.downcast::<TaskEvent>()?;
     let end = match event {
@@ -90,7 +90,7 @@ fn end_of_task(recorded: &RecordedEvent) -> Option<(TaskId, TaskEnd)> {
     Some((TaskId::parse(recorded.stream.key()).ok()?, end))
 }
 
-/// Rebuilds the read models from the whole log.
+/// Rebuilds the read models from the whole log. Blocks.
 ///
 /// # Errors
 /// If the log cannot be read.

@@ -25,7 +25,7 @@ pub struct RouterOptions {
     pub idle: Duration,
 }
 
-/// A command for the router.
+/// A command for the aggregate of `stream`.
 pub struct RouteCommand<D: Aggregate> {
     pub stream: StreamId,
     pub command: D::Command,
@@ -37,7 +37,7 @@ impl<D: Aggregate> Message for RouteCommand<D> {
     type Result = ();
 }
 
-/// Returns the number of live aggregates, for tests and for the state shown to operators.
+/// Asks a router for the number of its live aggregates.
 #[derive(Debug, Clone, Copy)]
 pub struct CountLiveAggregates;
 
@@ -54,13 +54,13 @@ pub struct Router<D: Aggregate> {
 
 struct LiveAggregate<D: Aggregate> {
     address: Addr<AggregateActor<D>>,
-    /// Shared with every unfinished command of the actor.
+    /// Shared with every unfinished command of the actor: more than one reference means that it is busy.
     busy: Arc<()>,
     last_used: Instant,
 }
 
 impl<D: Aggregate> Router<D> {
-    /// Returns a router without live aggregates.
+    /// Creates a router without live aggregates.
     #[must_use]
     pub fn new(deps: AggregateDeps, options: RouterOptions) -> Self {
         Self { deps, options, live: HashMap::new() }
@@ -95,7 +95,7 @@ impl<D: Aggregate> Handler<RouteCommand<D>> for Router<D> {
         let is_running = self.live.get(&stream).is_some_and(|entry| entry.address.connected());
 
         if !is_running {
-            // Unknown, idle or dead after a panic: a new actor replays the stream.
+            // Never started, passivated or dead after a panic: a new actor replays the stream.
             let entry = self.start_aggregate(&stream);
             self.live.insert(stream.clone(), entry);
         }

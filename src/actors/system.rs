@@ -53,7 +53,7 @@ pub struct ActorOptions {
 pub struct Actors {
     pub dispatch: Dispatch,
     arbiter: Arbiter,
-    /// Returns the number of waiting appends.
+    /// Function that returns the number of appends waiting for the writer.
     writer_queue_length: Arc<dyn Fn() -> usize + Send + Sync>,
     /// Upgradable while the writer runs.
     writer_alive: Weak<()>,
@@ -91,7 +91,7 @@ impl Actors {
         Self { dispatch, arbiter, writer_queue_length, writer_alive }
     }
 
-    /// Returns a function that returns `false` once the writer has died, so no command can be written.
+    /// Returns a liveness check of the writer: `false` once the writer has died, so that no command can be written.
     pub fn writer_liveness(&self) -> impl Fn() -> bool + Send + Sync + use<> {
         let alive = Weak::clone(&self.writer_alive);
         move || alive.strong_count() > 0
@@ -248,14 +248,14 @@ async fn send<D: Aggregate>(
     };
 
     if let (Some(span), Err(error)) = (&mut span, &outcome) {
-        end_span(span, error);
+        record_error(span, error);
     }
 
     outcome
 }
 
-/// Records the outcome of a command that was not executed. A rejection is a normal response, not a failure.
-fn end_span<R>(span: &mut Span, error: &CommandError<R>) {
+/// Records in the span why a command had no effect. A rejection is a normal response, not a failure.
+fn record_error<R>(span: &mut Span, error: &CommandError<R>) {
     let (outcome, is_failure) = match error {
         CommandError::Rejected(_) => ("rejected", false),
         CommandError::BudgetExceeded(_) => ("budget exceeded", false),

@@ -26,12 +26,12 @@ use crate::quota::DAY_MICROS;
 
 /// Interval between recordings.
 const RECORD_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum number of concurrent commands.
+/// Maximum number of commands that record counts at the same time.
 const CONCURRENCY: usize = 64;
 /// Maximum number of nodes, and of tokens, with unrecorded counts. Further ones are not counted.
 const SUBJECTS_MAX: usize = 100_000;
 
-/// Pairs of account and node remembered per day, 8 bytes each. Further installs are not counted.
+/// Maximum number of pairs of account and node remembered per day, 8 bytes each. Further installs are not counted.
 const INSTALLERS_MAX: usize = 1_000_000;
 
 /// Counts installs and token uses. Cheap to clone.
@@ -55,8 +55,9 @@ struct DailyInstallers {
 }
 
 impl DailyInstallers {
-    /// Returns `true` if this is the first install of the node by the account on the day of `at`.
-    fn is_first(&mut self, account: impl Hash, node: &NodeKey, at: Timestamp) -> bool {
+    /// Records an install. Returns `true` if it is the first one of the node by the account on the day of `at`;
+    /// `false` also if the set is full.
+    fn insert(&mut self, account: impl Hash, node: &NodeKey, at: Timestamp) -> bool {
         let day = at.micros().div_euclid(DAY_MICROS);
         if day != self.day {
             self.day = day;
@@ -69,7 +70,7 @@ impl DailyInstallers {
 impl UsageCounters {
     /// Counts an install of a node, once per account and day.
     pub fn count_install(&self, node: &NodeKey, account: impl Hash, at: Timestamp) {
-        if !self.0.installers.lock().is_first(account, node, at) {
+        if !self.0.installers.lock().insert(account, node, at) {
             return;
         }
         let mut installs = self.0.installs.lock();
@@ -161,7 +162,8 @@ impl UsageRecorder {
     }
 }
 
-/// Returns `true` if nothing is left to record. A rejection is final: the subject no longer exists.
+/// Returns `true` if nothing is left to record; logs other results, which are retried. A rejection is final: the
+/// subject no longer exists.
 fn is_settled<R: std::fmt::Debug>(result: Result<(), CommandError<R>>, subject: &str) -> bool {
     match result {
         Ok(()) | Err(CommandError::Rejected(_)) => true,

@@ -1,5 +1,5 @@
 //! Webhooks of vendors: each only causes an earlier poll of its task. Their content is not trusted. In a cluster, the
-//! node that receives one tells the others, because one of them may be polling the task.
+//! node that receives a webhook forwards it to the other nodes, because one of them may be polling the task.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::vendors::webhook_ticket::WebhookTicketKey;
 const PENDING_MAX: usize = 65_536;
 
 /// Maximum number of tasks in one message to other nodes.
-const TAKEN_MAX: usize = 1000;
+const FORWARDED_MAX: usize = 1000;
 
 /// Passes webhooks to the pollers. Cheap to clone.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ pub struct VendorWebhooks {
 }
 
 impl VendorWebhooks {
-    /// Returns a queue for webhooks whose tickets are signed with `key`.
+    /// Creates a queue for webhooks whose tickets are signed with `key`.
     #[must_use]
     pub fn new(key: WebhookTicketKey) -> Self {
         Self { key, pending: Arc::default(), accepted: None, arrival: Arc::default() }
@@ -50,7 +50,7 @@ impl VendorWebhooks {
         true
     }
 
-    /// Wakes the pollers of these tasks.
+    /// Wakes the pollers of `tasks`.
     pub fn wake(&self, tasks: impl IntoIterator<Item = TaskId>) {
         let mut tasks = tasks.into_iter().peekable();
         if tasks.peek().is_none() {
@@ -69,7 +69,7 @@ impl VendorWebhooks {
     pub fn take_accepted(&self) -> Vec<TaskId> {
         let Some(accepted) = &self.accepted else { return Vec::new() };
         let mut accepted = accepted.lock();
-        let taken: Vec<_> = accepted.iter().copied().take(TAKEN_MAX).collect();
+        let taken: Vec<_> = accepted.iter().copied().take(FORWARDED_MAX).collect();
         for task in &taken {
             accepted.remove(task);
         }
@@ -81,8 +81,8 @@ impl VendorWebhooks {
         self.pending.lock().extract_if(|task| is_own(task)).collect()
     }
 
-    /// Completes after the next webhook.
-    pub(super) async fn received(&self) {
+    /// Waits for the next webhook, of this or another node.
+    pub(super) async fn wait_for_webhook(&self) {
         self.arrival.notified().await;
     }
 }

@@ -82,7 +82,8 @@ mod tests {
     use super::*;
     use crate::domain::network::Network;
 
-    fn rule(change: impl FnOnce(&mut Settings)) -> PrivateRule {
+    /// Returns the rule of the default settings after `change`.
+    fn rule_after(change: impl FnOnce(&mut Settings)) -> PrivateRule {
         let mut settings = Settings::default();
         change(&mut settings);
         settings.private_rule()
@@ -90,32 +91,33 @@ mod tests {
 
     #[test]
     fn only_a_purely_local_service_reaches_private_addresses() {
-        assert_eq!(rule(|_| {}), PrivateRule { is_allowed: true, reason: "the service is local" });
-        assert!(rule(|settings| settings.listen = "[::1]:0".parse().unwrap()).is_allowed);
+        assert_eq!(rule_after(|_| {}), PrivateRule { is_allowed: true, reason: "the service is local" });
+        assert!(rule_after(|settings| settings.listen = "[::1]:0".parse().unwrap()).is_allowed);
         for url in ["http://localhost:8080", "http://127.0.0.1/base", "http://[::1]:1"] {
-            assert!(rule(|settings| settings.public_url = Some(url.to_owned())).is_allowed, "{url}");
+            assert!(rule_after(|settings| settings.public_url = Some(url.to_owned())).is_allowed, "{url}");
         }
 
-        let listen = |address: &'static str| rule(|settings| settings.listen = address.parse().unwrap());
+        let listen = |address: &'static str| rule_after(|settings| settings.listen = address.parse().unwrap());
         for address in ["0.0.0.0:0", "192.168.0.1:0", "[::]:0"] {
             assert_eq!(listen(address).reason, "listen is not on loopback", "{address}");
         }
-        let proxied = rule(|settings| settings.public_url = Some("https://media.example".to_owned()));
+        let proxied = rule_after(|settings| settings.public_url = Some("https://media.example".to_owned()));
         assert_eq!(proxied, PrivateRule { is_allowed: false, reason: "public_url is not on loopback" });
-        let proxied = rule(|settings| settings.limits.trusted_proxies = vec![Network::parse("127.0.0.1").unwrap()]);
+        let proxies = vec![Network::parse("127.0.0.1").unwrap()];
+        let proxied = rule_after(|settings| settings.limits.trusted_proxies = proxies);
         assert_eq!(proxied, PrivateRule { is_allowed: false, reason: "limits.trusted_proxies is set" });
-        let named = rule(|settings| settings.allowed_hosts = vec!["*".to_owned()]);
+        let named = rule_after(|settings| settings.allowed_hosts = vec!["*".to_owned()]);
         assert_eq!(named, PrivateRule { is_allowed: false, reason: "allowed_hosts names other hosts" });
     }
 
     #[test]
     fn allow_and_deny_apply_regardless_of_other_settings() {
-        let allowed = rule(|settings| {
+        let allowed = rule_after(|settings| {
             settings.egress.private = PrivateAccess::Allow;
             settings.listen = "0.0.0.0:0".parse().unwrap();
             settings.public_url = Some("https://media.example".to_owned());
         });
         assert!(allowed.is_allowed);
-        assert!(!rule(|settings| settings.egress.private = PrivateAccess::Deny).is_allowed);
+        assert!(!rule_after(|settings| settings.egress.private = PrivateAccess::Deny).is_allowed);
     }
 }

@@ -26,20 +26,25 @@ pub struct LimitSettings {
     /// New publishers per account and day; 0 means no limit.
     pub publishers_per_day: u64,
     pub reads: RateSetting,
+    /// Changes other than submissions of tasks.
     pub changes: RateSetting,
+    /// Submissions of tasks.
     pub submissions: RateSetting,
+    /// Proxies whose `proxy_header` is trusted.
     pub trusted_proxies: Vec<Network>,
     pub proxy_header: ProxyHeader,
+    /// Open connections of all clients together.
     pub connections: usize,
-    /// 0 means half of `connections`.
+    /// Open connections per client address; 0 means half of `connections`.
     pub connections_per_address: usize,
+    /// Time for which a client may read nothing of a response before its connection is closed.
     pub write_timeout: Duration,
 }
 
 /// Rate limit per caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateSetting {
-    /// 0 means no limit.
+    /// Requests per minute; 0 means no limit.
     pub per_minute: u32,
     /// Number of requests allowed at once.
     pub burst: u32,

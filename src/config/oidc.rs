@@ -6,12 +6,12 @@ use super::settings::SettingsReader;
 /// An issuer and the audience of this service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OidcSettings {
-    /// Exactly as in its tokens.
+    /// URL of the issuer, exactly as in its tokens.
     pub issuer: String,
     pub audience: String,
-    /// The console offers no sign-in at the issuer if `None`.
+    /// Client id of the console, which offers no sign-in at the issuer if `None`.
     pub client_id: Option<String>,
-    /// Discovered if `None`.
+    /// URL of the issuer's keys; discovered if `None`.
     pub jwks_url: Option<String>,
 }
 

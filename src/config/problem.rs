@@ -9,7 +9,7 @@ use super::source::SettingSource;
 /// Shown instead of a secret. Not allowed in a token, so that copied output is rejected.
 const MASK: &str = "\"********\"";
 
-/// One problem.
+/// One problem of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigProblem {
     /// The setting exists, but its value is not allowed.
@@ -41,9 +41,9 @@ impl fmt::Display for ConfigProblems {
 
 /// Formats a value as TOML, with secrets masked.
 pub(super) fn format_masked(key: &str, value: &Value) -> String {
-    let empty = value.as_str().is_some_and(str::is_empty);
-    let masked = is_secret(key) && !empty || value.as_str().is_some_and(has_password);
-    if masked { MASK.to_owned() } else { value.to_string() }
+    let is_empty = value.as_str().is_some_and(str::is_empty);
+    let is_masked = is_secret(key) && !is_empty || value.as_str().is_some_and(has_password);
+    if is_masked { MASK.to_owned() } else { value.to_string() }
 }
 
 /// Returns `true` if a text looks like a URL with a password, valid or not.
@@ -52,8 +52,8 @@ fn has_password(text: &str) -> bool {
     rest.contains("password=") || rest.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
 }
 
-/// Returns `true` if a setting of this name contains a secret. Only the last word counts, so that misspelt keys are
-/// masked too.
+/// Returns `true` if a setting of this name contains a secret. Only the end of the name counts, so that misspelt names
+/// such as `admintoken` are masked too.
 fn is_secret(key: &str) -> bool {
     ["token", "secret", "key", "password"].iter().any(|word| key.ends_with(word))
 }

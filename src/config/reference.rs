@@ -11,12 +11,12 @@ Every setting with its default. How they are given is in [configuration.md](conf
 by `mediary config --reference`.
 ";
 
-/// Returns the page as Markdown.
+/// Returns the settings reference as Markdown.
 #[must_use]
 pub fn reference() -> String {
     let mut page = ReferencePage { text: HEAD.to_owned(), comments: Vec::new() };
     page.start_section("Without a section");
-    // Comments above the first setting describe the file.
+    // Skip the comments that describe the file; those of the first setting begin with "The address".
     let settings = DEFAULTS.split_once("\n\n# The address").map_or("", |(_, rest)| rest);
     format!("# The address{settings}").lines().for_each(|line| page.add_line(line));
     page.text

@@ -47,14 +47,14 @@ impl fmt::Display for SettingSource {
     }
 }
 
-/// A setting given on the command line.
+/// A setting on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flag {
     /// Key of the setting, such as `data_dir`.
     pub key: &'static str,
     /// Name of the flag, such as `--data-dir`.
     pub name: &'static str,
-    /// Given text.
+    /// Value as text.
     pub text: String,
 }
 
@@ -114,7 +114,7 @@ impl SettingLayers {
         }
     }
 
-    /// Adds the settings of a list item, with their defaults, at the first key of the item.
+    /// Adds the settings of a list item with their defaults when `key` is the first setting of the item that is set.
     fn add_list_item(&mut self, key: &str, source: &SettingSource) {
         let Some((section, item)) = list_item(key) else { return };
         if self.entries.iter().any(|entry| is_in(&entry.key, item)) {
@@ -145,7 +145,8 @@ impl SettingLayers {
         if items.is_empty() { vec![section.to_owned()] } else { items }
     }
 
-    /// Removes the single tables of sections that are lists. A setting given for such a table is a problem.
+    /// Removes the single tables of sections that are lists. A setting of a removed table that some source sets is
+    /// reported as a problem.
     pub(super) fn drop_replaced_tables(&mut self) {
         let lists: Vec<_> =
             self.entries.iter().filter_map(|entry| list_item(&entry.key)).map(|(list, _)| list.to_owned()).collect();
@@ -191,13 +192,14 @@ impl SettingLayers {
         self.set_text(flag.key, flag.text, SettingSource::Flag { flag: flag.name });
     }
 
-    /// Returns the key of an environment variable, also if no such setting exists.
+    /// Returns the key of an environment variable; if no setting has it, a key derived from its name.
     fn key_of(&self, variable: &str) -> String {
         let entry = self.entries.iter().find(|entry| self.variable_of(&entry.key) == variable);
-        let guess = || variable[ENVIRONMENT_PREFIX.len()..].replace("__", ".").to_lowercase();
-        entry.map_or_else(guess, |entry| entry.key.clone())
+        let derived_key = || variable[ENVIRONMENT_PREFIX.len()..].replace("__", ".").to_lowercase();
+        entry.map_or_else(derived_key, |entry| entry.key.clone())
     }
 
+    /// Sets a value from text, converted to the type of the setting.
     fn set_text(&mut self, key: &str, text: String, source: SettingSource) {
         let value = match self.entries.iter().find(|entry| entry.key == key) {
             Some(entry) => parse_as_type_of(text, &entry.default),
@@ -206,6 +208,7 @@ impl SettingLayers {
         self.set(key, value, source);
     }
 
+    /// Sets a value; reports an unknown key as a problem.
     fn set(&mut self, key: &str, value: Value, source: SettingSource) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == key) {
             entry.value = value;
@@ -239,7 +242,7 @@ impl SettingLayers {
         format!("{ENVIRONMENT_PREFIX}{}", key.replace('.', "__").replace('-', "_").to_uppercase())
     }
 
-    /// Returns the name of a list item, or its notation if it has none.
+    /// Returns the name of a list item; `item` itself if it has none.
     fn name_of<'k>(&'k self, item: &'k str) -> &'k str {
         let entry = self.entries.iter().find(|entry| entry.key.strip_prefix(item) == Some(".name"));
         entry.and_then(|entry| entry.value.as_str()).filter(|name| !name.is_empty()).unwrap_or(item)
@@ -258,8 +261,8 @@ pub(super) fn list_item(key: &str) -> Option<(&str, &str)> {
     Some((list, &key[..list.len() + number.len() + 2]))
 }
 
-/// Returns `true` for a variable that Kubernetes sets for a Service named `mediary`, in the form of container links. No
-/// setting has such a name.
+/// Returns `true` for a variable that Kubernetes sets for a Service named `mediary`, such as `MEDIARY_SERVICE_HOST` or
+/// `MEDIARY_PORT_80_TCP_ADDR`. No setting has such a name.
 fn is_service_link(variable: &str, text: &OsStr) -> bool {
     let Some(name) = variable.strip_prefix(ENVIRONMENT_PREFIX) else { return false };
     let after = |prefix: &str| name.strip_prefix(prefix);
@@ -278,8 +281,8 @@ fn is_service_link(variable: &str, text: &OsStr) -> bool {
         || after("PORT_").is_some_and(is_port)
 }
 
-/// Converts text from outside a file to the type of the setting's default. Text that cannot be converted is kept, and
-/// the check of the setting rejects it.
+/// Converts the text of a variable or flag to the type of the setting's default. Text that cannot be converted is kept,
+/// and the check of the setting rejects it.
 fn parse_as_type_of(text: String, default: &Value) -> Value {
     match default {
         Value::Integer(_) => text.replace('_', "").parse().map_or(Value::String(text), Value::Integer),

@@ -6,7 +6,7 @@ const SUGGESTED_MAX: usize = 3;
 const RELATED_MAX: usize = 8;
 
 /// Points to the complete list, which is available even with invalid settings.
-const ALL: &str = "`mediary config --reference` lists all";
+const LIST_HINT: &str = "`mediary config --reference` lists all";
 
 /// Returns the known names most similar to `key`, settings formatted by `format_key` and sections by
 /// `format_section`. If none is similar, returns some that share a word with it.
@@ -24,8 +24,8 @@ pub(super) fn suggest(
 
     match names.as_slice() {
         [] => related_settings(key, known, format_key),
-        [name] => format!("did you mean {name}? {ALL}"),
-        [names @ .., last] => format!("did you mean {} or {last}? {ALL}", names.join(", ")),
+        [name] => format!("did you mean {name}? {LIST_HINT}"),
+        [names @ .., last] => format!("did you mean {} or {last}? {LIST_HINT}", names.join(", ")),
     }
 }
 
@@ -72,31 +72,34 @@ fn related_settings(key: &str, known: &[&str], format_key: impl Fn(&str) -> Stri
     let related = known.iter().filter(|known| words(known).iter().any(|word| key_words.contains(word)));
     let related: Vec<_> = related.map(|known| format_key(known)).collect();
     match related.len() {
-        0 => ALL.to_owned(),
-        1..=RELATED_MAX => format!("related settings: {}; {ALL}", related.join(", ")),
-        _ => format!("related settings: {}, …; {ALL}", related[..RELATED_MAX].join(", ")),
+        0 => LIST_HINT.to_owned(),
+        1..=RELATED_MAX => format!("related settings: {}; {LIST_HINT}", related.join(", ")),
+        _ => format!("related settings: {}, …; {LIST_HINT}", related[..RELATED_MAX].join(", ")),
     }
 }
 
 /// Returns the edit distance: the number of insertions, deletions, replacements and swaps of neighbours.
 #[must_use]
-pub fn edit_distance(one: &str, other: &str) -> usize {
-    let one: Vec<char> = one.chars().collect();
-    let other: Vec<char> = other.chars().collect();
-    let mut rows = vec![(0..=other.len()).collect::<Vec<_>>()];
+pub fn edit_distance(left: &str, right: &str) -> usize {
+    let left: Vec<char> = left.chars().collect();
+    let right: Vec<char> = right.chars().collect();
+    // rows[i][j] is the distance between the first i characters of `left` and the first j of `right`.
+    let mut rows = vec![(0..=right.len()).collect::<Vec<_>>()];
 
-    for i in 1..=one.len() {
+    for i in 1..=left.len() {
         let mut row = vec![i];
-        for j in 1..=other.len() {
-            let changed = rows[i - 1][j - 1] + usize::from(one[i - 1] != other[j - 1]);
-            let is_swap = i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1];
-            let swapped = if is_swap { rows[i - 2][j - 2] + 1 } else { changed };
-            row.push(changed.min(swapped).min(rows[i - 1][j] + 1).min(row[j - 1] + 1));
+        for j in 1..=right.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(left[i - 1] != right[j - 1]);
+            let is_swap = i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1];
+            let swapped = if is_swap { rows[i - 2][j - 2] + 1 } else { replaced };
+            let deleted = rows[i - 1][j] + 1;
+            let inserted = row[j - 1] + 1;
+            row.push(replaced.min(swapped).min(deleted).min(inserted));
         }
         rows.push(row);
     }
 
-    rows[one.len()][other.len()]
+    rows[left.len()][right.len()]
 }
 
 #[cfg(test)]

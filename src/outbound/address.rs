@@ -74,13 +74,13 @@ pub struct AddressRules {
 }
 
 impl AddressRules {
-    /// Returns `true` if a URL with this IP address as its host may be called.
+    /// Returns `true` if a URL whose host is the address `ip` may be called.
     #[must_use]
     pub fn permits(&self, ip: IpAddr) -> bool {
         self.allows(ip, self.allow_private)
     }
 
-    /// Returns `true` if a host of this name may be called at this resolved address.
+    /// Returns `true` if the host named `host` may be called at `ip`, to which its name resolves.
     #[must_use]
     pub fn permits_named(&self, host: &str, ip: IpAddr) -> bool {
         self.allows(ip, self.allow_private || self.allow.iter().any(|entry| entry.matches_name(host)))
@@ -131,7 +131,7 @@ fn classify_v4(ip: Ipv4Addr) -> AddressClass {
 }
 
 /// Follows IANA's registry of special-purpose IPv6 addresses. An address that embeds an IPv4 address has the category
-/// of the latter. Only addresses in `2000::/3` are public.
+/// of the IPv4 address. Only addresses in `2000::/3` are public.
 fn classify_v6(ip: Ipv6Addr) -> AddressClass {
     match ip.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0] | [0xff00..=0xffff, ..] => AddressClass::NotAHost,
@@ -182,54 +182,61 @@ mod tests {
         "::ffff:0.0.0.0", "::ffff:224.0.0.1", "64:ff9b::255.255.255.255", "2002:0:0::1",
     ];
 
-    fn rules(allow_private: bool, allow: &[&str]) -> AddressRules {
+    /// Returns rules that permit public addresses and the destinations in `allow`.
+    fn rules_allowing(allow: &[&str]) -> AddressRules {
         let allow = allow.iter().map(|entry| AllowEntry::parse(entry).unwrap()).collect();
-        AddressRules { allow_private, allow }
+        AddressRules { allow_private: false, allow }
     }
 
-    fn assert_permitted(rules: &AddressRules, expected: bool, table: &[&str]) {
-        for text in table {
-            assert_eq!(rules.permits(text.parse().unwrap()), expected, "{text}");
+    fn assert_permitted(rules: &AddressRules, addresses: &[&str]) {
+        for address in addresses {
+            assert!(rules.permits(address.parse().unwrap()), "{address} is not permitted");
+        }
+    }
+
+    fn assert_forbidden(rules: &AddressRules, addresses: &[&str]) {
+        for address in addresses {
+            assert!(!rules.permits(address.parse().unwrap()), "{address} is permitted");
         }
     }
 
     #[test]
     fn only_public_addresses_are_permitted() {
-        let strict = rules(false, &[]);
-        assert_permitted(&strict, true, PUBLIC);
+        let strict = rules_allowing(&[]);
+        assert_permitted(&strict, PUBLIC);
         for forbidden in [PRIVATE, SPECIAL, NEVER] {
-            assert_permitted(&strict, false, forbidden);
+            assert_forbidden(&strict, forbidden);
         }
     }
 
     #[test]
     fn allowing_private_addresses_opens_neither_metadata_nor_multicast() {
-        let open = rules(true, &[]);
-        assert_permitted(&open, true, PUBLIC);
-        assert_permitted(&open, true, PRIVATE);
-        assert_permitted(&open, false, SPECIAL);
-        assert_permitted(&open, false, NEVER);
+        let open = AddressRules { allow_private: true, ..rules_allowing(&[]) };
+        assert_permitted(&open, PUBLIC);
+        assert_permitted(&open, PRIVATE);
+        assert_forbidden(&open, SPECIAL);
+        assert_forbidden(&open, NEVER);
     }
 
     #[test]
     fn listed_addresses_and_networks_are_permitted() {
-        let listed = rules(false, &["127.0.0.1", "10.1.0.0/16", "fd00::/8", "169.254.10.0/24", "[fe80::1]"]);
+        let listed = rules_allowing(&["127.0.0.1", "10.1.0.0/16", "fd00::/8", "169.254.10.0/24", "[fe80::1]"]);
         let permitted = ["127.0.0.1", "::ffff:127.0.0.1", "10.1.255.255", "fdaa::1", "169.254.10.9", "fe80::1"];
         let outside = ["127.0.0.2", "10.2.0.0", "fc00::1", "169.254.169.254", "fe80::2", "::1"];
-        assert_permitted(&listed, true, &permitted);
-        assert_permitted(&listed, false, &outside);
+        assert_permitted(&listed, &permitted);
+        assert_forbidden(&listed, &outside);
     }
 
     #[test]
     fn addresses_of_no_single_host_stay_forbidden_even_if_listed() {
-        let allow_all = rules(true, &["0.0.0.0/0", "::/0"]);
-        assert_permitted(&allow_all, true, SPECIAL);
-        assert_permitted(&allow_all, false, NEVER);
+        let allow_all = AddressRules { allow_private: true, ..rules_allowing(&["0.0.0.0/0", "::/0"]) };
+        assert_permitted(&allow_all, SPECIAL);
+        assert_forbidden(&allow_all, NEVER);
     }
 
     #[test]
     fn a_listed_name_may_resolve_to_private_addresses_only() {
-        let named = rules(false, &["Hooks.Internal."]);
+        let named = rules_allowing(&["Hooks.Internal."]);
         let private: IpAddr = "10.0.0.1".parse().unwrap();
         for name in ["hooks.internal", "HOOKS.internal."] {
             assert!(named.permits_named(name, private), "{name}");

@@ -30,13 +30,14 @@ const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-repl
 const ATTEMPTS_MAX: u32 = 6;
 /// Maximum number of redirects that a GET request follows.
 const REDIRECTS_MAX: u32 = 5;
-/// Pause before the second attempt. It doubles with each attempt, unless the service names another.
+/// Pause before the second attempt. It doubles with each attempt, unless the service asks for another pause.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Longest pause that the service may ask for.
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(10);
-/// The service sends a heartbeat every 15 s by default.
+/// Longest silence of a stream. The service sends a heartbeat every 15 s by default.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(40);
-/// The service may take long to check and sync a large archive. No response body reaches this size.
+/// Limits of a request. The service may take long to check and sync a large archive; no response body of the service
+/// reaches 16 MiB.
 const LIMITS: ClientLimits =
     ClientLimits { connect: Duration::from_secs(5), total: Duration::from_mins(1), body_bytes: 16 * 1024 * 1024 };
 
@@ -82,7 +83,7 @@ impl ServiceResponse {
     }
 }
 
-/// Sends one request without a token and with a short timeout, for callers that retry anyway.
+/// Sends one GET request without a token and with a short timeout, for callers that retry anyway.
 ///
 /// # Errors
 /// Returns [`ApiClientError`] if the URL is invalid; the inner [`CallFailure`] means that there was no response.
@@ -109,7 +110,7 @@ pub struct FileDownload {
 }
 
 impl FileDownload {
-    /// Returns the number of bytes, if it is known.
+    /// Returns the size of the file in bytes, if the service sent it.
     #[must_use]
     pub fn length(&self) -> Option<u64> {
         self.head.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
@@ -125,9 +126,9 @@ impl FileDownload {
 
 /// Returns `true` if both URLs have the same scheme, host and port.
 #[must_use]
-pub fn is_same_origin(one: &str, other: &str) -> bool {
+pub fn is_same_origin(left: &str, right: &str) -> bool {
     let origin = |text: &str| Url::parse(text).ok().map(|url| url.origin());
-    origin(one).is_some_and(|origin_of_one| Some(origin_of_one) == origin(other))
+    origin(left).is_some_and(|left_origin| Some(left_origin) == origin(right))
 }
 
 /// Client of one service, with at most one token. Cheap to clone.
@@ -182,7 +183,8 @@ impl ApiClient {
         }
     }
 
-    /// Follows an event stream after `last_seen`. A response other than 200 is returned as a [`ServiceResponse`].
+    /// Follows an event stream after the event with the id `last_seen`. A response other than 200 is returned as a
+    /// [`ServiceResponse`].
     ///
     /// # Errors
     /// Returns [`CallFailure`] if no response began.
@@ -261,7 +263,7 @@ impl ApiClient {
         Ok(Err(to_response((head, body.into()))))
     }
 
-    /// Sends a POST request with an idempotency key derived from path and body.
+    /// Sends a POST request with an idempotency key derived from path and body, so that equal calls create only once.
     ///
     /// # Errors
     /// Returns [`CallFailure`] if no attempt got a response.
@@ -272,8 +274,8 @@ impl ApiClient {
         self.send_with_retries(Method::POST, &self.url_of(path), headers, body).await
     }
 
-    /// Sends a POST request with an idempotency key that is unique to this call, so that a retry repeats nothing and a
-    /// second call does.
+    /// Sends a POST request with the idempotency key `key`. With a new key for each call, retries within a call create
+    /// only once, but each call creates again.
     ///
     /// # Errors
     /// Returns [`CallFailure`] if no attempt got a response.
@@ -350,6 +352,8 @@ impl ApiClient {
         self.authorization.iter().map(|authorization| (AUTHORIZATION, authorization.clone())).collect()
     }
 
+    /// Sends a request up to [`ATTEMPTS_MAX`] times, with pauses, until a response asks for no retry. Returns the last
+    /// response.
     async fn send_with_retries(
         &self,
         method: Method,
@@ -422,7 +426,8 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    /// Starts a server that gives these responses in turn, one per connection, and returns the heads of the requests.
+    /// Starts a server that sends `responses` in turn, one per connection. Returns its URL, and the task that returns
+    /// the heads of the requests after the last response.
     async fn server(responses: &'static [&'static str]) -> (String, tokio::task::JoinHandle<Vec<String>>) {
         server_with(|_| responses.iter().map(|response| (*response).to_owned()).collect()).await
     }

@@ -1,5 +1,5 @@
 //! Fetches small documents that the service itself needs. Hosts named by the operator may have any address; hosts that
-//! such a document refers to are subject to the address rules.
+//! a fetched document refers to are subject to the address rules.
 
 use std::time::Duration;
 
@@ -25,13 +25,14 @@ pub enum DocumentFailure {
 /// Fetches documents. Cheap to clone.
 #[derive(Clone)]
 pub struct DocumentFetcher {
+    /// Hosts that may have any address.
     named_hosts: Vec<String>,
     named_client: OutboundClient,
     restricted_client: OutboundClient,
 }
 
 impl DocumentFetcher {
-    /// Allows any address for the hosts of `urls`, and applies `rules` to others.
+    /// Creates a fetcher that allows any address for the hosts of `urls`, and applies `rules` to other hosts.
     ///
     /// # Errors
     /// If the client cannot be set up.
@@ -46,7 +47,7 @@ impl DocumentFetcher {
         })
     }
 
-    /// Returns the document at a URL.
+    /// Downloads the document at a URL.
     ///
     /// # Errors
     /// Returns [`DocumentFailure`] if the rules forbid the call, no response came within the limits, or its status is
@@ -55,6 +56,7 @@ impl DocumentFetcher {
         let is_named = host_of(url).is_some_and(|host| self.named_hosts.contains(&host));
         let client = if is_named { &self.named_client } else { &self.restricted_client };
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
+        // Documents are so small that they need no buffer budget.
         let (head, bytes) = client.get(url, headers, |_| true).await?;
         if head.status == 200 { Ok(bytes) } else { Err(DocumentFailure::Status(head.status)) }
     }

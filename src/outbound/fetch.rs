@@ -48,7 +48,7 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// Returns a fetcher with the rules and limits of `client`, whose body limit is the maximum file size. All files in
+    /// Creates a fetcher with the rules and limits of `client`, whose body limit is the maximum file size. All files in
     /// memory together have at most `buffer_bytes`.
     #[must_use]
     pub fn new(client: OutboundClient, buffer_bytes: usize) -> Self {
@@ -61,7 +61,7 @@ impl Fetcher {
         self.client.body_bytes()
     }
 
-    /// Returns the file at `url`.
+    /// Downloads the file at `url`, following up to `REDIRECTS_MAX` redirects, and reserves buffer space for it.
     ///
     /// # Errors
     /// Returns [`FetchFailure`], whose text contains neither an address nor the targets of redirects.
@@ -71,7 +71,7 @@ impl Fetcher {
             let mut reservation = None;
             let (head, bytes) = self
                 .client
-                .get(&url, headers(), |length| self.grow_reservation(&mut reservation, length))
+                .get(&url, request_headers(), |length| self.grow_reservation(&mut reservation, length))
                 .await
                 .map_err(call_failure)?;
             match head.status {
@@ -83,7 +83,8 @@ impl Fetcher {
         Err(FetchFailure::Permanent(format!("more than {REDIRECTS_MAX} redirects")))
     }
 
-    /// Extends the held permits to `length` bytes. It never waits, so fetches cannot deadlock.
+    /// Extends the reservation to `length` bytes; returns `false` if the buffer space is exhausted. Never waits, so
+    /// fetches cannot deadlock.
     fn grow_reservation(&self, reservation: &mut Option<OwnedSemaphorePermit>, length: usize) -> bool {
         let held_permits = reservation.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let missing_permits = length.div_ceil(BYTES_PER_PERMIT).saturating_sub(held_permits);
@@ -100,7 +101,7 @@ impl Fetcher {
     }
 }
 
-fn headers() -> HeaderMap {
+fn request_headers() -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(reqwest::header::ACCEPT, HeaderValue::from_static("image/*, */*;q=0.1"));
     headers
@@ -112,7 +113,7 @@ fn redirect_target(from: &str, head: &ResponseHead) -> Result<String, FetchFailu
     url.map(String::from).ok_or_else(|| FetchFailure::Permanent("redirect without a Location".to_owned()))
 }
 
-/// Returns the failure for a status without a file.
+/// Returns the failure of a fetch whose response has `status`, which is neither 200 nor a redirect.
 #[must_use]
 pub fn status_failure(status: u16) -> FetchFailure {
     let message = format!("the server responded with status {status}");

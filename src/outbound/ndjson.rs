@@ -5,21 +5,21 @@ use bytes::{Bytes, BytesMut};
 
 use super::client::{CallFailure, ResponseBodyStream};
 
-/// Parser of lines.
+/// Reader of the lines of a response.
 pub struct NdjsonReader {
     body: ResponseBodyStream,
     buffer: BytesMut,
     /// Number of buffered bytes known to contain no line end.
     scanned: usize,
-    line_bytes: usize,
+    line_bytes_max: usize,
     is_ended: bool,
 }
 
 impl NdjsonReader {
-    /// Returns the lines of a response, each of at most `line_bytes` bytes.
+    /// Creates a reader of a response whose lines have at most `line_bytes_max` bytes each.
     #[must_use]
-    pub fn new(body: ResponseBodyStream, line_bytes: usize) -> Self {
-        Self { body, buffer: BytesMut::new(), scanned: 0, line_bytes, is_ended: false }
+    pub fn new(body: ResponseBodyStream, line_bytes_max: usize) -> Self {
+        Self { body, buffer: BytesMut::new(), scanned: 0, line_bytes_max, is_ended: false }
     }
 
     /// Returns the next line that is not blank, without its end; `None` at the end of the response. An incomplete last
@@ -30,8 +30,8 @@ impl NdjsonReader {
     pub async fn next(&mut self) -> Result<Option<Bytes>, CallFailure> {
         loop {
             while let Some(line) = self.take_line() {
-                if line.len() > self.line_bytes {
-                    return Err(CallFailure::TooLarge(self.line_bytes));
+                if line.len() > self.line_bytes_max {
+                    return Err(CallFailure::TooLarge(self.line_bytes_max));
                 }
                 let line = line.trim_ascii();
                 if !line.is_empty() {
@@ -39,8 +39,8 @@ impl NdjsonReader {
                 }
             }
 
-            if self.buffer.len() > self.line_bytes {
-                return Err(CallFailure::TooLarge(self.line_bytes));
+            if self.buffer.len() > self.line_bytes_max {
+                return Err(CallFailure::TooLarge(self.line_bytes_max));
             }
 
             if self.is_ended {

@@ -28,25 +28,26 @@ impl Resolve for FilteringResolver {
         let rules = Arc::clone(&self.rules);
         let resolver = self.resolver.clone();
         Box::pin(async move {
-            let found: Vec<_> = match resolver {
+            let resolved: Vec<_> = match resolver {
                 Some(resolver) => resolver(name.as_str()).into_iter().map(|ip| SocketAddr::new(ip, 0)).collect(),
                 None => tokio::net::lookup_host((name.as_str(), 0)).await?.collect(),
             };
-            if found.is_empty() {
+            if resolved.is_empty() {
                 return Err(CallFailure::Unresolved.into());
             }
-            let addresses = filter_permitted(&rules, name.as_str(), found.into_iter())?;
+            let addresses = filter_permitted(&rules, name.as_str(), resolved.into_iter())?;
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
 }
 
+/// Returns the permitted ones of the addresses to which `name` resolved; an error if there are none.
 fn filter_permitted(
     rules: &AddressRules,
     name: &str,
-    found: impl Iterator<Item = SocketAddr>,
+    resolved: impl Iterator<Item = SocketAddr>,
 ) -> Result<Vec<SocketAddr>, CallFailure> {
-    let permitted: Vec<_> = found.filter(|address| rules.permits_named(name, address.ip())).collect();
+    let permitted: Vec<_> = resolved.filter(|address| rules.permits_named(name, address.ip())).collect();
     if permitted.is_empty() { Err(CallFailure::Forbidden) } else { Ok(permitted) }
 }
 

@@ -15,9 +15,11 @@ use crate::telemetry::trace::{BATCH, FinishedSpan, Tracer};
 
 const LIMITS: ClientLimits =
     ClientLimits { connect: Duration::from_secs(2), total: Duration::from_secs(5), body_bytes: 16 * 1024 };
+/// Batches are sent one after another, on one connection.
+const IDLE_CONNECTIONS_MAX: usize = 1;
 /// Longest time that a span waits to be sent.
 const EXPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// Pauses between the attempts to send a batch, which is then dropped.
+/// Pauses between the attempts to send a batch. The batch is dropped after the last attempt.
 const RETRY_DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 
 /// Exporter of spans to one collector.
@@ -36,15 +38,15 @@ enum ExportAttempt {
 }
 
 impl SpanExporter {
-    /// Returns the exporter to the collector at a base URL without a trailing slash. Private addresses are allowed,
-    /// because the operator chose the URL. `service` is the name of this service in the traces.
+    /// Creates an exporter to the collector at `endpoint`, a base URL without a trailing slash. Private addresses are
+    /// allowed, because the operator chose the URL. `service` is the name of this service in the traces.
     ///
     /// # Errors
     /// If the client cannot be set up.
     pub fn new(endpoint: &str, service: String) -> Result<Self, ClientSetupError> {
         let host = Url::parse(endpoint).ok().and_then(|url| AllowEntry::parse(url.host_str()?).ok());
         let rules = AddressRules { allow_private: true, allow: host.into_iter().collect() };
-        let client = OutboundClient::with_idle_connections(rules, LIMITS, None, 1)?;
+        let client = OutboundClient::with_idle_connections(rules, LIMITS, None, IDLE_CONNECTIONS_MAX)?;
         Ok(Self { client, url: format!("{endpoint}{}", otlp::TRACES_PATH), service })
     }
 

@@ -22,20 +22,20 @@ pub struct SseReader {
     body: ResponseBodyStream,
     buffer: BytesMut,
     event: SseEvent,
-    event_bytes: usize,
+    event_bytes_max: usize,
 }
 
 impl SseReader {
-    /// Returns the events of a streaming response.
+    /// Creates a reader of the events of a streaming response.
     #[must_use]
     pub fn new(body: ResponseBodyStream) -> Self {
-        Self { body, buffer: BytesMut::new(), event: SseEvent::default(), event_bytes: EVENT_BYTES_MAX }
+        Self { body, buffer: BytesMut::new(), event: SseEvent::default(), event_bytes_max: EVENT_BYTES_MAX }
     }
 
     /// Sets the maximum size of one event in bytes.
     #[must_use]
-    pub fn with_event_bytes(self, event_bytes: usize) -> Self {
-        Self { event_bytes, ..self }
+    pub fn with_event_bytes(self, event_bytes_max: usize) -> Self {
+        Self { event_bytes_max, ..self }
     }
 
     /// Returns the last id sent so far.
@@ -55,7 +55,7 @@ impl SseReader {
                     return Ok(Some(event));
                 }
             }
-            if self.buffer.len() + self.event.data.len() > self.event_bytes {
+            if self.buffer.len() + self.event.data.len() > self.event_bytes_max {
                 return Err(CallFailure::BrokenResponse("an event is too large".to_owned()));
             }
             match self.body.next().await? {
@@ -72,7 +72,7 @@ impl SseReader {
         Some(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned())
     }
 
-    /// Processes a line; an empty one completes an event that has data.
+    /// Adds a line to the current event. An empty line completes the event, which is returned if it has data.
     fn process_line(&mut self, line: &str) -> Option<SseEvent> {
         if line.is_empty() {
             let last_id = self.event.last_id.clone();

@@ -136,7 +136,7 @@ impl VendorClient {
         })
     }
 
-    /// Sends a request and reads the response.
+    /// Sends a request and reads the response. `at` is the current time, to resolve a date in `Retry-After`.
     ///
     /// # Errors
     /// Returns [`CallFailure`] if no response came within the limits.
@@ -176,7 +176,8 @@ impl VendorClient {
         std::iter::once(format!("{} {}", request.method, self.url_of(&request.path))).chain(headers).collect()
     }
 
-    /// Sends a job and opens the streaming response. The returned [`VendorResponse`] has an empty body.
+    /// Sends a job and opens the streaming response. The returned [`VendorResponse`] has an empty body. `at` is the
+    /// current time, to resolve a date in `Retry-After`.
     ///
     /// # Errors
     /// Returns [`CallFailure`] if no response began within the limits.
@@ -197,9 +198,9 @@ impl VendorClient {
     /// Returns the default headers and those of the request, which take precedence.
     fn headers_of(&self, request: &VendorRequest) -> Result<HeaderMap, CallFailure> {
         let mut headers = self.headers.clone();
-        let own = request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let request_headers = request.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let content_type = request.content_type.as_deref().map(|value| (CONTENT_TYPE.as_str(), value));
-        for (name, value) in own.chain(content_type) {
+        for (name, value) in request_headers.chain(content_type) {
             let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::from_str(value).ok());
             let (name, value) = parsed.ok_or(CallFailure::InvalidHeader)?;
             headers.insert(name, value);
@@ -210,8 +211,8 @@ impl VendorClient {
     /// Returns the URL of a path, with the API key if it is sent in the query.
     fn url_of(&self, path: &str) -> String {
         let Some(query) = &self.auth_query else { return format!("{}{path}", self.base) };
-        let mark = if path.contains('?') { '&' } else { '?' };
-        format!("{}{path}{mark}{query}", self.base)
+        let separator = if path.contains('?') { '&' } else { '?' };
+        format!("{}{path}{separator}{query}", self.base)
     }
 }
 

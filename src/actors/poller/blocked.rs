@@ -34,6 +34,7 @@ pub(super) enum BlockedReason {
 }
 
 impl BlockedReason {
+    /// Returns the error code and message that the owner of the task sees.
     fn into_failure(self) -> TaskFailure {
         let (code, message) = match self {
             Self::InputUnavailable(failure) => return failure,
@@ -68,20 +69,20 @@ impl BlockedReason {
 }
 
 impl Poller {
-    /// Pauses a blocked task and records the reason for its owner. An open breaker does not replace an earlier reason,
-    /// which is more specific.
+    /// Pauses a blocked task for `delay`, at most until its deadline, and records the reason for its owner. An open
+    /// breaker does not replace an earlier reason, which is more specific.
     pub(super) fn block(&self, task: TaskId, entry: &TaskEntry, reason: BlockedReason, delay: Duration) -> Reschedule {
         let now = self.environment.now();
         let delay = self.limit_to_deadline(&entry.record, delay);
 
         // The earlier reason `vendor_busy` is outdated once the breaker opens.
-        let previous = self
+        let earlier_blocker = self
             .task_progress
             .blocker(task)
             .filter(|blocker| reason == BlockedReason::CircuitOpen && !blocker.counts_as_queued);
 
         let counts_as_queued = reason == BlockedReason::VendorError(VendorErrorKind::Busy);
-        let blocker = previous.unwrap_or_else(|| TaskBlocker {
+        let blocker = earlier_blocker.unwrap_or_else(|| TaskBlocker {
             reason: reason.into_failure(),
             counts_as_queued,
             since: now,

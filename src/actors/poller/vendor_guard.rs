@@ -109,7 +109,7 @@ impl VendorGuard {
         self.closed.notified().await;
     }
 
-    /// Records a successful call.
+    /// Records a successful call, which closes the breaker.
     pub(in crate::actors) fn record_success(&self) {
         if self.state.breaker.as_ref().is_some_and(|breaker| breaker.lock().record_success()) {
             tracing::info!(vendor = self.name(), "vendor circuit closed");
@@ -145,19 +145,20 @@ impl VendorGuard {
         }
     }
 
-    /// Returns the pause of a task that was not admitted. It is short during a probe.
+    /// Returns the pause of a task that was not admitted for `wait`. It is short during a probe, whose outcome is known
+    /// soon.
     pub(in crate::actors) fn admission_delay(&self, wait: Duration) -> Duration {
         let half_open = self.state.circuit() == CircuitState::HalfOpen;
         let wait = if half_open { wait.min(self.retry.min) } else { wait };
         add_jitter(wait, self.environment.random_f64())
     }
 
-    /// Returns the pause after this many consecutive failures.
+    /// Returns the pause after `failures` consecutive failures.
     pub(in crate::actors) fn backoff_after(&self, failures: u32) -> Duration {
         self.retry.after_failures(failures, self.environment.random_f64())
     }
 
-    /// Returns the pause that the vendor asked for, or the one after this many failures.
+    /// Returns the pause that the vendor asked for, or else the backoff after `failures` consecutive failures.
     pub(in crate::actors) fn retry_delay(&self, error: &VendorError, failures: u32) -> Duration {
         let requested = error
             .retry_after
@@ -165,7 +166,7 @@ impl VendorGuard {
         requested.unwrap_or_else(|| self.backoff_after(failures))
     }
 
-    /// Counts a failed poll of a task and returns the number of consecutive ones.
+    /// Counts a failed poll of a task and returns the number of its consecutive failures.
     pub(in crate::actors) fn count_failure(&self, task: TaskId) -> u32 {
         let mut failures = self.failures.lock();
         // Cancelled tasks leave their counters behind, so all are cleared when the map is full.
@@ -177,6 +178,7 @@ impl VendorGuard {
         *count
     }
 
+    /// Forgets the failed polls of a task.
     pub(in crate::actors) fn reset_failures(&self, task: TaskId) {
         self.failures.lock().remove(&task);
     }

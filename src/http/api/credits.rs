@@ -26,7 +26,7 @@ struct LedgerView {
     budgets: Vec<BudgetView>,
     entries: Vec<LedgerEntryView>,
     limit: u64,
-    /// Value of `cursor` for the next page; absent on the last one.
+    /// Value of `cursor` for the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
@@ -56,13 +56,15 @@ pub async fn show(call: Call<{ Action::ReadCredits as u8 }>) -> Result<ApiRespon
     }
 
     let owner = Some(user.unwrap_or(caller.id));
-    let (Ledger { held, charged, refunded }, TaskListPart { tasks, continue_before }) = {
+    let (ledger, part) = {
         let models = call.services().models.read();
         let index = &models.tasks.index;
         let page_size = usize::try_from(limit).unwrap_or(1);
         (index.ledger_of(owner), index.ledger_entries(owner, before, page_size, SCANNED_MAX))
     };
 
+    let Ledger { held, charged, refunded } = ledger;
+    let TaskListPart { tasks, continue_before } = part;
     let is_own = user.is_none_or(|user| user == caller.id);
     let budgets = if is_own { budgets_of(&call) } else { Vec::new() };
     ApiResponse::ok(&LedgerView {

@@ -6,6 +6,9 @@ use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::{Code, Problem};
 use crate::http::server::ReadinessFailure;
 
+/// Seconds after which a client should check again whether the service is ready.
+const READY_RETRY_AFTER: u32 = 5;
+
 /// `GET /health`: 200 while the process responds.
 pub async fn health(_call: Call<{ Action::ReadServiceState as u8 }>) -> Result<ApiResponse, Problem> {
     Ok(ApiResponse::text("OK"))
@@ -17,7 +20,7 @@ pub async fn ready(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<Api
     match (call.services().operations.readiness)() {
         Ok(()) => Ok(ApiResponse::text("OK")),
         Err(ReadinessFailure { public_message, .. }) => {
-            Err(Problem::new(Code::NotReady, public_message).retry_after(5))
+            Err(Problem::new(Code::NotReady, public_message).retry_after(READY_RETRY_AFTER))
         }
     }
 }

@@ -34,7 +34,7 @@ pub fn read_list(query: &mut Query, is_admin: bool) -> NodeListRequest {
     }
 }
 
-/// Reads the parameters of a search.
+/// Reads the parameters of a search: those of a list, and the search text.
 pub fn read_search(query: &mut Query, is_admin: bool) -> NodeListRequest {
     let mut request = read_list(query, is_admin);
     let search = query.optional_non_empty("search", SearchQuery::parse);
@@ -55,7 +55,7 @@ fn read_filter(query: &mut Query) -> NodeFilter {
         accelerators: normalized(query, "supported_accelerator"),
         after: query.optional_non_empty("timestamp", parse_timestamp),
         node_ids,
-        // Hosts send these unasked, so values that are not recognized filter nothing (contract 4).
+        // Hosts add these two parameters themselves, so unrecognized values filter nothing (contract 4).
         host: query.recognized("host_version", |text| HostVersion::parse(&restore_plus_signs(text))),
         form_factor: query.recognized("form_factor", |text| FormFactor::parse(text).ok()),
     }
@@ -102,7 +102,11 @@ fn parse_sort(text: &str) -> Result<Sort, InvalidValue> {
 mod tests {
     use super::*;
 
-    fn request(text: &str, is_admin: bool) -> NodeListRequest {
+    fn request(text: &str) -> NodeListRequest {
+        request_of(text, false)
+    }
+
+    fn request_of(text: &str, is_admin: bool) -> NodeListRequest {
         let mut query = Query::parse(text).unwrap();
         let request = read_search(&mut query, is_admin);
         query.finish().unwrap();
@@ -138,33 +142,33 @@ mod tests {
 
     #[test]
     fn equivalent_queries_are_equal() {
-        let one = request("supported_os=Linux&supported_os=windows&node_id=b,A&page=1", false);
-        let other = request("node_id=a&node_id=B&supported_os=WINDOWS,linux,Linux&other=1", false);
-        assert_eq!(one.query, other.query);
+        let first = request("supported_os=Linux&supported_os=windows&node_id=b,A&page=1");
+        let second = request("node_id=a&node_id=B&supported_os=WINDOWS,linux,Linux&other=1");
+        assert_eq!(first.query, second.query);
     }
 
     #[test]
     fn only_administrators_can_list_banned_nodes() {
-        let banned = |is_admin| request("include_banned=true", is_admin).query.selection.include_banned;
+        let banned = |is_admin| request_of("include_banned=true", is_admin).query.selection.include_banned;
         assert_eq!((banned(false), banned(true)), (false, true));
     }
 
     #[test]
     fn empty_parameters_are_absent() {
-        let request = request("supported_os=&timestamp=&node_id=&host_version=&form_factor=&search=", false);
+        let request = request("supported_os=&timestamp=&node_id=&host_version=&form_factor=&search=");
         let nothing = Selection { search: Some(SearchQuery::default()), ..Selection::default() };
         assert_eq!(request.query.selection, nothing);
     }
 
     #[test]
     fn unknown_hosts_and_platforms_do_not_filter() {
-        let filter = request("host_version=unknown&form_factor=phone", false).query.selection.filter;
+        let filter = request("host_version=unknown&form_factor=phone").query.selection.filter;
         assert_eq!(filter, NodeFilter::default());
     }
 
     #[test]
     fn a_timestamp_is_a_date_or_a_time() {
-        let after = |text: &str| request(&format!("timestamp={text}"), false).query.selection.filter.after;
+        let after = |text: &str| request(&format!("timestamp={text}")).query.selection.filter.after;
         let midnight = Timestamp::parse("2026-01-31T00:00:00Z").ok();
         for text in ["2026-01-31", "2026-01-31T00:00", "2026-01-31T00:00:00", "2026-01-31T00:00:00.000"] {
             assert_eq!(after(text), midnight, "{text}");
@@ -175,15 +179,15 @@ mod tests {
 
     #[test]
     fn ids_that_cannot_exist_select_nothing() {
-        assert_eq!(request("node_id=-", false).query.selection.filter.node_ids, Some(vec![]));
+        assert_eq!(request("node_id=-").query.selection.filter.node_ids, Some(vec![]));
     }
 
     #[test]
     fn a_plus_sign_need_not_be_encoded() {
-        let after = |text: &str| request(text, false).query.selection.filter.after;
+        let after = |text: &str| request(text).query.selection.filter.after;
         assert!(after("timestamp=2026-01-01T02:00:00+02:00").is_some());
         assert_eq!(after("timestamp=2026-01-01T02:00:00+02:00"), after("timestamp=2026-01-01T00:00:00Z"));
-        let host = |text: &str| request(text, false).query.selection.filter.host;
+        let host = |text: &str| request(text).query.selection.filter.host;
         assert!(host("host_version=1.2.3+cu118").is_some());
         assert_eq!(host("host_version=1.2.3+cu118"), host("host_version=1.2.3%2Bcu118"));
     }

@@ -47,8 +47,8 @@ pub(in crate::http) async fn show(call: Call<{ Action::Administer as u8 }>) -> R
 
     let services = call.services();
     let history = &services.operations.history;
-    let now = services.environment.now().seconds().div_euclid(MINUTE_SECONDS);
-    let HistoryWindow { first_minute, values } = history.window(now, minutes);
+    let current_minute = services.environment.now().seconds().div_euclid(MINUTE_SECONDS);
+    let HistoryWindow { first_minute, values } = history.window(current_minute, minutes);
 
     let mut columns = Vec::new();
     let mut circuits = Vec::new();
@@ -72,7 +72,7 @@ fn parse_minutes(text: &str) -> Result<u16, InvalidValue> {
     minutes.ok_or_else(|| InvalidValue::new(format!("must be an integer from 1 to {HISTORY_MINUTES}")))
 }
 
-/// Returns the name of a state by its index.
+/// Returns the name of the circuit breaker state with this index; `None` where the service did not run.
 fn circuit_name(index: HistoryValue) -> Option<&'static str> {
     let mut states = (0..).zip(CircuitState::NAMES);
     states.find(|(state, _)| HistoryValue::from_count(*state) == index).map(|(_, name)| name)

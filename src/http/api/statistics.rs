@@ -33,7 +33,7 @@ struct RatingsView {
     count: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     mean: Option<f64>,
-    /// Reviews with 1 to 5 stars.
+    /// Number of reviews with 1, 2, 3, 4 and 5 stars.
     stars: [u64; 5],
 }
 
@@ -70,8 +70,8 @@ fn day_views(downloads: &DailyDownloads, today: NaiveDate, days: usize) -> Vec<D
 
 fn ratings_of(node: &NodeProfile) -> RatingsView {
     let mut stars = [0; 5];
-    for (_, given) in node.reviews.iter() {
-        if let Some(count) = stars.get_mut(usize::from(given.get()).saturating_sub(1)) {
+    for (_, rating) in node.reviews.iter() {
+        if let Some(count) = stars.get_mut(usize::from(rating.get()).saturating_sub(1)) {
             *count += 1;
         }
     }

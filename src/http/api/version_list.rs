@@ -76,7 +76,7 @@ pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRespo
 /// `GET /versions`: versions of all nodes, newest first, in any status unless `statuses` is given.
 pub async fn list_all(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
-    let request = query.page(LIMIT_DEFAULT);
+    let page_request = query.page(LIMIT_DEFAULT);
     let statuses = query.parsed_values("statuses", VersionStatus::parse);
     let include_reason = query.flag("include_status_reason").unwrap_or(false);
     let ids = query.values("node_id");
@@ -87,14 +87,14 @@ pub async fn list_all(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiR
 
     let (page, links) = {
         let models = call.services().models.read();
-        let page = models.versions.page(&models.nodes, &VersionQuery { page: request, statuses, nodes });
+        let page = models.versions.page(&models.nodes, &VersionQuery { page: page_request, statuses, nodes });
         (page, models.nodes.links().clone())
     };
 
     let versions = page.entries.iter().filter_map(VersionHandle::resolve);
     ApiResponse::ok(&VersionPage {
-        page: request.page,
-        limit: request.limit,
+        page: page_request.page,
+        limit: page_request.limit,
         total: page.total,
         total_pages: page.total_pages(),
         versions: versions
@@ -103,8 +103,8 @@ pub async fn list_all(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiR
     })
 }
 
-/// Responds with the node of the path after releasing the read models. Redirects an id in the wrong case;
-/// `path_suffix` is the rest of the path.
+/// Looks up the node of the path and builds the response with `respond`, which runs without a lock on the read models.
+/// Redirects an id in the wrong case; `path_suffix` is the part of the path after the id.
 fn reply_for_node(
     call: &RequestContext,
     path_suffix: &str,
@@ -125,7 +125,8 @@ pub enum NodeLookup {
     Redirect(ApiResponse),
 }
 
-/// Looks up the node of the path, or returns a redirect to the right case; `path_suffix` is the rest of the path.
+/// Looks up the node of the path, or returns a redirect to the right case; `path_suffix` is the part of the path
+/// after the id.
 ///
 /// # Errors
 /// 404 if the node does not exist.

@@ -12,8 +12,8 @@ use super::stored_response::STORED_BODY_MAX;
 
 type BufferedBodyError = Box<dyn std::error::Error>;
 
-/// Buffers a body. Returns the body to send, and its bytes if it is small enough to store. A body that fails is passed
-/// on unchanged.
+/// Buffers a body of up to [`STORED_BODY_MAX`] bytes. Returns the body to send, and its bytes if all were buffered. A
+/// body that fails is returned with its error at the same place.
 pub async fn buffer_body(body: BoxBody) -> (BoxBody, Option<Bytes>) {
     let mut remaining = match body.try_into_bytes() {
         Ok(body) => return (BoxBody::new(body.clone()), Some(body)),
@@ -50,6 +50,7 @@ fn concat_chunks(pieces: impl Iterator<Item = Bytes>, bytes: usize) -> Bytes {
 /// Body with buffered pieces before the rest of the stream.
 struct PartlyBufferedBody {
     buffered: VecDeque<Result<Bytes, BufferedBodyError>>,
+    /// Rest of the stream; `None` if the buffered pieces end with an error.
     rest: Option<BoxBody>,
 }
 

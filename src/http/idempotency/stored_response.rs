@@ -95,21 +95,24 @@ impl StoredResponse {
         bytes
     }
 
-    /// Deserializes a response.
+    /// Deserializes a response; `None` if the bytes are malformed.
     #[must_use]
     pub fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
-        let line = bytes.iter().position(|byte| *byte == b'\n')?;
+        let head_end = bytes.iter().position(|byte| *byte == b'\n')?;
         let StoredResponseHead { at_micros, fingerprint, status, headers } =
-            serde_json::from_slice(&bytes[..line]).ok()?;
+            serde_json::from_slice(&bytes[..head_end]).ok()?;
         let at = Timestamp::from_micros(at_micros);
         let fingerprint = Digest::parse(&fingerprint).ok()?;
-        Some(Self { at, fingerprint, status, headers, body: Bytes::from(bytes).slice(line + 1..) })
+        Some(Self { at, fingerprint, status, headers, body: Bytes::from(bytes).slice(head_end + 1..) })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const FIRST_RUN: bool = false;
+    const RERUN: bool = true;
 
     fn stored_response(status: u16, bytes: usize, is_rerun: bool) -> Option<StoredResponse> {
         let response = HttpResponse::build(StatusCode::from_u16(status).unwrap()).finish();
@@ -120,20 +123,20 @@ mod tests {
     #[test]
     fn only_final_responses_are_stored() {
         for status in [200, 201, 204, 400, 404, 409, 410] {
-            assert!(stored_response(status, 0, false).is_some(), "{status}");
+            assert!(stored_response(status, 0, FIRST_RUN).is_some(), "{status}");
         }
         for status in [302, 401, 403, 408, 413, 415, 422, 429, 500, 503, 507] {
-            assert!(stored_response(status, 0, false).is_none(), "{status}");
+            assert!(stored_response(status, 0, FIRST_RUN).is_none(), "{status}");
         }
-        assert!(
-            stored_response(200, STORED_BODY_MAX, false).is_some()
-                && stored_response(200, STORED_BODY_MAX + 1, false).is_none()
-        );
+        assert!(stored_response(200, STORED_BODY_MAX, FIRST_RUN).is_some(), "a body of the maximum size");
+        assert!(stored_response(200, STORED_BODY_MAX + 1, FIRST_RUN).is_none(), "a body above the maximum size");
     }
 
     #[test]
     fn a_404_on_a_rerun_is_not_stored() {
         let is_stored = |status, is_rerun| stored_response(status, 0, is_rerun).is_some();
-        assert!(is_stored(404, false) && !is_stored(404, true) && is_stored(200, true) && is_stored(409, true));
+        assert!(!is_stored(404, RERUN));
+        assert!(is_stored(404, FIRST_RUN), "a 404 of the first run is stored");
+        assert!(is_stored(200, RERUN) && is_stored(409, RERUN), "other final responses of a rerun are stored");
     }
 }

@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(refusal(&pool, 1), None);
         drop(others);
         let held = pool.0.held.lock();
-        assert!(held.total == 0 && held.by_account.is_empty());
+        assert!(held.total == 0 && held.by_account.is_empty(), "slots or accounts remain");
     }
 
     #[test]

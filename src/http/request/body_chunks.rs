@@ -27,7 +27,7 @@ pub struct BodyChunks {
 }
 
 impl BodyChunks {
-    /// Prepares the reception of a body.
+    /// Prepares to receive a body within `limit`; the time limits start now.
     ///
     /// # Errors
     /// If the body is compressed, or `Content-Length` exceeds the limit.
@@ -73,7 +73,7 @@ impl BodyChunks {
             return Err(too_large(self.limit));
         }
 
-        self.deadline.received(chunk.len(), Instant::now());
+        self.deadline.extend_for(chunk.len(), Instant::now());
         Ok(Some(chunk))
     }
 }
@@ -94,7 +94,8 @@ impl TransferDeadline {
         Self { due: now + GRACE, end: None }
     }
 
-    fn received(&mut self, bytes: usize, now: Instant) {
+    /// Extends the deadline by the time that `bytes` take at the minimum rate.
+    fn extend_for(&mut self, bytes: usize, now: Instant) {
         let extension = Duration::from_micros(bytes as u64 * 1_000_000 / RATE_MIN);
         let due = (self.due + extension).min(now + GRACE);
         self.due = self.end.map_or(due, |end| due.min(end));
@@ -124,13 +125,13 @@ mod tests {
         let start = Instant::now();
         let mut deadline = TransferDeadline::new(start);
         // However much came at once, only the grace period is left for the rest.
-        deadline.received(1 << 20, start);
+        deadline.extend_for(1 << 20, start);
         assert_eq!(deadline.due, start + GRACE);
 
         // At half the minimum rate, the deadline passes after nearly twice the grace period.
         let in_time = (1..).map(|second| start + Duration::from_secs(second)).take_while(|now| {
             let in_time = *now < deadline.due;
-            deadline.received(512, *now);
+            deadline.extend_for(512, *now);
             in_time
         });
         assert_eq!(in_time.count(), 18);
@@ -143,7 +144,7 @@ mod tests {
         let end = start + Duration::from_mins(15);
         deadline.end_at(end);
         assert_eq!(deadline.due, start + GRACE);
-        deadline.received(1 << 20, end - Duration::from_secs(1));
+        deadline.extend_for(1 << 20, end - Duration::from_secs(1));
         assert_eq!(deadline.due, end);
         assert_eq!(deadline.timeout_error().code(), Code::RequestTimeout);
         deadline.end_at(start);

@@ -34,9 +34,11 @@ pub fn for_encoding(tag: &str, encoding: &str) -> Option<String> {
 #[must_use]
 pub fn is_current(headers: &HeaderMap, tag: &str) -> bool {
     let header_values = headers.get_all(IF_NONE_MATCH).filter_map(|value| value.to_str().ok());
+    let is_encoded_form =
+        |opaque: &str| ENCODINGS.iter().any(|encoding| for_encoding(tag, encoding).as_deref() == Some(opaque));
     header_values.flat_map(|value| value.split(',')).map(str::trim).any(|candidate| {
         let opaque = candidate.strip_prefix("W/").unwrap_or(candidate);
-        candidate == "*" || opaque == tag || ENCODINGS.iter().any(|e| for_encoding(tag, e).as_deref() == Some(opaque))
+        candidate == "*" || opaque == tag || is_encoded_form(opaque)
     })
 }
 

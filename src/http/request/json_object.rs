@@ -212,11 +212,11 @@ macro_rules! json_object {
             const NAME: &'static str = stringify!($object);
 
             fn describe_fields() -> Vec<$crate::http::openapi::schema::SchemaField> {
-                let usual = <$object>::default();
+                let defaults = <$object>::default();
                 vec![$({
                     let about = $crate::http::request::json_object::join_lines(&[$(&$about),*]);
                     let name = json_object!(@name $field $($name)?);
-                    $crate::http::request::json_object::DefaultedField::describe_with_default(&usual.$field, name, &about) $(.$($adjust)*)?
+                    $crate::http::request::json_object::DefaultedField::describe_with_default(&defaults.$field, name, &about) $(.$($adjust)*)?
                 }),*]
             }
 

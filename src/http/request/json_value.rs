@@ -23,7 +23,7 @@ use crate::domain::video::{
 use crate::domain::webhook::{EventSelection, RegistryEventKind};
 use crate::http::openapi::schema::{EMAIL, HTTP_URL, LINE, PRINTABLE, SEMVER, not_blank, one_of};
 
-/// Entries of an event selection; duplicates are allowed.
+/// Maximum number of entries of an event selection, duplicates included.
 const EVENTS_MAX: usize = 20;
 
 /// Declares types that are parsed from strings, with their schemas.
@@ -236,9 +236,9 @@ impl JsonValue for EventSelection {
     }
 
     fn read(fields: &mut Fields<'_, '_>, name: &str) -> Option<Self> {
-        let given = fields.value(name)?.as_array().map(Vec::len);
+        let sent_count = fields.value(name)?.as_array().map(Vec::len);
         let kinds = fields.texts(name, EVENTS_MAX, RegistryEventKind::parse);
-        if given != Some(kinds.len()) {
+        if sent_count != Some(kinds.len()) {
             // Invalid entries were reported already.
             return None;
         }

@@ -21,15 +21,12 @@ pub fn identity_encoding() -> (HeaderName, HeaderValue) {
     (CONTENT_ENCODING, HeaderValue::from_static("identity"))
 }
 
-/// Response without the common headers.
+/// Response of a handler, before the headers common to all responses are added.
 pub struct ApiResponse {
     status: StatusCode,
     content: ApiResponseContent,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
-
-const JSON: &str = "application/json";
-const CSV: &str = "text/csv; charset=utf-8; header=present";
 
 enum ApiResponseContent {
     Json(Bytes),
@@ -41,6 +38,22 @@ enum ApiResponseContent {
     Text(String),
     Empty,
     Prebuilt(HttpResponse),
+}
+
+/// Body with its media type.
+struct TypedBody {
+    body: ResponseBody,
+    media_type: &'static str,
+}
+
+impl TypedBody {
+    fn json(body: impl Into<ResponseBody>) -> Self {
+        Self { body: body.into(), media_type: "application/json" }
+    }
+
+    fn csv(body: impl Into<ResponseBody>) -> Self {
+        Self { body: body.into(), media_type: "text/csv; charset=utf-8; header=present" }
+    }
 }
 
 impl ApiResponse {
@@ -152,15 +165,17 @@ impl ApiResponse {
             }
             ApiResponseContent::Json(body) if request.method().is_safe() && self.status == StatusCode::OK => {
                 let tag = conditional::entity_tag(&body);
-                respond_tagged(request, response, (body.into(), JSON), tag, is_encoded)
+                respond_tagged(request, response, TypedBody::json(body), tag, is_encoded)
             }
             ApiResponseContent::Csv(body) => {
                 let tag = conditional::entity_tag(&body);
-                respond_tagged(request, response, (body.into(), CSV), tag, is_encoded)
+                respond_tagged(request, response, TypedBody::csv(body), tag, is_encoded)
             }
-            ApiResponseContent::Json(body) => respond_with(response, (body.into(), JSON), is_encoded),
-            ApiResponseContent::Untagged(body) => respond_with(response, (body, JSON), is_encoded),
-            ApiResponseContent::Tagged(body, tag) => respond_tagged(request, response, (body, JSON), tag, is_encoded),
+            ApiResponseContent::Json(body) => respond_with(response, TypedBody::json(body), is_encoded),
+            ApiResponseContent::Untagged(body) => respond_with(response, TypedBody::json(body), is_encoded),
+            ApiResponseContent::Tagged(body, tag) => {
+                respond_tagged(request, response, TypedBody::json(body), tag, is_encoded)
+            }
         };
         join_vary(response.headers_mut());
         response
@@ -181,7 +196,7 @@ fn join_vary(headers: &mut HeaderMap) {
 fn respond_tagged(
     request: &HttpRequest,
     mut response: HttpResponseBuilder,
-    body: (ResponseBody, &str),
+    body: TypedBody,
     tag: String,
     is_encoded: bool,
 ) -> HttpResponse {
@@ -196,12 +211,10 @@ fn respond_tagged(
     respond_with(response, body, is_encoded)
 }
 
-/// Builds a response with a body and its media type; small bodies are exempt from compression.
-fn respond_with(
-    mut response: HttpResponseBuilder,
-    (body, media_type): (ResponseBody, &str),
-    is_encoded: bool,
-) -> HttpResponse {
+/// Builds a response with a body. A small body is exempt from compression; with `is_encoded`, the handler has set the
+/// `Content-Encoding` itself.
+fn respond_with(mut response: HttpResponseBuilder, body: TypedBody, is_encoded: bool) -> HttpResponse {
+    let TypedBody { body, media_type } = body;
     if body.size() < COMPRESSION_MIN_BYTES && !is_encoded {
         response.insert_header(identity_encoding());
     }

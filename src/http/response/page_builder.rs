@@ -10,7 +10,7 @@ use crate::http::response::response_body::ResponseBody;
 use crate::projections::node::view::NodeFragment;
 use crate::projections::page::Page;
 
-/// Parts of a body.
+/// JSON list to be joined from cached fragments.
 pub struct PageBuilder<F> {
     head: String,
     parts: Vec<F>,

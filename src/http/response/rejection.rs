@@ -37,8 +37,9 @@ impl From<DeliveryRejection> for Problem {
             DeliveryRejection::AlreadySettled => Self::new(Code::Conflict, "the delivery has ended"),
             DeliveryRejection::TooManyRedeliveries { wait } => {
                 let detail = format!("the delivery was redelivered {REDELIVERIES_PER_DAY} times today (UTC)");
-                Self::new(Code::TooManyCallbacks, detail)
-                    .retry_after(u32::try_from(wait.as_secs() + 1).unwrap_or(u32::MAX))
+                // Rounded up, so that a retry at that time succeeds.
+                let retry_after = u32::try_from(wait.as_secs() + 1).unwrap_or(u32::MAX);
+                Self::new(Code::TooManyCallbacks, detail).retry_after(retry_after)
             }
         }
     }

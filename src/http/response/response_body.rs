@@ -70,6 +70,7 @@ impl From<Bytes> for ResponseBody {
 struct PiecewiseBody {
     pieces: Arc<[Bytes]>,
     bytes: usize,
+    /// Index of the next piece to send.
     next: usize,
 }
 

@@ -80,8 +80,10 @@ fn check_output(fields: &mut Fields<'_, '_>, job: &ImageJob, measured: &PictureI
         Ok(()) => return Some(()),
         Err(reason) => reason,
     };
-    let fits = ImageJob::Upscale(UpscaleJob::default()).check_output_size(width, height).is_ok();
-    fields.add_error(if fits { "scale_factor" } else { "image" }, format!("makes the result too large: {reason}"));
+    // The default factor is the smallest.
+    let fits_smallest_factor = ImageJob::Upscale(UpscaleJob::default()).check_output_size(width, height).is_ok();
+    let field = if fits_smallest_factor { "scale_factor" } else { "image" };
+    fields.add_error(field, format!("makes the result too large: {reason}"));
     None
 }
 

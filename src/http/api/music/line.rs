@@ -1,4 +1,4 @@
-//! Lines of the response, one JSON value each (contract 7).
+//! Lines of a streamed music response, one JSON value each (contract 7).
 
 use actix_web::web::Bytes;
 use base64::Engine as _;
@@ -12,7 +12,7 @@ use crate::domain::task::TaskFailure;
 /// Keep-alive line, sent while there is no data.
 pub const KEEP_ALIVE: Bytes = Bytes::from_static(b"\n");
 
-/// Line of the response.
+/// Line of a streamed music response.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum MusicStreamLine<'l> {
@@ -67,6 +67,7 @@ impl<'l> MusicStreamLine<'l> {
         }
     }
 
+    /// Creates the summary of the music. `seconds` contains the duration of each stream.
     pub fn generated_audio(format: &SoundFormat, seconds: Vec<f64>, billing_rate_per_sec: u32) -> Self {
         let billing = f64::from(billing_rate_per_sec) * seconds.iter().sum::<f64>();
         Self::GeneratedAudio {
@@ -118,7 +119,7 @@ mod tests {
             MusicStreamLine::complete(TaskId(uuid::Uuid::nil())),
             MusicStreamLine::Error { code: "cancelled", message: "cancelled on request" },
         ];
-        assert_eq!(mapping.len(), lines.len());
+        assert_eq!(mapping.len(), lines.len(), "each documented kind of line is tested");
         for line in lines {
             // When it is serialized
             let json: Value = serde_json::from_slice(&line.to_bytes()).unwrap();

@@ -26,6 +26,7 @@ pub struct MusicRecording {
 impl MusicRecording {
     /// Starts a recording; `None` if the disk is full.
     pub fn start(services: &Services) -> Option<Self> {
+        // The size of the music is unknown: space is claimed as it is written.
         let space = services.space.claim(DataDirPart::Media, "music", 0).ok()?;
         Some(Self { store: services.media.store.clone(), space, files: Vec::new(), bytes: 0 })
     }
@@ -66,6 +67,7 @@ impl MusicRecording {
     }
 }
 
+/// Runs `work` on a blocking thread; logs a failure and returns `None`.
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> Option<T> {
     let result = spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)));
     result.inspect_err(|error| tracing::warn!(%error, "music not stored")).ok()

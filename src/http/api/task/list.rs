@@ -32,7 +32,7 @@ const SCAN_CHUNK: usize = 65_536;
 struct TaskPage {
     tasks: Vec<TaskView>,
     limit: u64,
-    /// Value of `cursor` for the next page; absent on the last one.
+    /// Value of `cursor` for the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
@@ -58,7 +58,7 @@ pub async fn list(call: Call<{ Action::ReadTask as u8 }>) -> Result<ApiResponse,
     ApiResponse::ok(&TaskPage { tasks, limit, next_cursor: continue_before.map(encode_cursor) })
 }
 
-/// Collects a page, one part of the index at a time.
+/// Collects a page, one part of the index at a time, so that writers need not wait for the whole scan.
 fn search(models: &ReadModels, filter: &TaskFilter, before: Option<Position>, limit: usize) -> TaskListPart {
     let mut part = models.read().tasks.index.newest(filter, before, limit, SCAN_CHUNK);
     while part.tasks.len() < limit

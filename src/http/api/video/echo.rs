@@ -71,6 +71,11 @@ struct KeyFrameEcho<'b> {
     prompt: Option<&'b Value>,
 }
 
+/// Returns a field of the request; `None` if it is absent or null.
+fn present_field<'b>(object: &'b Value, name: &str) -> Option<&'b Value> {
+    object.get(name).filter(|value| !value.is_null())
+}
+
 /// Builds the response for a task submitted at `at` and now in `state`. Request fields are returned unchanged; missing
 /// ones with the value in effect.
 pub(super) fn submission_view<'b>(
@@ -81,7 +86,7 @@ pub(super) fn submission_view<'b>(
     state: TaskStatus,
     prompt_report: Option<PromptReport>,
 ) -> VideoSubmissionView<'b> {
-    let field = |name: &str| body.get(name).filter(|value| !value.is_null());
+    let field = |name: &str| present_field(body, name);
 
     VideoSubmissionView {
         task_id: task.to_string(),
@@ -104,7 +109,7 @@ pub(super) fn submission_view<'b>(
             VideoJob::Multiframe(job) => {
                 let settings = body.get("image_settings").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
                 let echo_frame = |(frame, setting): (&KeyFrame, &'b Value)| {
-                    let field = |name: &str| setting.get(name).filter(|value| !value.is_null());
+                    let field = |name: &str| present_field(setting, name);
                     let key_image = field("key_image");
                     let prompt = field("prompt");
                     KeyFrameEcho { key_image, duration: frame.seconds.get(), prompt }
@@ -117,7 +122,7 @@ pub(super) fn submission_view<'b>(
 }
 
 fn generate_echo<'b>(job: &GenerateJob, work: &VideoWork, body: &'b Value) -> VideoJobEcho<'b> {
-    let field = |name: &str| body.get(name).filter(|value| !value.is_null());
+    let field = |name: &str| present_field(body, name);
 
     VideoJobEcho::Generate {
         aspect_ratio: work.aspect_ratio().map(|ratio| ratio.to_string()),

@@ -22,6 +22,7 @@ pub const REFERENCE_IMAGES_MAX: usize = 7;
 /// Maximum number of images of `extend`: the end frame.
 const EXTEND_IMAGES_MAX: usize = 1;
 
+// Descriptions of fields in the OpenAPI document.
 pub const MODEL: &str =
     "Model. It determines the price, the maximum duration and which of the other fields have an effect.";
 pub const RESOLUTION: &str = "Number of lines on the shorter side; 2K is 1440.";
@@ -46,9 +47,9 @@ pub(super) struct ParsedVideoSubmission {
 /// Video that `video_creation_id` names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct VideoToExtend {
-    /// The caller's task that made it; `None` for a video made elsewhere.
+    /// The caller's task that made the video; `None` for a video made elsewhere.
     pub creation: Option<TaskId>,
-    /// The id at the vendor; for a video made elsewhere, the one that the caller gave.
+    /// The video's id at the vendor; for a video made elsewhere, the `video_creation_id` of the request.
     pub vendor_id: Option<VendorCreationId>,
 }
 
@@ -138,16 +139,16 @@ impl GenerateFields {
         fields: &mut Fields<'_, '_>,
         common: CommonVideoFields,
         images: Option<Images<MAX>>,
-        job: fn(GenerateJob<VideoPictureField>) -> VideoJob<VideoPictureField>,
+        to_job: fn(GenerateJob<VideoPictureField>) -> VideoJob<VideoPictureField>,
     ) -> ParsedVideoSubmission {
         let generate = self.job.0;
-        let usual = GenerateJob::<VideoPictureField>::new(generate.model);
-        let image = self.wm_url.and_then(|WatermarkPicture(picture)| picture);
+        let defaults = GenerateJob::<VideoPictureField>::new(generate.model);
+        let watermark_image = self.wm_url.and_then(|WatermarkPicture(picture)| picture);
 
         let generate = GenerateJob {
-            audio: self.audio.unwrap_or(usual.audio),
+            audio: self.audio.unwrap_or(defaults.audio),
             prompt: not_blank(generate.prompt),
-            watermark: self.watermark.then_some(Watermark { position: self.wm_position, image }),
+            watermark: self.watermark.then_some(Watermark { position: self.wm_position, image: watermark_image }),
             ..generate
         };
 
@@ -158,7 +159,7 @@ impl GenerateFields {
         }
 
         let images = images.map(|Images(pictures)| pictures).unwrap_or_default();
-        ParsedVideoSubmission { images, seed: self.seed, ..common.into_submission(job(generate)) }
+        ParsedVideoSubmission { images, seed: self.seed, ..common.into_submission(to_job(generate)) }
     }
 }
 
@@ -217,9 +218,9 @@ json_object! {
 
 impl VideoBody for ExtendVideoBody {
     fn into_submission(self, fields: &mut Fields<'_, '_>, video: &VideoToExtend) -> Option<ParsedVideoSubmission> {
-        for (name, other) in [("video_creation_id", "video_url"), ("video_url", "video_creation_id")] {
+        for (name, companion) in [("video_creation_id", "video_url"), ("video_url", "video_creation_id")] {
             if fields.value(name).is_none() {
-                fields.add_error(name, format!("is required, together with {other}"));
+                fields.add_error(name, format!("is required, together with {companion}"));
             }
         }
         if self.video_creation_id.is_some_and(|id| id.as_str().trim().is_empty()) {
