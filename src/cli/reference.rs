@@ -30,7 +30,7 @@ enum ReferencePage {
 }
 
 impl ReferencePage {
-    /// Returns the page as Markdown.
+    /// Renders the page as Markdown.
     fn text(self) -> String {
         match self {
             Self::Commands => commands::page(),
@@ -46,8 +46,8 @@ pub(super) fn run(arguments: &ReferenceArguments) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Returns the text of a table cell.
-fn cell(text: &str) -> String {
+/// Escapes text for a cell of a Markdown table.
+fn escape_cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 

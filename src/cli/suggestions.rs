@@ -13,7 +13,7 @@ use crate::domain::event;
 /// Maximum edit distance of a suggestion.
 const SUGGESTION_DISTANCE_MAX: usize = 2;
 
-/// Value parser that offers these values for completion and accepts any other; the settings validate it.
+/// Value parser that offers the values for completion and accepts any other text, which the caller validates.
 #[derive(Clone)]
 pub(super) struct SuggestedValues(pub(super) &'static [&'static str]);
 
@@ -57,8 +57,8 @@ fn with_suggestions_from(mut error: Error, root: &Command, arguments: impl Itera
     };
     if error.get(ContextKind::SuggestedSubcommand).is_none() {
         // Search among the subcommands of the last known command.
-        let before = arguments.take_while(|argument| *argument != unknown);
-        let parent = before.fold(root, |command, word| command.find_subcommand(&word).unwrap_or(command));
+        let preceding = arguments.take_while(|argument| *argument != unknown);
+        let parent = preceding.fold(root, |command, word| command.find_subcommand(&word).unwrap_or(command));
         let names = parent.get_subcommands().map(Command::get_name);
         let similar: Vec<_> =
             names.filter(|name| edit_distance(&unknown, name) <= SUGGESTION_DISTANCE_MAX).map(str::to_owned).collect();

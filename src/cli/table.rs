@@ -29,7 +29,7 @@ impl RowColor {
     }
 }
 
-/// A table. Displays with a line for the headers and one for each row, each ended by a line break.
+/// Table of text. Its `Display` writes one line for the headers and one for each row, each ended by a line break.
 pub(super) struct TextTable {
     table: Table,
     colors: Vec<RowColor>,
@@ -60,7 +60,7 @@ impl TextTable {
         Self { table, colors: Vec::new() }
     }
 
-    /// Right-aligns columns of numbers.
+    /// Right-aligns the columns with these indexes, counted from 0.
     pub(super) fn right_align(mut self, columns: &[usize]) -> Self {
         for column in columns {
             if let Some(column) = self.table.column_mut(*column) {
@@ -70,7 +70,7 @@ impl TextTable {
         self
     }
 
-    /// Appends a row.
+    /// Appends a row with one cell for each header. Only the first line of a cell is shown.
     pub(super) fn push(&mut self, color: RowColor, cells: impl IntoIterator<Item = String>) {
         let mut row = Row::from(cells.into_iter().collect::<Vec<_>>());
         row.max_height(1);

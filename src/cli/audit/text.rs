@@ -11,7 +11,7 @@ pub(in crate::cli) fn printable(text: &str) -> String {
     escaped
 }
 
-/// Escapes the same characters in JSON with JSON escapes, which keeps the value.
+/// Escapes the same characters as [`printable`] in JSON, with JSON escapes, so that the value stays the same.
 pub(in crate::cli) fn printable_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {

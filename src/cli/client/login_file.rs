@@ -42,7 +42,7 @@ impl StoredLogin {
         .transpose()
     }
 
-    /// Keeps the login and returns its file.
+    /// Stores the login, replacing an earlier one, and returns the path of its file.
     ///
     /// # Errors
     /// If there is no configuration directory, or the file cannot be written.

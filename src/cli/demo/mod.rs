@@ -26,9 +26,9 @@ use crate::data_dir::DataDir;
 use crate::outbound::api_client::{ApiClient, probe};
 use crate::outbound::client::CallFailure;
 
-/// Publishers that are loaded at a time.
+/// Number of publishers that are loaded concurrently.
 const PUBLISHER_CONCURRENCY: usize = 4;
-/// Refusals that are printed.
+/// Maximum number of refusals that are printed.
 const REFUSALS_SHOWN: usize = 10;
 
 pub(super) const HELP: &str = "\
@@ -150,7 +150,7 @@ async fn ensure_admin(api: &ApiClient, base: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Returns the size of the samples.
+/// Counts the resources in the samples, as the totals of the progress.
 fn sample_totals(samples: &[SamplePublisher]) -> ResourceCounts {
     let count = |total| ResourceCount { total, ..ResourceCount::default() };
     let nodes = || samples.iter().flat_map(|sample| &sample.nodes);

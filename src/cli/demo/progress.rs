@@ -10,14 +10,14 @@ use crate::pluralize::pluralize;
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ResourceCount {
     pub(super) created: usize,
-    /// Existing before.
+    /// Existed before the demo.
     pub(super) existing: usize,
     /// Number in the sample.
     pub(super) total: usize,
 }
 
 impl ResourceCount {
-    /// Counts one resource.
+    /// Counts one resource: as created if `is_new`, otherwise as existing.
     pub(super) fn add(&mut self, is_new: bool) {
         *(if is_new { &mut self.created } else { &mut self.existing }) += 1;
     }
@@ -34,7 +34,7 @@ impl fmt::Display for ResourceCount {
     }
 }
 
-/// Counts of all kinds.
+/// Counts of all kinds of resources.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ResourceCounts {
     pub(super) publishers: ResourceCount,
@@ -74,11 +74,11 @@ impl DemoProgress {
     pub(super) fn update(&self, change: impl FnOnce(&mut ResourceCounts)) {
         change(&mut self.counts.borrow_mut());
         if self.terminal {
-            print_text(&format!("\r{}", line(&self.counts())));
+            print_text(&format!("\r{}", format_line(&self.counts())));
         }
     }
 
-    /// Reports a completed publisher.
+    /// Prints a line for a completed publisher, unless stdout is a terminal.
     pub(super) fn publisher_done(&self, name: &str, nodes: usize, versions: usize) {
         if !self.terminal {
             print_text(&format!(
@@ -89,7 +89,7 @@ impl DemoProgress {
         }
     }
 
-    /// Ends the line.
+    /// Ends the progress line on a terminal.
     pub(super) fn finish(&self) {
         if self.terminal {
             print_text("\n");
@@ -103,7 +103,7 @@ fn print_text(text: &str) {
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
 }
 
-fn line(ResourceCounts { publishers, nodes, versions, .. }: &ResourceCounts) -> String {
+fn format_line(ResourceCounts { publishers, nodes, versions, .. }: &ResourceCounts) -> String {
     let part = |name: &str, count: &ResourceCount| format!("{name} {}/{}", count.created + count.existing, count.total);
     [part("publishers", publishers), part("nodes", nodes), part("versions", versions)].join(" · ")
 }
@@ -120,7 +120,7 @@ mod tests {
         };
         counts.nodes.add(true);
         counts.nodes.add(false);
-        assert_eq!(line(&counts), "publishers 0/0 · nodes 2/200 · versions 0/0");
+        assert_eq!(format_line(&counts), "publishers 0/0 · nodes 2/200 · versions 0/0");
         assert!(counts.to_string().contains("nodes       1 new, 1 existing\n"), "{counts}");
     }
 }

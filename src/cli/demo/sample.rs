@@ -35,7 +35,7 @@ pub(super) struct SampleNode {
     pub(super) other_fields: Map<String, Value>,
 }
 
-/// A version.
+/// A version of a node.
 #[derive(Debug, Deserialize)]
 pub(super) struct SampleVersion {
     pub(super) version: String,
@@ -85,10 +85,10 @@ impl SampleVersion {
     }
 }
 
-/// Returns the samples, or those with these names, in the order of the files.
+/// Returns the samples of the publishers whose ids are in `only`, or all if it is empty, ordered by id.
 ///
 /// # Errors
-/// If a name is not that of a sample publisher.
+/// If an id is not that of a sample publisher.
 pub(super) fn load_samples(only: &[String]) -> anyhow::Result<Vec<SamplePublisher>> {
     if let Some(unknown) = only.iter().find(|name| FILES.iter().all(|(known, _)| known != name)) {
         let known: Vec<_> = FILES.iter().map(|(name, _)| *name).collect();

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use clap::{Arg, Command, CommandFactory};
 
-use super::cell;
+use super::escape_cell;
 use crate::cli::CliArguments;
 
 const HEAD: &str = "\
@@ -23,7 +23,7 @@ pub(super) fn page() -> String {
     page
 }
 
-/// Adds a command and its subcommands; `name` is the full name.
+/// Adds a section for a command and for each of its subcommands. `name` is the full name, such as `mediary audit log`.
 fn add_command(page: &mut String, mut command: Command, name: &str) {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     let usage = command.render_usage().to_string();
@@ -32,7 +32,7 @@ fn add_command(page: &mut String, mut command: Command, name: &str) {
 
     let is_shown =
         |argument: &&Arg| !argument.is_hide_set() && !["help", "version"].contains(&argument.get_id().as_str());
-    let rows: Vec<_> = command.get_arguments().filter(is_shown).map(row).collect();
+    let rows: Vec<_> = command.get_arguments().filter(is_shown).map(format_row).collect();
     if !rows.is_empty() {
         let _ = write!(page, "\n| Argument or option | |\n|---|---|\n{}", rows.concat());
     }
@@ -43,8 +43,8 @@ fn add_command(page: &mut String, mut command: Command, name: &str) {
     }
 }
 
-/// Returns the table row of an argument.
-fn row(argument: &Arg) -> String {
+/// Formats the table row of an argument: its syntax and its help, with the possible values and the default.
+fn format_row(argument: &Arg) -> String {
     let values: Vec<_> =
         argument.get_value_names().unwrap_or_default().iter().map(|name| format!("<{name}>")).collect();
     let takes_value = argument.get_action().takes_values();
@@ -63,5 +63,5 @@ fn row(argument: &Arg) -> String {
     if takes_value && !defaults.is_empty() && !argument.is_hide_default_value_set() {
         let _ = write!(text, " [default: `{}`]", defaults.join(" "));
     }
-    format!("| `{}` | {} |\n", cell(syntax.trim()), cell(&text))
+    format!("| `{}` | {} |\n", escape_cell(syntax.trim()), escape_cell(&text))
 }

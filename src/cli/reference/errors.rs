@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::cell;
+use super::escape_cell;
 use crate::http::ErrorCode;
 
 /// The page with `{{codes}}` in place of the table.
@@ -17,8 +17,8 @@ pub(super) fn page() -> String {
             table,
             "| <a id=\"{name}\"></a>`{name}` | {} | {} | {} |",
             code.status(),
-            cell(code.meaning()),
-            cell(code.action())
+            escape_cell(code.meaning()),
+            escape_cell(code.action())
         );
     }
     TEMPLATE.replace("{{codes}}\n", &table)

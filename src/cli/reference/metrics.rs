@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::cell;
+use super::escape_cell;
 use crate::telemetry::metrics::{ClusterReadings, GaugeReadings, KnownSeries, Metrics, StateGauge};
 
 /// The page with `{{metrics}}` in place of the table.
@@ -11,11 +11,11 @@ const TEMPLATE: &str = include_str!("metrics.md.in");
 
 pub(super) fn page() -> String {
     let mut table = "| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n".to_owned();
-    for family in families(&scrape()) {
+    for family in parse_families(&example_scrape()) {
         let labels: Vec<_> = family.labels.iter().map(|label| format!("`{label}`")).collect();
         let name = family.name;
         let kind = family.kind;
-        let help = cell(&family.help);
+        let help = escape_cell(&family.help);
         let _ = writeln!(table, "| `{name}` | {kind} | {} | {help} |", labels.join(", "));
     }
     TEMPLATE.replace("{{metrics}}\n", &table)
@@ -28,8 +28,8 @@ struct MetricFamily {
     labels: Vec<String>,
 }
 
-/// Reads the families, each with the labels of its first sample.
-fn families(scrape: &str) -> Vec<MetricFamily> {
+/// Parses the metric families of a scrape, each with the labels of its first sample.
+fn parse_families(scrape: &str) -> Vec<MetricFamily> {
     let mut families: Vec<MetricFamily> = Vec::new();
     let mut has_sample = true;
 
@@ -58,15 +58,15 @@ fn families(scrape: &str) -> Vec<MetricFamily> {
     families
 }
 
-/// Returns the names in `a="1",b="2"} 0`, except the bound of a bucket.
+/// Returns the label names in `a="1",b="2"} 0`, except `le`, the bound of a histogram bucket.
 fn label_names(text: &str) -> Vec<String> {
     let pairs = text.rsplit_once('}').map_or("", |(pairs, _)| pairs);
     let names = pairs.split(',').filter_map(|pair| pair.split_once('=')).map(|(name, _)| name.to_owned());
     names.filter(|name| name != "le").collect()
 }
 
-/// Returns a scrape with a sample of every metric.
-fn scrape() -> String {
+/// Renders a scrape in which every metric has a sample.
+fn example_scrape() -> String {
     const STATES: StateGauge = StateGauge { all: &["state"], current: "state" };
 
     let metrics = Metrics::default();

@@ -109,14 +109,14 @@ fn ban_operations() -> Vec<Operation> {
             .description(about)
             .json_object::<ReasonBody>(&json!({"reason": "Spread malware"}))
             .empty_response(204, "The ban is in effect.")
-            .error(Code::Conflict, "it is already banned, or cannot be banned")
+            .error(Code::Conflict, "the user, publisher or node is already banned, or cannot be banned")
     };
     let unban = |id, summary| {
         operation(id, summary)
             .description("Lifts the ban and restores everything it took away.")
             .json_object::<ReasonBody>(&json!({"reason": "Cleared up"}))
             .empty_response(204, "The ban was lifted.")
-            .error(Code::Conflict, "it is not banned")
+            .error(Code::Conflict, "the user, publisher or node is not banned")
     };
     vec![
         ban("banUser", "Ban a user", "Bans a user, who can then read but not write."),

@@ -99,11 +99,11 @@ fn publish_operations() -> Vec<Operation> {
                 "the version already has an archive, or its status does not allow one; with `Retry-After`, another \
                  upload for it is in progress",
             )
-            .error(Code::IdempotencyKeyReused, "there is a key, but the version already has a different archive"),
+            .error(Code::IdempotencyKeyReused, "the request has an `Idempotency-Key`, but the version has a different archive"),
     ]
 }
 
-/// Adds what all operations on the content of a version have in common.
+/// Adds the redirect and the errors that all operations on the content of a version share.
 fn with_download_rules(operation: Operation) -> Operation {
     operation
         .redirect_response()

@@ -18,7 +18,7 @@ pub fn group() -> OperationGroup {
     OperationGroup {
         tag: "Budgets and usage",
         description: "Limits of the cost of submissions, and their cost so far. A task's credits are held at \
-                      submission, charged when it is completed, and given back when it fails or is cancelled.",
+                      submission, charged when it is completed, and refunded when it fails or is cancelled.",
         operations: budget_operations().into_iter().chain([usage()]).collect(),
         components: vec![
             ("Budget", response_object(budget_fields())),
@@ -48,8 +48,8 @@ fn budget_operations() -> Vec<Operation> {
             .ok_response("The budget.", "Budget", &budget_example()),
         operation("setBudget", "Set a budget")
             .description(
-                "Sets or replaces the budget. It counts the tasks that were submitted in the current period, also those \
-                 submitted before: for a user, all tasks of the user; for a token, those submitted with it; for a \
+                "Sets or replaces the budget. It counts the tasks that were submitted in the current period, including those \
+                 submitted before the request: for a user, all tasks of the user; for a token, those submitted with it; for a \
                  publisher, those that its members submitted while it had a budget. Tasks of earlier periods do not \
                  count. A submission that would exceed any budget is rejected with 402, and concurrent submissions never \
                  exceed one together. A budget below what is used rejects further submissions and cancels nothing.",

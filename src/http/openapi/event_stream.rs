@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::schema::{SchemaField, component_ref, field_with_schema, one_of, response_object};
 
-/// Event components of both streams.
+/// Components of the events of task streams and of the audit stream.
 pub fn components() -> Vec<(&'static str, Value)> {
     let task_events = [
         event(vec![position_field(), event_type_field(&["snapshot", "change"])], "Task"),
@@ -15,7 +15,7 @@ pub fn components() -> Vec<(&'static str, Value)> {
     vec![("TaskStreamEvent", event_union(&task_events)), ("EventStreamEvent", event_union(&log_events))]
 }
 
-/// Media type object of a stream of these events.
+/// Media type object of a stream whose events have the schema `component`.
 pub fn content(component: &str, example: &str) -> Value {
     let schema =
         json!({"type": "string", "contentMediaType": "text/event-stream", "contentSchema": component_ref(component)});

@@ -14,12 +14,12 @@ pub struct SchemaField {
     pub(super) required: bool,
 }
 
-/// Field with the schema of a type.
+/// Field with the schema of the type `T`; `about` is its description, unless empty.
 pub fn field<T: HasSchema>(name: &'static str, about: &str) -> SchemaField {
     field_with_schema(name, about, T::schema())
 }
 
-/// Field with its own schema.
+/// Field with the schema in `schema`; `about` is its description, unless empty.
 pub fn field_with_schema(name: &'static str, about: &str, schema: Value) -> SchemaField {
     let mut schema = schema;
     if !about.is_empty() {

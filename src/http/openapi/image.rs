@@ -50,7 +50,7 @@ fn status_operations() -> [Operation; 5] {
     ]
 }
 
-/// Report on the prompt of a task.
+/// Field with the words of the prompt that have an effect and those that have none.
 pub fn prompt_report_field() -> SchemaField {
     let words = || json!({"type": "array", "items": {"type": "string"}});
     let schema = response_object([

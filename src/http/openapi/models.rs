@@ -105,7 +105,7 @@ fn estimate_schema() -> Value {
     ])
 }
 
-/// Query parameter of a submission.
+/// Query parameter that turns a submission into a request for its price.
 pub fn estimate_parameter() -> ParameterObject {
     let about = "`true` to get only the price: `{credits, breakdown}`. The submission is checked like any other, and \
                  changes nothing: no task, no idempotency key, and of the daily quotas only the bytes of the body.";

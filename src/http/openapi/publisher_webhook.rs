@@ -103,12 +103,12 @@ fn delivery_operations() -> Vec<Operation> {
     ]
 }
 
-/// Returns the schema of the names of all events.
+/// Schema of the name of an event: one of all events.
 pub fn event_names() -> Value {
     one_of(RegistryEventKind::ALL.iter().map(|kind| kind.as_str()).chain([TEST_EVENT]))
 }
 
-/// A webhook.
+/// Schema of a webhook.
 pub fn webhook_schema() -> Value {
     response_object([
         field::<UserId>("account", "Id of the user who set the URL, whose webhook secrets sign the deliveries.")
@@ -146,7 +146,7 @@ fn event_schema() -> Value {
         field::<NodeId>("node_id", "Id of the node; absent from test events."),
         field::<PublisherId>("publisher_id", "Id of the publisher.").required(),
         field::<Reason>("reason", "Reason of the new status, if one was given."),
-        field_with_schema("status", "Status of the version or node after the event.", statuses()),
+        field_with_schema("status", "Status of the version or node after the event.", status_schema()),
         field::<SemVer>("version", "Number of the version; absent if the event is about the whole node."),
         field::<VersionId>("version_id", "Id of the version."),
     ]);
@@ -159,9 +159,10 @@ fn event_schema() -> Value {
     ])
 }
 
-fn statuses() -> Value {
-    let of_versions = VersionStatus::ALL.iter().map(|status| status.as_str());
-    one_of(of_versions.chain(NodeStatus::ALL.iter().map(|status| status.as_str())))
+/// Schema of the status of a version or a node.
+fn status_schema() -> Value {
+    let version_statuses = VersionStatus::ALL.iter().map(|status| status.as_str());
+    one_of(version_statuses.chain(NodeStatus::ALL.iter().map(|status| status.as_str())))
 }
 
 fn webhook_example() -> Value {

@@ -161,7 +161,7 @@ fn cancel() -> Operation {
         .ok_response("The task after the request.", "Task", &cancelled)
 }
 
-/// A task.
+/// Schema of a task.
 pub fn task_schema() -> Value {
     let change = response_object([
         field::<TaskStatus>("state", "New state.").required(),
@@ -215,7 +215,7 @@ pub fn task_schema() -> Value {
             json!({"type": "object"}),
         ),
         field::<u64>("cost", "Price in credits.").required(),
-        field::<EntryState>("cost_state", "State of these credits. Those of a failed task are refunded, except for music that its client ended.")
+        field::<EntryState>("cost_state", "State of the credits in `cost`. Those of a failed task are refunded, except for music that its client ended.")
             .required(),
         field_with_schema(
             "vendor",

@@ -14,8 +14,8 @@ pub fn group() -> OperationGroup {
     OperationGroup {
         tag: "Tokens",
         description: "Tokens of the calling user, and personal access tokens of publishers, for build servers and other \
-                programs that publish. The service stores only a hash; the token is shown once, when it is created. No \
-                token can create one that can do more or that is valid longer than itself.",
+                programs that publish. The service stores only a hash; the token is shown once, when it is created. A \
+                token cannot create tokens with more permissions or a longer validity than its own.",
         operations: vec![
             operation("listOwnTokens", "List the caller's tokens")
                 .description("Returns the tokens that were not revoked, oldest first, without their secrets.")
@@ -37,7 +37,7 @@ pub fn group() -> OperationGroup {
                 }))
                 .created_response("The token; it is not shown again.", "IssuedToken", &issued_user_token_example()),
             operation("revokeOwnToken", "Revoke a token of the caller")
-                .description("Revokes the token immediately and for good; also the one of the request.")
+                .description("Revokes the token immediately and for good, even if it is the one that authenticates the request.")
                 .empty_response(204, "The token was revoked."),
             operation("listPublisherTokens", "List the tokens of a publisher")
                 .description("Returns the tokens that were not revoked, oldest first, without their secrets.")
@@ -74,7 +74,7 @@ pub fn group() -> OperationGroup {
     }
 }
 
-/// Token as listed.
+/// Fields of a token in a list.
 pub fn token_fields() -> Vec<SchemaField> {
     vec![
         field::<Timestamp>("createdAt", "Creation time.").required(),
@@ -89,14 +89,14 @@ pub fn token_fields() -> Vec<SchemaField> {
     ]
 }
 
-/// Token of a user, as issued.
+/// Example of a new token of a user, with its secret.
 pub fn issued_user_token_example() -> Value {
     let mut issued = token_example();
     issued["token"] = "mdu_hQ2oZ9Zc1yXb0QmJrS5uT8vW3xY6zA1bC4dE7fG0hI2jK3l".into();
     issued
 }
 
-/// Token as listed.
+/// Example of a token in a list, with its secret masked.
 pub fn token_example() -> Value {
     json!({
         "createdAt": "2026-11-20T09:31:00.000000Z",

@@ -20,7 +20,7 @@ const ABOUT: &str = "Video generation. The service validates a submission comple
                      fetched.\n- `queueing`: the task waits for a slot.\n- `processing`: the video is being made.\n- \
                      `success`, `failed`: final.\n\nPictures and watermarks are given as for images. Callers without \
                      a token are accepted while the built-in engine makes videos and no setting requires a token; \
-                     anyone who knows the id of such a task can read and cancel it.\n\nCredits are held at \
+                     anyone who knows the id of a task without an owner can read and cancel it.\n\nCredits are held at \
                      submission, charged when the video is finished, and refunded once if the task fails or is \
                      cancelled. The operator can limit the credits that a caller spends in a day \
                      (`limits.credits_per_day`).";

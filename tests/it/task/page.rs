@@ -16,7 +16,7 @@ fn script(base: &str, token: &str, task: &str, last: &str) -> String {
     let arguments = json!([base, token, task, last]);
     format!(
         "const [base, token, task, last] = {arguments};\nconst taken = [];\nconst take = (event) => taken.push(event);\n\
-         (async () => {{\n{lines}\nconsole.log(JSON.stringify([answer.status, taken.filter((event) => event.data)]));\n}})();"
+         (async () => {{\n{lines}\nconsole.log(JSON.stringify([response.status, taken.filter((event) => event.data)]));\n}})();"
     )
 }
 
