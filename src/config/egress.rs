@@ -103,8 +103,8 @@ mod tests {
         }
         let proxied = rule_after(|settings| settings.public_url = Some("https://media.example".to_owned()));
         assert_eq!(proxied, PrivateRule { is_allowed: false, reason: "public_url is not on loopback" });
-        let proxies = vec![Network::parse("127.0.0.1").unwrap()];
-        let proxied = rule_after(|settings| settings.limits.trusted_proxies = proxies);
+        let loopback = vec![Network::parse("127.0.0.1").unwrap()];
+        let proxied = rule_after(|settings| settings.limits.trusted_proxies = loopback);
         assert_eq!(proxied, PrivateRule { is_allowed: false, reason: "limits.trusted_proxies is set" });
         let named = rule_after(|settings| settings.allowed_hosts = vec!["*".to_owned()]);
         assert_eq!(named, PrivateRule { is_allowed: false, reason: "allowed_hosts names other hosts" });

@@ -28,14 +28,14 @@ impl Resolve for FilteringResolver {
         let rules = Arc::clone(&self.rules);
         let resolver = self.resolver.clone();
         Box::pin(async move {
-            let resolved: Vec<_> = match resolver {
+            let socket_addresses: Vec<_> = match resolver {
                 Some(resolver) => resolver(name.as_str()).into_iter().map(|ip| SocketAddr::new(ip, 0)).collect(),
                 None => tokio::net::lookup_host((name.as_str(), 0)).await?.collect(),
             };
-            if resolved.is_empty() {
+            if socket_addresses.is_empty() {
                 return Err(CallFailure::Unresolved.into());
             }
-            let addresses = filter_permitted(&rules, name.as_str(), resolved.into_iter())?;
+            let addresses = filter_permitted(&rules, name.as_str(), socket_addresses.into_iter())?;
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
