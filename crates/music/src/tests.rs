@@ -10,7 +10,7 @@ fn chunks(prompt: &str, seconds: u16) -> Vec<Vec<u8>> {
     stream.collect::<Result<_, _>>().unwrap()
 }
 
-/// Decoded samples, interleaved.
+/// Returns the decoded samples, interleaved.
 fn decoded(file: &[u8]) -> Vec<f32> {
     let mut reader = OggOpusReader::new(file).unwrap();
     let mut decoder = reader.head().decoder(48_000).unwrap();

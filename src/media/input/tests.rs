@@ -96,7 +96,7 @@ fn excessive_size_is_rejected_from_the_header_alone() {
     assert_eq!(inspect(&bytes).unwrap_err().to_string(), "has 20000x20000 pixels; at most 100 million are allowed");
 }
 
-/// Checksum of PNG chunks.
+/// Returns the checksum of PNG chunks.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg()))
