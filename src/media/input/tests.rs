@@ -156,6 +156,7 @@ fn transparency_is_kept_if_any_pixel_has_it() {
 fn cmyk_becomes_rgb() {
     // A one-pixel CMYK TIFF (one byte a channel, uncompressed): cyan.
     let mut tiff = b"II*\x00\x08\x00\x00\x00".to_vec();
+    // Tag, type, number of values, and value or offset.
     let entries: [(u16, u16, u32, u32); 10] = [
         (256, 3, 1, 1),
         (257, 3, 1, 1),
