@@ -23,15 +23,16 @@ impl VendorConnection {
         self.send(VendorCallKind::Submission, request, "the vendor is unreachable").await
     }
 
-    /// Sends a request that starts nothing. Its response has at most `response_bytes`.
+    /// Sends a request that starts nothing. Its response has at most `response_bytes`. `failure_message` begins the
+    /// message of an error without a response.
     pub async fn read(
         &self,
         request: PreparedRequest,
         response_bytes: usize,
-        failed: &str,
+        failure_message: &str,
     ) -> Result<VendorResponse, VendorError> {
         let request = self.to_vendor_request(request, response_bytes);
-        self.send(VendorCallKind::Read, request, failed).await
+        self.send(VendorCallKind::Read, request, failure_message).await
     }
 
     /// Downloads a file from the vendor itself.
@@ -48,10 +49,10 @@ impl VendorConnection {
         &self,
         kind: VendorCallKind,
         request: VendorRequest,
-        failed: &str,
+        failure_message: &str,
     ) -> Result<VendorResponse, VendorError> {
         let result = self.client.send(kind, request, self.environment.now()).await;
-        result.map_err(|failure| self.mask_error(no_response_error(&failure, failed)))
+        result.map_err(|failure| self.mask_error(no_response_error(&failure, failure_message)))
     }
 
     /// Encodes a request. The boundary of a form is random, so that no content can be made to contain it.
@@ -65,12 +66,13 @@ impl VendorConnection {
         VendorAnswer::new(response.status, response.body.clone()).with_mask(&self.mask)
     }
 
-    /// Completes an error with data of its response.
+    /// Adds the `Retry-After` of the response to an error, and masks credentials.
     pub fn complete_error(&self, response: &VendorResponse, mut error: VendorError) -> VendorError {
         error.retry_after = response.retry_after;
         self.mask_error(error)
     }
 
+    /// Masks credentials in the message of an error.
     pub fn mask_error(&self, mut error: VendorError) -> VendorError {
         error.message = self.mask_api_key(&error.message);
         error
