@@ -1,6 +1,6 @@
 //! Vendor profiles: the protocol of a vendor as data. `docs/vendor-profiles.md` explains the format.
 //!
-//! A profile defines how to call a vendor and how to read its responses. Code (`answer`) defines the effect of an
+//! A profile defines how to call a vendor and how to read its responses. Code (`response`) defines the effect of an
 //! outcome on a task: a response that is neither clearly an acceptance nor clearly a refusal leaves the outcome
 //! unknown.
 
@@ -16,12 +16,12 @@ use crate::domain::task::{Gateway, TaskWork};
 use crate::domain::value::Digest;
 use crate::vendors::SubmissionRecovery;
 
-pub(in crate::vendors) mod answer;
 mod check;
 pub(in crate::vendors) mod file;
 pub(in crate::vendors) mod music;
 pub(in crate::vendors) mod picture;
 pub(in crate::vendors) mod request;
+pub(in crate::vendors) mod response;
 pub(in crate::vendors) mod scope;
 mod shipped;
 pub(in crate::vendors) mod template;

@@ -4,8 +4,8 @@ use crate::environment::Environment;
 use crate::outbound::client::CallFailure;
 use crate::outbound::vendor_client::{VendorCallKind, VendorClient, VendorRequest, VendorResponse};
 use crate::vendors::credential_mask::CredentialMask;
-use crate::vendors::profile::answer::VendorAnswer;
 use crate::vendors::profile::request::PreparedRequest;
+use crate::vendors::profile::response::ParsedResponse;
 use crate::vendors::{VendorError, VendorErrorKind};
 
 /// Connection to one vendor. Cheap to clone.
@@ -61,9 +61,9 @@ impl VendorConnection {
         to_vendor_request(request, &boundary, response_bytes)
     }
 
-    /// Returns the status and the body of a response.
-    pub fn to_answer(&self, response: &VendorResponse) -> VendorAnswer {
-        VendorAnswer::new(response.status, response.body.clone()).with_mask(&self.mask)
+    /// Parses a response; messages from it are masked.
+    pub fn parse_response(&self, response: &VendorResponse) -> ParsedResponse {
+        ParsedResponse::new(response.status, response.body.clone()).with_mask(&self.mask)
     }
 
     /// Adds the `Retry-After` of the response to an error, and masks credentials.

@@ -19,8 +19,8 @@ use crate::media::store::{MediaArea, MediaStore};
 use crate::outbound::client::CallFailure;
 use crate::outbound::fetch::{FetchFailure, FetchedFile, Fetcher, call_failure, status_failure};
 use crate::vendors::ResultFetchError;
-use crate::vendors::profile::answer::{ResultItem, ResultLocation, no_result_failure};
 use crate::vendors::profile::request::PreparedRequest;
+use crate::vendors::profile::response::{ResultItem, ResultLocation, no_result_failure};
 
 /// Maximum number of pictures inspected at a time, within the memory limit of all decoders.
 const INSPECTIONS_MAX: usize = 2;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::domain::task::{VendorKey, VendorReference};
 use crate::vendors::local::IsJobWanted;
-use crate::vendors::profile::answer::ResultItem;
+use crate::vendors::profile::response::ResultItem;
 
 /// Maximum bytes of results that wait in memory to be stored. Beyond that, the oldest results are discarded.
 const UNSTORED_BYTES_MAX: usize = 512 << 20;
@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
     use crate::domain::value::Text;
-    use crate::vendors::profile::answer::ResultLocation;
+    use crate::vendors::profile::response::ResultLocation;
 
     fn job(name: &str, bytes: usize) -> UnstoredJob {
         let file = ResultLocation::Inline(Bytes::from(vec![0; bytes]));
