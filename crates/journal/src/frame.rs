@@ -137,8 +137,8 @@ pub fn parse_chain_hash(record: &[u8]) -> Option<ChainHash> {
     record.first_chunk::<FRAME_BYTES>().map(|frame| chain_at(frame, 24))
 }
 
-/// Finds an intact record after `offset` that was synced after `position`. It proves that the bad bytes at `offset`
-/// were acknowledged.
+/// Returns the offset and the frame of an intact record after `offset` that was synced after `position`. Such a record
+/// proves that the bad bytes at `offset` were acknowledged.
 #[must_use]
 pub fn find_later_group(segment: &[u8], offset: usize, position: u64) -> Option<(usize, RecordFrame)> {
     let mut at = offset + 1;
