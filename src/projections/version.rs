@@ -200,13 +200,14 @@ fn page_of_nodes(nodes: &Nodes, keys: &[NodeKey], query: &VersionQuery) -> Page<
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use proptest::sample::{select, subsequence};
+    use uuid::Uuid;
+
     use super::*;
     use crate::domain::ids::PublisherId;
     use crate::domain::node::NodeFields;
     use crate::domain::version::{SemVer, VersionAdminFields, VersionDraft, VersionFields};
-    use proptest::prelude::*;
-    use proptest::sample::{select, subsequence};
-    use uuid::Uuid;
 
     const NODES: [&str; 3] = ["a", "b", "c"];
 

@@ -144,8 +144,9 @@ fn slots_of_word(index: usize, word: u64) -> impl Iterator<Item = Slot> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]
