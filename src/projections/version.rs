@@ -216,7 +216,7 @@ mod tests {
         VersionDraft { id, number, fields: VersionFields::default() }
     }
 
-    /// An event of the node with this index in [`NODES`]; each version belongs to one node.
+    /// Generates an event and the index of its node in [`NODES`]; each version belongs to one node.
     fn events() -> impl Strategy<Value = (usize, NodeEvent)> {
         (0..NODES.len(), 0..5_u128, 0..4_i64, select(VersionStatus::ALL), 0..20).prop_map(
             |(node, n, time, status, choice)| {

@@ -110,7 +110,7 @@ struct StagedGroup {
 }
 
 impl StagedGroup {
-    /// An empty group after `head`.
+    /// Creates an empty group after `head`.
     fn new(head: JournalHead) -> Self {
         Self { bytes: Vec::new(), records: Vec::new(), end: head }
     }

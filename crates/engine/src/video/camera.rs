@@ -226,7 +226,7 @@ impl Track {
     }
 }
 
-/// Easing curve from 0 to 1: a blend of linear and smoothstep.
+/// Returns the value of the easing curve from 0 to 1, a blend of linear and smoothstep.
 #[must_use]
 pub fn eased(share: f32) -> f32 {
     let share = share.clamp(0.0, 1.0);
@@ -312,7 +312,7 @@ mod tests {
         Track::from_keywords(&VideoKeywords::from_prompt(prompt), amplitude, 4.0, 7)
     }
 
-    /// Source position in the middle of the last frame, relative to the first frame.
+    /// Returns the source position in the middle of the last frame, relative to the first frame.
     fn end_position(prompt: &str, amplitude: MotionAmount) -> Vec2 {
         track(prompt, amplitude).at(1.0).source([0.0, 0.0], NEAR)
     }

@@ -138,8 +138,8 @@ impl FlowPair {
     }
 }
 
-/// Returns the fraction of a picture that the flow finds again in the other one and that returns from there, reduced by
-/// the remaining difference.
+/// Returns the fraction of a picture that the flow finds again in the other picture and that returns from there,
+/// reduced by the remaining difference.
 fn likeness(from: &Plane, to: &Plane, forward: &OpticalFlow, backward: &OpticalFlow) -> f32 {
     let width = from.width();
     let height = from.height();
@@ -233,8 +233,8 @@ fn refine(from: &Plane, to: &Plane, across: &mut Plane, down: &mut Plane) {
     for y in 0..height {
         for x in 0..width {
             let gradient = slope(from, x, y);
-            let other = slope(&warped, x, y);
-            let [right, below] = [0.5 * (gradient[0] + other[0]), 0.5 * (gradient[1] + other[1])];
+            let warped_gradient = slope(&warped, x, y);
+            let [right, below] = [0.5 * (gradient[0] + warped_gradient[0]), 0.5 * (gradient[1] + warped_gradient[1])];
             let difference = from.row(y)[x] - warped.row(y)[x];
 
             // Large differences come from other objects, not from shifts.
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn pictures_of_different_subjects_are_not_similar() {
         let identical = FlowPair::between(&rough(1, 0), &rough(1, 4));
-        let other = FlowPair::between(&rough(1, 0), &rough(2, 0));
-        assert!(identical.likeness > 0.6 && other.likeness < 0.4, "{} {}", identical.likeness, other.likeness);
+        let different = FlowPair::between(&rough(1, 0), &rough(2, 0));
+        assert!(identical.likeness > 0.6 && different.likeness < 0.4, "{} {}", identical.likeness, different.likeness);
     }
 }

@@ -44,7 +44,7 @@ pub fn write(score: &Score, instrument: Instrument) -> Vec<Note> {
     writer.finish()
 }
 
-/// Returns the lowest and the highest pitch of a melody: about an octave and a half around the middle of the instrument.
+/// Returns the lowest and the highest pitch of a melody: about an octave and a half around the instrument's middle.
 fn register(instrument: Instrument) -> (i32, i32) {
     let (low, high) = instrument.range();
     let middle = (i32::midpoint(low, high) + 2).clamp(64, 79);
