@@ -320,10 +320,7 @@ mod tests {
         let versions = [active("3.0.0-rc.1"), active("1.0.0"), active_but_deprecated("2.0.0")];
         assert_eq!(latest_of(&versions).as_deref(), Some("1.0.0"));
         assert_eq!(latest_of(&versions[..1]).as_deref(), Some("3.0.0-rc.1"));
-        assert_eq!(
-            latest_of(&[active("3.0.0-rc.1"), active_but_deprecated("2.0.0")]).as_deref(),
-            Some("3.0.0-rc.1")
-        );
+        assert_eq!(latest_of(&[active("3.0.0-rc.1"), active_but_deprecated("2.0.0")]).as_deref(), Some("3.0.0-rc.1"));
     }
 
     #[test]

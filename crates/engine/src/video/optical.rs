@@ -15,14 +15,15 @@ use crate::resample::resize_part;
 const SIDE: usize = 192;
 /// Minimum of the shorter side in the pyramid.
 const SIDE_MIN: usize = 12;
-/// Steps per level.
+/// Refinements of the flow at each level of the pyramid.
 const STEPS_PER_LEVEL: usize = 3;
 
-/// Displacement from every position of one picture to the other.
+/// Displacement from every position of one picture to the other picture, in half heights.
 #[derive(Debug, Clone)]
 pub struct OpticalFlow {
     across: Plane,
     down: Plane,
+    /// Width of the pictures divided by their height.
     aspect: f32,
 }
 
@@ -58,6 +59,7 @@ impl OpticalFlow {
         Self::estimate(&pyramid(from), &pyramid(to), from.size().aspect())
     }
 
+    /// Computes the flow between two pyramids of luma, which have the largest level first.
     fn estimate(from: &[Plane], to: &[Plane], aspect: f32) -> Self {
         let smallest = &from[from.len() - 1];
         let mut across = Plane::new(smallest.width(), smallest.height());
@@ -115,6 +117,7 @@ impl OpticalFlow {
     }
 }
 
+/// Returns the median, or 0 without values.
 fn median(mut values: Vec<f32>) -> f32 {
     if values.is_empty() {
         return 0.0;
@@ -149,7 +152,7 @@ fn likeness(from: &Plane, to: &Plane, forward: &OpticalFlow, backward: &OpticalF
         plane.values().iter().map(|value| (value - mean).abs()).sum::<f32>() / plane.values().len() as f32
     };
 
-    let mut found = 0.0;
+    let mut returning = 0.0;
     let mut residual = 0.0;
     for y in 0..height {
         for x in 0..width {
@@ -167,14 +170,14 @@ fn likeness(from: &Plane, to: &Plane, forward: &OpticalFlow, backward: &OpticalF
             .sqrt();
             residual += (from.row(y)[x] - look_up(to, forward.aspect, target)).abs();
             if round_trip_error < 0.03 {
-                found += 1.0;
+                returning += 1.0;
             }
         }
     }
 
     let count = (width * height) as f32;
     let similarity_loss = residual / count / (texture(from) + texture(to) + 0.02);
-    (found / count * (1.3 - 2.6 * similarity_loss)).clamp(0.0, 1.0)
+    (returning / count * (1.3 - 2.6 * similarity_loss)).clamp(0.0, 1.0)
 }
 
 /// Returns the luma at decreasing sizes, the largest first.
