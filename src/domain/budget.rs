@@ -39,7 +39,7 @@ impl BudgetSubject {
     /// Parses the key of a stream.
     ///
     /// # Errors
-    /// If it is not a kind and an id.
+    /// If the key is not a kind and an id.
     pub fn parse_key(key: &str) -> Result<Self, InvalidValue> {
         let (kind, id) = key.split_once('.').unwrap_or((key, ""));
         Self::parse(kind, id)

@@ -33,7 +33,7 @@ const JITTER: f64 = 0.1;
 /// The outcome of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttemptOutcome {
-    /// The receiver answered with this HTTP status; a redirect is a failure.
+    /// The receiver responded with this HTTP status; a redirect is a failure.
     Answered { status: u16, retry_after: Option<Duration> },
     /// No response.
     Unreachable { reason: Text<1000> },
@@ -58,9 +58,9 @@ impl AttemptOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     /// Not delivered yet. `attempts` counts all attempts, `schedule_attempts` those since the first request or the last
-    /// redelivery. The next one is due at `next_at`, or immediately if `None`.
+    /// redelivery. The next attempt is due at `next_at`, or immediately if `None`.
     Pending { attempts: u32, schedule_attempts: u32, next_at: Option<Timestamp>, redeliveries: Redeliveries },
-    /// The receiver accepted it.
+    /// The receiver accepted the delivery.
     Delivered { attempts: u32, redeliveries: Redeliveries },
     /// Given up; can be redelivered by hand. `gone` is `true` if the receiver responded with 410.
     DeadLettered { attempts: u32, gone: bool, redeliveries: Redeliveries },
@@ -134,7 +134,7 @@ event_enum! {
             outcome: AttemptOutcome,
             next_at: Timestamp,
         },
-        /// The receiver accepted it.
+        /// The receiver accepted the delivery.
         DeliverySucceeded { delivery: DeliveryId, subject: DeliverySubject, attempt: u32, status: u16 },
         /// The last attempt failed, or the receiver responded with 410.
         DeliveryDeadLettered { delivery: DeliveryId, subject: DeliverySubject, attempt: u32, outcome: AttemptOutcome },

@@ -50,6 +50,7 @@ impl Network {
     }
 }
 
+/// Returns the number of bits of an address.
 fn width(ip: IpAddr) -> u8 {
     if ip.is_ipv4() { 32 } else { 128 }
 }

@@ -84,6 +84,8 @@ impl<P> JobParameters<P> {
 }
 
 impl<P> JobParameter<P> {
+    /// Returns `true` if this parameter, or one in its group, has the name and the value. `is_named` is `true` if this
+    /// parameter, or the list that contains it, has the name.
     fn has_value(&self, is_named: bool, name: &str, value: &str) -> bool {
         match self {
             Self::Text(text) => is_named && text == value,

@@ -67,7 +67,8 @@ impl TokenLimits {
 pub struct TokenRecord {
     pub grant: TokenGrant,
     pub limits: TokenLimits,
-    /// User token of the request that issued this one to a user, so that a leaked token leads to those made with it.
+    /// User token of the request that issued this token to a user. It shows which tokens were issued with a leaked
+    /// token.
     pub issued_with: Option<TokenId>,
     pub issued_at: Timestamp,
     /// Precise to about a minute; see [`USE_RECORD_INTERVAL`].
@@ -182,8 +183,8 @@ impl TokenRecord {
         Self { grant, limits, issued_with: None, issued_at, last_used_at: None, revoked_at: None }
     }
 
-    /// Returns `true` if a use at `at` is to be recorded: [`USE_RECORD_INTERVAL`] has passed since the last recorded
-    /// one.
+    /// Returns `true` if a use at `at` must be recorded because [`USE_RECORD_INTERVAL`] has passed since the last
+    /// recorded use.
     #[must_use]
     pub fn is_use_due(&self, at: Timestamp) -> bool {
         self.last_used_at.is_none_or(|last| at.since(last) >= USE_RECORD_INTERVAL)
@@ -192,9 +193,10 @@ impl TokenRecord {
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
     use crate::domain::decider::testing::{RECORDED_AT, given};
-    use uuid::Uuid;
 
     fn grant(subject: TokenSubject, secret: u8) -> TokenGrant {
         TokenGrant {

@@ -252,8 +252,8 @@ impl<const ENTRIES: usize, const CHARS: usize> TextList<ENTRIES, CHARS> {
         self.0.split_terminator(TEXT_END)
     }
 
-    /// Splits the list into consecutive lists of at most `bytes` bytes of text each; a larger entry gets one of its
-    /// own. Returns at least one list, which may be empty.
+    /// Splits the list into consecutive lists of at most `bytes` bytes of text each; a larger entry gets its own list.
+    /// Returns at least one list, which may be empty.
     #[must_use]
     pub fn split(&self, bytes: usize) -> Vec<Self> {
         let mut lists = vec![Vec::new()];
@@ -356,7 +356,7 @@ impl CallbackUrl {
         Self(text)
     }
 
-    /// Returns the URL as given.
+    /// Returns the URL as the client wrote it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

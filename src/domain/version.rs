@@ -141,7 +141,7 @@ pub struct NodeVersion {
     pub id: VersionId,
     pub number: SemVer,
     pub status: VersionStatus,
-    /// Reason of the status, if one was given.
+    /// Reason of the status, if any.
     pub status_reason: Option<Reason>,
     pub fields: VersionFields,
     pub tags_admin: Option<Labels>,
@@ -201,7 +201,7 @@ pub enum VersionRef {
 }
 
 impl VersionRef {
-    /// Parses either form; other texts name no version.
+    /// Parses a UUID or a version number; `None` if the text is neither.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         VersionId::parse(text).map(Self::Id).or_else(|_| SemVer::parse(text).map(Self::Number)).ok()
@@ -233,11 +233,24 @@ fn cmp_preference(a: &NodeVersion, b: &NodeVersion) -> Ordering {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use uuid::Uuid;
 
-    fn version(number: &str, status: VersionStatus, deprecated: bool) -> Arc<NodeVersion> {
-        let fields = VersionFields { deprecated: Some(deprecated), ..VersionFields::default() };
+    use super::*;
+
+    fn version(number: &str, status: VersionStatus) -> Arc<NodeVersion> {
+        version_with_fields(number, status, VersionFields::default())
+    }
+
+    fn active(number: &str) -> Arc<NodeVersion> {
+        version(number, VersionStatus::Active)
+    }
+
+    fn active_but_deprecated(number: &str) -> Arc<NodeVersion> {
+        let fields = VersionFields { deprecated: Some(true), ..VersionFields::default() };
+        version_with_fields(number, VersionStatus::Active, fields)
+    }
+
+    fn version_with_fields(number: &str, status: VersionStatus, fields: VersionFields) -> Arc<NodeVersion> {
         let draft = VersionDraft { id: VersionId(Uuid::nil()), number: SemVer::parse(number).unwrap(), fields };
         NodeVersion::new(&draft, status, Timestamp::from_micros(0)).into()
     }
@@ -296,29 +309,22 @@ mod tests {
 
     #[test]
     fn the_latest_is_the_highest_active_one() {
-        use VersionStatus::Active;
-        for status in VersionStatus::ALL.iter().copied().filter(|status| *status != Active) {
-            let versions =
-                [version("1.9.0", Active, false), version("1.10.0", Active, false), version("2.0.0", status, false)];
+        for status in VersionStatus::ALL.iter().copied().filter(|status| *status != VersionStatus::Active) {
+            let versions = [active("1.9.0"), active("1.10.0"), version("2.0.0", status)];
             assert_eq!(latest_of(&versions).as_deref(), Some("1.10.0"), "{status:?}");
         }
     }
 
     #[test]
     fn deprecated_and_prerelease_versions_come_last() {
-        use VersionStatus::Active;
-        let versions =
-            [version("3.0.0-rc.1", Active, false), version("1.0.0", Active, false), version("2.0.0", Active, true)];
+        let versions = [active("3.0.0-rc.1"), active("1.0.0"), active_but_deprecated("2.0.0")];
         assert_eq!(latest_of(&versions).as_deref(), Some("1.0.0"));
         assert_eq!(latest_of(&versions[..1]).as_deref(), Some("3.0.0-rc.1"));
-        assert_eq!(
-            latest_of(&[version("3.0.0-rc.1", Active, false), version("2.0.0", Active, true)]).as_deref(),
-            Some("3.0.0-rc.1")
-        );
+        assert_eq!(latest_of(&[active("3.0.0-rc.1"), active_but_deprecated("2.0.0")]).as_deref(), Some("3.0.0-rc.1"));
     }
 
     #[test]
     fn a_node_without_active_versions_has_no_latest() {
-        assert_eq!(latest_of(&[version("1.0.0", VersionStatus::Pending, false)]), None);
+        assert_eq!(latest_of(&[version("1.0.0", VersionStatus::Pending)]), None);
     }
 }

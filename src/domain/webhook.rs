@@ -94,7 +94,8 @@ pub struct WebhookChange {
 }
 
 impl WebhookChange {
-    /// Returns the change without its URL and account if the URL stays the same: the account that set it stays too.
+    /// Returns the change without its URL and account if the URL equals the current URL, so that the account that set
+    /// the URL stays the same.
     #[must_use]
     pub fn changing(self, current: &Webhook) -> Self {
         if self.url.as_ref() == Some(&current.url) { Self { url: None, account: None, ..self } } else { self }
@@ -118,7 +119,7 @@ impl Webhook {
         self.is_enabled = is_enabled.unwrap_or(self.is_enabled);
     }
 
-    /// Returns `true` if the webhook reports events of this kind.
+    /// Returns `true` if the webhook is enabled and reports events of this kind.
     #[must_use]
     pub fn reports(&self, kind: RegistryEventKind) -> bool {
         self.is_enabled && self.events.kinds().contains(&kind)

@@ -9,7 +9,7 @@ use crate::domain::budget::{BudgetEvent, BudgetLimit, BudgetSubject};
 use crate::domain::task::{TaskRecord, TaskStatus};
 use crate::domain::value::Timestamp;
 
-/// Periods that a budget remembers: the current one, and the one before for a clock that was set back.
+/// Periods that a budget remembers: the current period, and the previous period in case the clock was set back.
 const PERIODS_KEPT: usize = 2;
 
 /// All budgets.
@@ -48,7 +48,7 @@ pub struct BudgetExceeded {
 }
 
 impl Budgets {
-    /// Applies an event of the budget of `subject`. `tasks` are those submitted before.
+    /// Applies an event of the budget of `subject`. `tasks` holds the tasks submitted before.
     pub fn apply(&mut self, subject: BudgetSubject, event: &BudgetEvent, at: Timestamp, tasks: &TaskIndex) {
         match event {
             BudgetEvent::BudgetSet(limit) => match self.by_subject.get_mut(&subject) {

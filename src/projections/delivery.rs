@@ -201,6 +201,7 @@ impl Deliveries {
         }
     }
 
+    /// Queues a delivery again, due at `at`, unless it is still pending.
     fn requeue(&mut self, redelivery: &Redelivery, at: Timestamp) {
         if self.by_id.contains_key(&redelivery.delivery) {
             return;
@@ -214,6 +215,7 @@ impl Deliveries {
         );
     }
 
+    /// Moves a failed delivery to `next_at` and drops the loaded contents of its queue.
     fn postpone(&mut self, delivery: DeliveryId, next_at: Timestamp) {
         let Some(queue_id) = self.queue_of(delivery) else { return };
         let Some(queue) = self.queues.get_mut(&queue_id) else { return };
@@ -232,6 +234,8 @@ impl Deliveries {
         self.insert_head(&queue_id);
     }
 
+    /// Removes a delivery that has succeeded or was given up. Also removes its queue if nothing is pending there and
+    /// the subject has ended.
     fn complete(&mut self, delivery: DeliveryId) {
         let Some(queue_id) = self.queue_of(delivery) else { return };
 
@@ -333,8 +337,8 @@ impl Deliveries {
     /// `try_take`, which gets queue, owner and receiver.
     ///
     /// The receiver with the longest wait comes first. Its accounts take turns, and the deliveries of an account are
-    /// ordered by due time. The rest of a receiver is skipped once `try_take` has rejected `rejections_max` of its
-    /// deliveries, however many wait.
+    /// ordered by due time. The remaining deliveries of a receiver are skipped once `try_take` has rejected
+    /// `rejections_max` of its deliveries, however many wait.
     pub fn due(
         &self,
         now: Timestamp,

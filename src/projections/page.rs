@@ -25,7 +25,7 @@ impl PageRequest {
         usize::try_from(self.page.saturating_sub(1).saturating_mul(self.limit)).unwrap_or(usize::MAX)
     }
 
-    /// Cuts this page out of a list of known length.
+    /// Returns this page of a list, with the length of the list.
     pub fn paginate<T>(self, entries: impl ExactSizeIterator<Item = T>) -> Page<T> {
         let total = entries.len() as u64;
         Page { entries: self.slice(entries), total, request: self }

@@ -116,10 +116,11 @@ fn affected_members(publisher: &Publisher, event: &PublisherEvent) -> Vec<UserId
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
     use crate::domain::publisher::{MemberRole, PublisherFields};
     use crate::domain::value::Reason;
-    use uuid::Uuid;
 
     const OWNER: UserId = UserId(Uuid::from_u128(1));
     const MEMBER: UserId = UserId(Uuid::from_u128(2));

@@ -68,7 +68,7 @@ impl TaskQueueRank {
 pub struct VendorTaskCount {
     /// Tasks that the vendor has, or may have.
     pub tasks: usize,
-    /// Those of them that use a slot.
+    /// Tasks of these that use a slot.
     pub in_slots: usize,
 }
 
@@ -81,6 +81,7 @@ pub struct Tasks {
     ranks: HashMap<TaskId, TaskQueueRank>,
     /// Unfinished tasks per owner with at least one; anonymous callers share one count.
     unfinished_by_owner: HashMap<Option<UserId>, usize>,
+    /// Finished tasks in memory, in the order of their ends.
     recent: VecDeque<TaskId>,
     /// Unfinished tasks that no vendor has accepted.
     waiting: BTreeSet<TaskQueueRank>,
@@ -118,6 +119,7 @@ impl Tasks {
         self.by_id.insert(id, TaskEntry { record: *record, last_event: recorded.id });
     }
 
+    /// Moves a task that has ended from the unfinished to the recent tasks. May drop the oldest recent task.
     fn retire(&mut self, id: TaskId, owner: Option<UserId>) {
         let Some(rank) = self.ranks.remove(&id) else { return };
         self.unfinished.remove(&rank);

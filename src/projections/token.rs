@@ -116,7 +116,7 @@ impl Tokens {
     }
 }
 
-/// Returns the list that contains a token.
+/// Returns the list of the token's subject. Adds an empty list if there is none.
 fn list_for<'t>(
     by_publisher: &'t mut HashMap<PublisherId, Vec<TokenId>>,
     by_user: &'t mut HashMap<UserId, Vec<TokenId>>,
@@ -130,11 +130,13 @@ fn list_for<'t>(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use uuid::Uuid;
+
     use super::*;
     use crate::domain::token::TokenGrant;
     use crate::domain::value::Name;
-    use std::time::Duration;
-    use uuid::Uuid;
 
     const AT: Timestamp = Timestamp::from_micros(1_000_000);
 

@@ -44,7 +44,7 @@ impl Users {
         self.by_id.get(&id).filter(|user| **user != User::Absent)
     }
 
-    /// Returns a page of all users or, if `id_filter` is not empty, of those; oldest first, including erased ones.
+    /// Returns a page of the users in `id_filter`, or of all users if it is empty; oldest first, with erased users.
     #[must_use]
     pub fn page(&self, request: PageRequest, id_filter: &HashSet<UserId>) -> Page<&User> {
         let is_listed =

@@ -200,13 +200,14 @@ fn page_of_nodes(nodes: &Nodes, keys: &[NodeKey], query: &VersionQuery) -> Page<
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use proptest::sample::{select, subsequence};
+    use uuid::Uuid;
+
     use super::*;
     use crate::domain::ids::PublisherId;
     use crate::domain::node::NodeFields;
     use crate::domain::version::{SemVer, VersionAdminFields, VersionDraft, VersionFields};
-    use proptest::prelude::*;
-    use proptest::sample::{select, subsequence};
-    use uuid::Uuid;
 
     const NODES: [&str; 3] = ["a", "b", "c"];
 
@@ -215,7 +216,7 @@ mod tests {
         VersionDraft { id, number, fields: VersionFields::default() }
     }
 
-    /// An event of the node with this index in [`NODES`]; each version belongs to one node.
+    /// Generates an event and the index of its node in [`NODES`]; each version belongs to one node.
     fn events() -> impl Strategy<Value = (usize, NodeEvent)> {
         (0..NODES.len(), 0..5_u128, 0..4_i64, select(VersionStatus::ALL), 0..20).prop_map(
             |(node, n, time, status, choice)| {

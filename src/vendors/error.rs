@@ -37,7 +37,7 @@ pub struct VendorError {
     pub kind: VendorErrorKind,
     /// A sentence for the owner of the task, without secrets.
     pub message: String,
-    /// Pause that the vendor asks for.
+    /// Pause that the vendor requests.
     pub retry_after: Option<Duration>,
 }
 

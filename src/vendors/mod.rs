@@ -43,7 +43,7 @@ pub trait Vendor: Send + Sync + 'static {
     }
 
     /// Prepares a submission: reads and uploads inputs, and waits for memory. Starts no job, so a failure leaves
-    /// nothing unknown. The returned call sends the submission; unsupported work is rejected by either of the two.
+    /// nothing unknown. The returned call sends the submission. Either step rejects unsupported work.
     fn prepare(&self, job: VendorJob) -> BoxFuture<'_, Result<SubmissionCall<'_>, VendorError>>;
 
     /// Prepares and submits a job.
@@ -62,12 +62,12 @@ pub trait Vendor: Send + Sync + 'static {
         Box::pin(std::future::ready(Err(VendorError::new(VendorErrorKind::Unserved, message))))
     }
 
-    /// Tells the vendor that the result of a job is no longer wanted. Does nothing if the vendor cannot be told.
+    /// Cancels a job whose result is no longer needed. Does nothing if the vendor has no cancellation.
     fn cancel(&self, _reference: &VendorReference) -> BoxFuture<'_, Result<(), VendorError>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Health check; called for a vendor that has failed before it gets another job.
+    /// Checks that the vendor works. Called after a failure, before the vendor gets another job.
     fn health_check(&self) -> BoxFuture<'_, Result<(), VendorError>> {
         Box::pin(std::future::ready(Ok(())))
     }
@@ -156,9 +156,9 @@ fn unsupported_work(product: &str) -> VendorError {
 /// Progress of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobProgress {
-    /// Queued at the vendor, at this position from 1, if known.
+    /// Queued at the vendor. The position counts from 1, if it is known.
     Queued { queue_position: Option<u32> },
-    /// Running; done to this many thousandths, if known.
+    /// Running, with the progress in thousandths, if it is known.
     Running { permille: Option<u16> },
     /// Done; the results are in the store of this service.
     Done(TaskResults),

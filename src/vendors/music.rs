@@ -12,7 +12,7 @@ pub type VendorMusicStream = BoxStream<'static, Result<MusicStreamItem, MusicStr
 /// Reason why music ends prematurely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MusicStreamError {
-    /// The vendor did not accept the job, or that is unknown.
+    /// The vendor did not accept the job, or it is unknown whether it did.
     NotAccepted(VendorError),
     /// The vendor reported that it failed.
     Failed(TaskFailure),
@@ -31,7 +31,7 @@ pub trait MusicVendor: Send + Sync + 'static {
         false
     }
 
-    /// Returns `true` if the vendor can express this work. It refuses other work.
+    /// Returns `true` if the vendor can do this work. It rejects other work.
     fn serves(&self, _work: &MusicWork) -> bool {
         true
     }

@@ -22,7 +22,7 @@ const MAC_BYTES: usize = 16;
 pub struct WebhookTicketKey([u8; 32]);
 
 impl WebhookTicketKey {
-    /// Returns the key with these secret bytes.
+    /// Creates the key from secret bytes.
     #[must_use]
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)

@@ -32,25 +32,26 @@ pub fn encode(picture: &DecodedPicture, preferred: ResultFormat) -> ImageResult<
     match &picture.pixels {
         Pixels::Opaque(pixels) if preferred == ResultFormat::Jpeg && width.max(height) <= JPEG_SIDE_MAX => {
             let encoder = JpegEncoder::new_with_quality(&mut bytes, JPEG_QUALITY);
-            write(encoder, picture, pixels, ExtendedColorType::Rgb8)?;
+            write_pixels(encoder, picture, pixels, ExtendedColorType::Rgb8)?;
             Ok((bytes, ResultFormat::Jpeg))
         }
         Pixels::Opaque(pixels) => {
-            write(png(&mut bytes), picture, pixels, ExtendedColorType::Rgb8)?;
+            write_pixels(png_encoder(&mut bytes), picture, pixels, ExtendedColorType::Rgb8)?;
             Ok((bytes, ResultFormat::Png))
         }
         Pixels::Transparent(pixels) => {
-            write(png(&mut bytes), picture, pixels, ExtendedColorType::Rgba8)?;
+            write_pixels(png_encoder(&mut bytes), picture, pixels, ExtendedColorType::Rgba8)?;
             Ok((bytes, ResultFormat::Png))
         }
     }
 }
 
-fn png(bytes: &mut Vec<u8>) -> PngEncoder<&mut Vec<u8>> {
+fn png_encoder(bytes: &mut Vec<u8>) -> PngEncoder<&mut Vec<u8>> {
     PngEncoder::new_with_quality(bytes, CompressionType::Fast, FilterType::Adaptive)
 }
 
-fn write(
+/// Writes the pixels of a picture with its ICC profile.
+fn write_pixels(
     mut encoder: impl ImageEncoder,
     picture: &DecodedPicture,
     pixels: &[u8],
@@ -70,7 +71,7 @@ mod tests {
 
     const FORMATS: [ResultFormat; 2] = [ResultFormat::Jpeg, ResultFormat::Png];
 
-    fn profile_and_pixels(png: &[u8]) -> (Option<Vec<u8>>, image::DynamicImage) {
+    fn decode_profile_and_pixels(png: &[u8]) -> (Option<Vec<u8>>, image::DynamicImage) {
         let reader = image::ImageReader::new(std::io::Cursor::new(png)).with_guessed_format().unwrap();
         let mut decoder = reader.into_decoder().unwrap();
         let profile = image::ImageDecoder::icc_profile(&mut decoder).unwrap();
@@ -95,7 +96,7 @@ mod tests {
         for preferred in FORMATS {
             let (bytes, format) = encode(&picture, preferred).unwrap();
             assert_eq!(format, ResultFormat::Png);
-            assert_eq!(profile_and_pixels(&bytes), (Some(profile.clone()), pixels.clone().into()));
+            assert_eq!(decode_profile_and_pixels(&bytes), (Some(profile.clone()), pixels.clone().into()));
         }
     }
 }

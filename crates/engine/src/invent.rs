@@ -204,8 +204,9 @@ mod tests {
         assert_eq!([-2, -1, 0, 1, 2, 3, 4, 5, 6].map(|at| mirrored(at, 3)), [1, 0, 0, 1, 2, 2, 1, 0, 0]);
     }
 
-    /// Relative deviation of the energy of rows or of columns, whichever is smaller. Texture without a grid has about
-    /// the same energy everywhere.
+    /// Returns the relative deviation of the energy of rows or of columns, whichever is smaller.
+    ///
+    /// Texture without a grid has about the same energy everywhere.
     fn lattice(texture: &Plane) -> f32 {
         let count = texture.width() as f32;
         let [rows, columns]: [Vec<f32>; 2] = [

@@ -2,7 +2,7 @@
 //!
 //! A [`PictureJob`] computes a picture from decoded pictures; [`encode()`] writes the file. [`video`] renders a
 //! [`video::VideoPlan`] to an MP4 file. Everything is deterministic: the same inputs, parameters and seed give the same
-//! bytes on one machine for any number of cores. Other processor types may round sums differently.
+//! bytes on one machine for any number of cores. Other CPU architectures may round sums differently.
 //!
 //! ```
 //! use mediary_engine::{DecodedPicture, PictureJob, Pixels, ResultFormat, PictureUpscale, encode};
@@ -16,8 +16,8 @@
 //! # Ok::<(), image::ImageError>(())
 //! ```
 //!
-//! Work runs on the threads of rayon's current pool. Memory limits are the caller's: the modules below state what a job
-//! needs. In order of dependency:
+//! Work runs on the threads of rayon's current pool. The caller must limit memory; the modules state what a job needs.
+//! In order of dependency:
 //!
 //! - single channels (`plane`) and operations on them (`resample`, `filters`, `flow`, `noise`, `denoise`)
 //! - light (`light`) and pictures as channels (`colour`), tile by tile (`bands`) or as an overview (`guide`)

@@ -118,7 +118,7 @@ pub fn light_up([lumas, blues, reds]: &mut [&mut [f32]; 3], gains: [&[f32]; 3], 
     }
 }
 
-/// Smoothstep: rises from 0 to 1 between `low` and `high`.
+/// Returns the smoothstep of `value`, which rises from 0 to 1 between `low` and `high`.
 #[must_use]
 pub fn ramp(value: f32, low: f32, high: f32) -> f32 {
     let share = ((value - low) / (high - low)).clamp(0.0, 1.0);

@@ -127,13 +127,14 @@ impl Plane {
         })
     }
 
-    /// Copies from column `left` of row `y` on. Both may be beyond the borders.
+    /// Fills `target` with the samples of row `y` from column `left` on. Row and column may lie beyond the borders.
     pub fn copy_row(&self, y: isize, left: isize, target: &mut [f32]) {
         copy_clamped(self.row(clamped(y, self.height() - 1)), left, target);
     }
 }
 
-/// Copies from column `left` on and repeats the first and the last sample beyond the ends.
+/// Fills `target` with the samples of `source` from index `left` on. Beyond its ends, `source` repeats its first and its
+/// last sample.
 pub fn copy_clamped<T: Copy>(source: &[T], left: isize, target: &mut [T]) {
     let last = source.len() - 1;
     let before = left.min(0).unsigned_abs().min(target.len());

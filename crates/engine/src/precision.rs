@@ -132,13 +132,13 @@ mod tests {
         pixels
     }
 
-    /// Mean squared error.
+    /// Returns the mean squared error between two planes.
     fn error(one: &Plane, other: &Plane) -> f32 {
         let squares: f32 = one.values().iter().zip(other.values()).map(|(a, b)| (a - b).powi(2)).sum();
         squares / one.values().len() as f32
     }
 
-    /// Structural similarity (Wang et al.) over blocks of 8 × 8 samples.
+    /// Returns the structural similarity (Wang et al.) over blocks of 8 × 8 samples.
     fn similarity(one: &Plane, other: &Plane) -> f32 {
         let mut sum = 0.0;
         let origins =

@@ -42,7 +42,7 @@ pub struct Look {
     pub own_detail: f32,
     /// Film grain.
     pub grain: f32,
-    /// Rounds of back-projection, 0 to 3.
+    /// Rounds of back-projection, which corrects the result against the input, 0 to 3.
     pub fidelity: f32,
 }
 
@@ -75,18 +75,18 @@ impl Look {
     #[must_use]
     pub fn from_parameters(parameters: &PictureUpscale, statistics: &Statistics) -> Self {
         let mut look = Self::BASE;
-        look.add(&engine(parameters.engine, statistics), 1.0);
-        look.add(&kind(parameters.optimized_for), 1.0);
-        look.add(&creativity(parameters.creativity), 1.0);
-        look.add(&fractality(parameters.fractality), 1.0);
-        look.add(&definition(parameters.hdr), 1.0);
+        look.add(&engine_look(parameters.engine, statistics), 1.0);
+        look.add(&kind_look(parameters.optimized_for), 1.0);
+        look.add(&creativity_look(parameters.creativity), 1.0);
+        look.add(&fractality_look(parameters.fractality), 1.0);
+        look.add(&hdr_look(parameters.hdr), 1.0);
 
         if let Some(text) = &parameters.prompt {
-            // By its description, fractality is the strength of the prompt: none at -1, full at 1.
+            // The API defines fractality as the strength of the prompt: none at -1, full at 1.
             look.add(&prompt::parse_look(text.as_str()), 0.5 + 0.5 * parameters.fractality);
         }
 
-        look.resembling(parameters.resemblance).limited()
+        look.with_resemblance(parameters.resemblance).clamped()
     }
 
     /// Adds `strength` times another look.
@@ -98,7 +98,7 @@ impl Look {
 
     /// Applies the resemblance. Higher values weaken all other parameters and correct the result more often against the
     /// input; lower values correct less and add styling.
-    fn resembling(self, ratio: f32) -> Self {
+    fn with_resemblance(self, ratio: f32) -> Self {
         if ratio < 0.0 {
             let mut look = self;
             look.add(&Self { fidelity: 1.5 * ratio, smooth: -0.5 * ratio, sharpen: -0.3 * ratio, ..Self::NONE }, 1.0);
@@ -168,7 +168,7 @@ impl Look {
     }
 
     /// Clamps sums to ranges that do not damage the picture.
-    fn limited(self) -> Self {
+    fn clamped(self) -> Self {
         Self {
             smooth: self.smooth.clamp(0.0, 1.0),
             skin: self.skin.clamp(0.0, 1.0),
@@ -202,7 +202,7 @@ const SPARKLE: Look =
 
 /// Returns the look of an engine. The automatic engine selects by the statistics and applies a weak variant without
 /// colours for fidelity.
-fn engine(engine: UpscaleCharacter, statistics: &Statistics) -> Look {
+fn engine_look(engine: UpscaleCharacter, statistics: &Statistics) -> Look {
     match engine {
         UpscaleCharacter::Illusio => ILLUSIO,
         UpscaleCharacter::Sharpy => SHARPY,
@@ -214,7 +214,7 @@ fn engine(engine: UpscaleCharacter, statistics: &Statistics) -> Look {
 }
 
 /// Returns the look of a kind of picture.
-fn kind(kind: PictureKind) -> Look {
+fn kind_look(kind: PictureKind) -> Look {
     let base = Look::NONE;
     match kind {
         PictureKind::Standard => base,
@@ -265,7 +265,7 @@ fn kind(kind: PictureKind) -> Look {
 }
 
 /// Returns the look of the creativity dial: positive values synthesize detail, negative ones simplify.
-fn creativity(ratio: f32) -> Look {
+fn creativity_look(ratio: f32) -> Look {
     if ratio >= 0.0 {
         Look { texture: 2.0 * ratio, own_detail: 0.8 * ratio, sharpen: 0.1 * ratio, ..Look::NONE }
     } else {
@@ -275,7 +275,7 @@ fn creativity(ratio: f32) -> Look {
 
 /// Returns the look of the fractality dial: positive values repeat the picture's detail at a smaller scale, negative
 /// ones soften small scales.
-fn fractality(ratio: f32) -> Look {
+fn fractality_look(ratio: f32) -> Look {
     if ratio >= 0.0 {
         Look { own_detail: 3.5 * ratio, sharpen: 0.35 * ratio, ..Look::NONE }
     } else {
@@ -284,7 +284,7 @@ fn fractality(ratio: f32) -> Look {
 }
 
 /// Returns the look of the HDR dial: positive values raise local contrast, negative ones lower it.
-fn definition(ratio: f32) -> Look {
+fn hdr_look(ratio: f32) -> Look {
     let contrast = if ratio >= 0.0 { 0.9 } else { 0.6 };
     Look { local_contrast: contrast * ratio, sharpen: 0.3 * ratio, ..Look::NONE }
 }

@@ -203,7 +203,7 @@ pub fn words(prompt: &str) -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
 
-    /// Effect of a prompt beyond that of every prompt.
+    /// Returns the effect of a prompt beyond the effect that every prompt has.
     fn hints(prompt: &str) -> Look {
         let mut hints = parse_look(prompt);
         hints.add(&GUIDED, -1.0);

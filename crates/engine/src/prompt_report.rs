@@ -67,6 +67,7 @@ impl PromptReport {
 mod tests {
     use super::*;
 
+    /// Returns the understood and the ignored words, each separated by spaces.
     fn joined(report: &PromptReport) -> (String, String) {
         (report.understood.join(" "), report.ignored.join(" "))
     }

@@ -15,7 +15,7 @@ use std::thread;
 const PIECE_MIN: usize = 4 * 1024;
 /// Maximum number of samples of a buffer that is kept: those of a tile. Larger buffers are freed.
 const PIECE_MAX: usize = 512 * 1024;
-/// Maximum number of samples that a thread keeps in total.
+/// Maximum number of samples, of four bytes each, that a thread keeps in total.
 static KEPT_MAX: LazyLock<usize> = LazyLock::new(|| {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     (64 * 1024 * 1024 / cores).min(4 * 1024 * 1024)

@@ -17,9 +17,18 @@ const SOURCE_ROWS_MIN: usize = 64;
 /// Minimum number of source columns per tile.
 const SOURCE_COLUMNS_MIN: usize = 128;
 
-/// Returns the source rows and columns of a tile that is enlarged by `factor`.
-fn tile_size(factor: usize) -> (usize, usize) {
-    ((TILE_ROWS / factor).max(SOURCE_ROWS_MIN), (TILE_COLUMNS / factor).max(SOURCE_COLUMNS_MIN))
+/// Size of a tile before its enlargement.
+struct SourceTileSize {
+    rows: usize,
+    columns: usize,
+}
+
+/// Returns the source size of a tile that is enlarged by `factor`.
+fn source_tile_size(factor: usize) -> SourceTileSize {
+    SourceTileSize {
+        rows: (TILE_ROWS / factor).max(SOURCE_ROWS_MIN),
+        columns: (TILE_COLUMNS / factor).max(SOURCE_COLUMNS_MIN),
+    }
 }
 
 /// Enlarges to planes, for another enlargement.
@@ -32,7 +41,7 @@ pub fn enlarge(source: &Planes, detailer: &Detailer) -> Planes {
     let mut result = Planes::new(width, height);
     let mut alpha = source.alpha.as_ref().map(|_| Plane::new(width, height));
 
-    let rows = tile_size(factor).0 * factor;
+    let rows = source_tile_size(factor).rows * factor;
     let bands = result.par_bands_mut(rows);
 
     match &mut alpha {
@@ -72,7 +81,7 @@ pub fn enlarge_to_pixels(source: &Planes, detailer: &Detailer) -> Pixels {
     let width = source.luma.width() * factor;
     let height = source.luma.height() * factor;
 
-    let rows = tile_size(factor).0 * factor;
+    let rows = source_tile_size(factor).rows * factor;
 
     if source.alpha.is_some() {
         let mut pixels = RgbaImage::new(width as u32, height as u32);
@@ -117,7 +126,7 @@ fn render<B: Send>(
     write: impl Fn(&mut B, &Tile, usize) + Sync,
 ) {
     let factor = detailer.factor();
-    let (rows, columns) = tile_size(factor);
+    let SourceTileSize { rows, columns } = source_tile_size(factor);
 
     bands.enumerate().for_each(|(band, mut target)| {
         let top = band * rows;

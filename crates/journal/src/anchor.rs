@@ -61,7 +61,7 @@ impl Anchor {
         }
     }
 
-    /// The end of the journal up to and including the record.
+    /// Returns the end of the journal up to and including the record.
     #[must_use]
     pub fn head(&self) -> JournalHead {
         JournalHead { position: self.position, chain: self.chain }

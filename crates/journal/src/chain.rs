@@ -33,13 +33,13 @@ const SLOT_BYTES: usize = SIGNED_BYTES + 64 + 4;
 pub struct ChainHash(pub [u8; 32]);
 
 impl ChainHash {
-    /// The hash before the first record of a log.
+    /// Returns the hash before the first record of a log.
     #[must_use]
     pub fn genesis(log: Uuid) -> Self {
         Self(Sha256::digest(log.as_bytes()).into())
     }
 
-    /// The hash after one more record.
+    /// Returns the hash after one more record.
     #[must_use]
     pub fn next(self, payload: &[u8]) -> Self {
         Self(Sha256::new().chain_update(self.0).chain_update(payload).finalize().into())
@@ -125,7 +125,7 @@ impl HeadFile {
         Ok((Self { file, key, log, sequence }, head))
     }
 
-    /// The log id that a HEAD file was signed for; `None` if it contains no valid slot.
+    /// Returns the log id that a HEAD file was signed for; `None` if it contains no valid slot.
     #[must_use]
     pub fn read_log_id(path: &Path, key: &SigningKey) -> Option<Uuid> {
         let bytes = fs::read(path).ok()?;
@@ -173,7 +173,7 @@ pub fn read_head(path: &Path, key: &VerifyingKey, log: Uuid) -> Result<JournalHe
     read_newest_slot(&File::open(path)?, key, log).map(|(_, head)| head)
 }
 
-/// The bytes of a HEAD file for a journal of `log` that ends at `head`.
+/// Returns the bytes of a HEAD file for a journal of `log` that ends at `head`.
 #[must_use]
 pub fn encode_head_file(key: &SigningKey, log: Uuid, head: &JournalHead) -> Vec<u8> {
     let mut bytes = vec![0; 2 * usize::try_from(SLOT_SPACING).unwrap_or(SLOT_BYTES)];
@@ -215,7 +215,7 @@ fn encode_slot(key: &SigningKey, log: Uuid, head: &JournalHead, sequence: u64) -
     bytes
 }
 
-/// The sequence number and head in a slot; `None` if the slot was never, or only partially, written.
+/// Returns the sequence number and head in a slot; `None` if the slot was never, or only partially, written.
 fn parse_slot(
     key: &VerifyingKey,
     log: Uuid,

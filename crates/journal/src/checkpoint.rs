@@ -30,8 +30,7 @@ pub struct Checkpoint {
     pub at_micros: i64,
 }
 
-/// A checkpoint whose signature matches its own public key. The caller must know the key of the log to tell whether it
-/// is the same.
+/// A checkpoint whose signature matches the public key in it. The caller must compare that key with the key of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignedCheckpoint {
     checkpoint: Checkpoint,
@@ -70,19 +69,19 @@ impl Checkpoint {
 }
 
 impl SignedCheckpoint {
-    /// The signed content.
+    /// Returns the signed content.
     #[must_use]
     pub fn checkpoint(&self) -> &Checkpoint {
         &self.checkpoint
     }
 
-    /// The public key that verifies the signature.
+    /// Returns the public key that verifies the signature.
     #[must_use]
     pub fn public_key(&self) -> [u8; 32] {
         self.public_key
     }
 
-    /// The checkpoint as JSON.
+    /// Returns the checkpoint as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let Checkpoint { log, head, at_micros } = &self.checkpoint;

@@ -82,12 +82,12 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// A failure after which the state of the disk is unknown.
+    /// Wraps a failure after which the state of the disk is unknown.
     pub(crate) fn storage(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::Storage { doing, reason: error.to_string() }
     }
 
-    /// A failure before anything of the group was written.
+    /// Wraps a failure before anything of the group was written.
     pub(crate) fn before_write(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::full(doing, &error).unwrap_or_else(|| Self::storage(doing)(error))
     }

@@ -98,7 +98,7 @@ pub fn write_frame(record: &mut [u8], position: u64, group: u64, chain: &ChainHa
     checksum
 }
 
-/// Checksum of everything except the checksum itself.
+/// Returns the checksum of everything except the checksum itself.
 fn record_checksum(record: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&record[..4]), &record[8..])
 }
@@ -131,14 +131,14 @@ pub fn parse(segment: &[u8], offset: usize) -> Result<RecordFrame, &'static str>
     })
 }
 
-/// The chain hash in the frame of a record, intact or not.
+/// Returns the chain hash in the frame of a record, intact or not.
 #[must_use]
 pub fn parse_chain_hash(record: &[u8]) -> Option<ChainHash> {
     record.first_chunk::<FRAME_BYTES>().map(|frame| chain_at(frame, 24))
 }
 
-/// Finds an intact record after `offset` that was synced after `position`. It proves that the bad bytes at `offset`
-/// were acknowledged.
+/// Returns the offset and the frame of an intact record after `offset` that was synced after `position`. Such a record
+/// proves that the bad bytes at `offset` were acknowledged.
 #[must_use]
 pub fn find_later_group(segment: &[u8], offset: usize, position: u64) -> Option<(usize, RecordFrame)> {
     let mut at = offset + 1;

@@ -110,7 +110,7 @@ struct StagedGroup {
 }
 
 impl StagedGroup {
-    /// An empty group after `head`.
+    /// Creates an empty group after `head`.
     fn new(head: JournalHead) -> Self {
         Self { bytes: Vec::new(), records: Vec::new(), end: head }
     }
@@ -169,37 +169,37 @@ impl<D: PayloadDecoder> Journal<D> {
         Ok(OpenedJournal { journal, torn_tail, repairs })
     }
 
-    /// The last durable event.
+    /// Returns the last durable event.
     #[must_use]
     pub fn head(&self) -> Position {
         self.head.position
     }
 
-    /// The position up to which HEAD is signed.
+    /// Returns the position up to which HEAD is signed.
     #[must_use]
     pub fn signed_position(&self) -> Position {
         self.signed_position
     }
 
-    /// The last staged event, or the head if nothing is staged.
+    /// Returns the last staged event, or the head if nothing is staged.
     #[must_use]
     pub fn staged_head(&self) -> Position {
         self.group.end.position
     }
 
-    /// The end of the durable records, with its chain hash.
+    /// Returns the end of the durable records, with its chain hash.
     #[must_use]
     pub fn journal_head(&self) -> JournalHead {
         self.head
     }
 
-    /// The id of the log.
+    /// Returns the id of the log.
     #[must_use]
     pub fn log_id(&self) -> Uuid {
         self.header.log
     }
 
-    /// Number of groups synced since the journal was opened.
+    /// Returns the number of groups synced since the journal was opened.
     #[must_use]
     pub fn sync_count(&self) -> u64 {
         self.sync_count
@@ -392,7 +392,7 @@ impl<D: PayloadDecoder> Journal<D> {
         self.location().read(after, self.head.position)
     }
 
-    /// The location of the records, for readers other than the writer.
+    /// Returns the location of the records, for readers other than the writer.
     #[must_use]
     pub fn location(&self) -> JournalLocation {
         JournalLocation::new(self.options.journal_directory(), self.header.log)

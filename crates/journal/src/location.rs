@@ -11,7 +11,7 @@ use crate::position::Position;
 use crate::reader::JournalReader;
 use crate::segment;
 
-/// A journal, for reading.
+/// Directory and log id of a journal, for reading it.
 #[derive(Debug, Clone)]
 pub struct JournalLocation {
     directory: PathBuf,
@@ -19,7 +19,7 @@ pub struct JournalLocation {
 }
 
 impl JournalLocation {
-    /// The journal of a log in its directory.
+    /// Returns the journal of a log in its directory.
     pub(crate) fn new(directory: PathBuf, log: Uuid) -> Self {
         Self { directory, log }
     }
@@ -42,7 +42,7 @@ impl JournalLocation {
         open_reader(list_segments(&self.directory)?, after, None, self.log)
     }
 
-    /// The directory of the segments.
+    /// Returns the directory of the segments.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
@@ -74,7 +74,7 @@ pub(crate) fn open_reader<D: PayloadDecoder>(
     Ok(JournalReader::new(segments, next, chain).with_bounds(after, until))
 }
 
-/// The position in the name of a segment.
+/// Returns the position in the name of a segment.
 pub(crate) fn position_in_name(path: &Path) -> Option<u64> {
     path.file_stem()?.to_str()?.parse().ok()
 }

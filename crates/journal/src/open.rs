@@ -30,7 +30,7 @@ use crate::journal::{JournalOptions, TornTail};
 use crate::payload::PayloadDecoder;
 use crate::position::Position;
 use crate::prefetch::{ExpectedRecords, prefetch};
-use crate::reader::{JournalReader, JournalRecord};
+use crate::reader::{JournalReader, JournalRecord, ReaderEnd};
 use crate::repair::{self, CopySource, JournalRepair, JournalRepairer};
 use crate::segment::{self, LoadedSegment, SegmentPreparation};
 use crate::segment_reader::SegmentReader;
@@ -169,11 +169,12 @@ fn sync_last_segment(segments: &[PathBuf]) -> Result<(), JournalError> {
     File::open(path).and_then(|file| file.sync_all()).map_err(JournalError::io("sync", path))
 }
 
+/// Opens HEAD. Creates it if the journal has never contained a record.
 fn open_head_file(
     path: &Path,
     key: SigningKey,
     first: &SegmentReader,
-    segments: usize,
+    segment_count: usize,
 ) -> Result<(HeadFile, JournalHead), JournalError> {
     let unverifiable = |reason: String| JournalError::Unverifiable { file: path.to_owned(), reason };
     let log = first.header.log;
@@ -184,13 +185,14 @@ fn open_head_file(
         });
     }
 
-    if segments == 1 && first.is_blank_from(RECORDS_START)? {
+    if segment_count == 1 && first.is_blank_from(RECORDS_START)? {
         HeadFile::create(path, key, log).map_err(JournalError::io("create", path))
     } else {
         Err(unverifiable("it is missing, but the journal is not empty".to_owned()))
     }
 }
 
+/// Reads all records, repairs damage, removes a torn tail, and signs the end.
 fn read_and_repair<D: PayloadDecoder>(
     mut reader: JournalReader<D>,
     header: SegmentHeader,
@@ -217,7 +219,7 @@ fn read_and_repair<D: PayloadDecoder>(
     let repairs = repairer.repairs;
     let directory = options.journal_directory();
 
-    let Some((segment, offset, flaw)) = reader.into_end() else {
+    let Some(ReaderEnd { segment, offset, flaw }) = reader.into_end() else {
         return Err(JournalError::Unverifiable { file: directory, reason: "it has no segments".to_owned() });
     };
 

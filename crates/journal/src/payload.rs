@@ -16,10 +16,10 @@ pub trait PayloadDecoder: 'static {
     /// Returns the reason if the bytes are not exactly one commit.
     fn decode(payload: &[u8]) -> Result<Self::Commit, String>;
 
-    /// The position of the first event, as the payload states it.
+    /// Returns the position of the first event, as the payload states it.
     fn first_position(commit: &Self::Commit) -> Position;
 
-    /// The number of events; at least 1.
+    /// Returns the number of events; at least 1.
     fn event_count(commit: &Self::Commit) -> u64;
 }
 

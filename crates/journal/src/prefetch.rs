@@ -18,7 +18,9 @@ const BATCHES_MAX: usize = 4;
 
 /// Consecutive records.
 struct RecordBatch<D: PayloadDecoder> {
+    /// Payloads of all records.
     bytes: Vec<u8>,
+    /// Commit of each record, range of its payload in `bytes`, and location.
     records: Vec<(D::Commit, Range<usize>, RecordLocation)>,
 }
 

@@ -23,6 +23,16 @@ pub struct JournalRecord<'r, D: PayloadDecoder> {
     pub location: RecordLocation,
 }
 
+/// Place where a reader without a bound has ended.
+pub(crate) struct ReaderEnd {
+    /// The last segment.
+    pub segment: SegmentReader,
+    /// Offset after the last intact record.
+    pub offset: usize,
+    /// Defect at that offset; empty if there is none.
+    pub flaw: String,
+}
+
 /// A sequential pass over the journal.
 pub struct JournalReader<D> {
     /// The segments after the current one.
@@ -82,12 +92,12 @@ impl<D: PayloadDecoder> JournalReader<D> {
         Ok(reader)
     }
 
-    /// Limits the result to the records that hold events after `after`, up to `until` if it is given.
+    /// Limits the result to the records that hold events after `after`, up to `until` if it is `Some`.
     pub(crate) fn with_bounds(self, after: Position, until: Option<Position>) -> Self {
         Self { after, until, ..self }
     }
 
-    /// Requires the history to contain the signed head, if the reader reaches its position.
+    /// Makes the reader fail at the position of the signed head if the history does not contain it.
     pub(crate) fn with_signed_head(self, head: JournalHead) -> Self {
         Self { signed_head: Some(head), ..self }
     }
@@ -98,7 +108,7 @@ impl<D: PayloadDecoder> JournalReader<D> {
         Self { until: Some(until), ..self }
     }
 
-    /// The anchor of the last record read.
+    /// Returns the anchor of the last record read.
     #[must_use]
     pub fn anchor(&self) -> Option<Anchor> {
         let header = &self.segment.as_ref()?.header;
@@ -108,13 +118,13 @@ impl<D: PayloadDecoder> JournalReader<D> {
         Some(Anchor { log, position: Position(self.next - 1), chain: self.chain, segment, offset })
     }
 
-    /// The anchor of the next record; `None` unless it ends at `position`.
+    /// Returns the anchor of the next record; `None` unless it ends at `position`.
     ///
     /// # Errors
     /// See [`JournalReader::next_record`].
     pub fn anchor_at(mut self, position: Position) -> Result<Option<Anchor>, JournalError> {
-        let found = self.next_record()?.is_some();
-        Ok(self.anchor().filter(|anchor| found && anchor.position == position))
+        let has_record = self.next_record()?.is_some();
+        Ok(self.anchor().filter(|anchor| has_record && anchor.position == position))
     }
 
     /// Returns the next record; `None` at the end.
@@ -137,6 +147,7 @@ impl<D: PayloadDecoder> JournalReader<D> {
         Ok(None)
     }
 
+    /// Reads and checks the record at the current offset, also the first record of the next segment; `None` at the end.
     fn advance(&mut self) -> Result<Option<(RecordFrame, D::Commit)>, JournalError> {
         loop {
             let Some(segment) = &mut self.segment else {
@@ -207,7 +218,7 @@ impl<D: PayloadDecoder> JournalReader<D> {
         }
     }
 
-    /// The segment after the current one, or the first segment if it could not be opened.
+    /// Returns the segment after the current one, or the first segment if it could not be opened.
     pub(crate) fn next_segment(&self) -> Option<&Path> {
         self.paths.as_slice().first().map(PathBuf::as_path)
     }
@@ -218,37 +229,37 @@ impl<D: PayloadDecoder> JournalReader<D> {
         self.paths = segments.into_iter();
     }
 
-    /// Chain hash of the last record read.
+    /// Returns the chain hash of the last record read.
     #[must_use]
     pub fn chain(&self) -> ChainHash {
         self.chain
     }
 
-    /// The position after the last record read.
+    /// Returns the position after the last record read.
     #[must_use]
     pub fn next_position(&self) -> Position {
         Position(self.next)
     }
 
-    /// Offset of the next record in its segment.
+    /// Returns the offset of the next record in its segment.
     #[must_use]
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The last record read.
+    /// Returns the last record read.
     pub(crate) fn last_record(&self) -> JournalHead {
         JournalHead { position: Position(self.next - 1), chain: self.chain }
     }
 
-    /// The first position of the current segment.
+    /// Returns the first position of the current segment.
     pub(crate) fn segment_start(&self) -> u64 {
         self.segment.as_ref().map_or(1, |segment| segment.header.first)
     }
 
-    /// After `None` was read without a bound: the last segment, the offset after the last intact record, and the defect
-    /// at that offset.
-    pub(crate) fn into_end(mut self) -> Option<(SegmentReader, usize, String)> {
+    /// Returns the place where the reader has ended; `None` without segments. Must be called only after a reader
+    /// without a bound has returned `None`.
+    pub(crate) fn into_end(mut self) -> Option<ReaderEnd> {
         let loaded = self.segment.as_mut().map_or(Ok(()), |segment| segment.load_record(self.offset));
         let flaw = loaded.map_err(|error| error.to_string()).and_then(|()| {
             let segment = self.segment.as_ref();
@@ -257,6 +268,6 @@ impl<D: PayloadDecoder> JournalReader<D> {
 
         let flaw = flaw.err().unwrap_or_default();
         let offset = self.offset;
-        self.segment.map(|segment| (segment, offset, flaw))
+        self.segment.map(|segment| ReaderEnd { segment, offset, flaw })
     }
 }

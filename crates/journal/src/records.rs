@@ -50,6 +50,13 @@ pub struct WalkedRecord<'r, D: PayloadDecoder> {
     pub bytes: &'r [u8],
 }
 
+/// Start of a record: the position of its first event, its segment and its offset in the segment.
+struct RecordStart {
+    position: u64,
+    segment: u64,
+    offset: u64,
+}
+
 /// A record in a copy of a part of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CopiedRecord<'c> {
@@ -78,7 +85,7 @@ pub fn parse_records(bytes: &[u8]) -> impl Iterator<Item = Result<CopiedRecord<'
     })
 }
 
-/// Random access to the records of a journal, for any number of threads. The caller must only ask for durable records.
+/// Random access to the records of a journal, for any number of threads. The caller must only request durable records.
 pub struct JournalRecords<D> {
     directory: PathBuf,
     /// Open segments by first position, the most recently used last.
@@ -114,8 +121,8 @@ impl<D: PayloadDecoder> JournalRecords<D> {
     /// # Errors
     /// If the file system fails.
     pub fn chain_at(&self, position: Position, location: &RecordLocation) -> Result<Option<ChainHash>, JournalError> {
-        let found = self.cursor(location.segment, location.offset, RECORD_READ_BYTES);
-        match found.and_then(|mut cursor| cursor.load_frame(position.0)) {
+        let cursor = self.cursor(location.segment, location.offset, RECORD_READ_BYTES);
+        match cursor.and_then(|mut cursor| cursor.load_frame(position.0)) {
             Ok(frame) => Ok(Some(frame.chain).filter(|_| frame.position == position.0)),
             Err(JournalError::Io { reason, .. }) if reason.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(JournalError::Damaged { .. }) => Ok(None),
@@ -123,7 +130,8 @@ impl<D: PayloadDecoder> JournalRecords<D> {
         }
     }
 
-    /// Calls `each` with the records that hold events after `after`, up to `last`, which must be durable.
+    /// Calls `each` with the records that hold events after `after`, up to `last`, which must be durable, until `each`
+    /// returns `Break`.
     ///
     /// # Errors
     /// If a record is damaged, or the file system fails.
@@ -137,7 +145,7 @@ impl<D: PayloadDecoder> JournalRecords<D> {
             return Ok(());
         }
 
-        let (mut next, segment, offset) = self.nearest_location(after.0 + 1)?;
+        let RecordStart { position: mut next, segment, offset } = self.nearest_start(after.0 + 1)?;
         let mut cursor = self.cursor(segment, offset, WALK_READ_BYTES)?;
         let mut remembered_offset = offset;
 
@@ -175,17 +183,18 @@ impl<D: PayloadDecoder> JournalRecords<D> {
         remembered.insert(position, (segment, offset));
     }
 
-    /// Returns the nearest known record at or before `wanted`: its position, segment and offset.
-    fn nearest_location(&self, wanted: u64) -> Result<(u64, u64, u64), JournalError> {
+    /// Returns the start of the nearest known record at or before position `wanted`.
+    fn nearest_start(&self, wanted: u64) -> Result<RecordStart, JournalError> {
         let segments = segment::list(&self.directory).map_err(JournalError::io("list", &self.directory))?;
         let firsts = segments.iter().filter_map(|path| position_in_name(path));
         let first = firsts.filter(|first| *first <= wanted).max().unwrap_or(1);
 
         let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        let near = remembered.range(first..=wanted).next_back();
-        Ok(near.map_or((first, first, RECORDS_START as u64), |(position, (segment, offset))| {
-            (*position, *segment, *offset)
-        }))
+        let nearest = remembered.range(first..=wanted).next_back();
+        Ok(nearest.map_or(
+            RecordStart { position: first, segment: first, offset: RECORDS_START as u64 },
+            |(position, (segment, offset))| RecordStart { position: *position, segment: *segment, offset: *offset },
+        ))
     }
 
     /// Returns a cursor at a location, which reads at least `read_bytes` at a time. Keeps the file open.
@@ -229,7 +238,7 @@ impl Cursor {
         frame::parse(self.loaded(), 0).map_err(|flaw| self.damage_error(position, flaw))
     }
 
-    /// Loads this many bytes from the cursor on, if the file has them.
+    /// Loads at least `bytes` bytes from the cursor on, or fewer if the file ends.
     fn load(&mut self, bytes: usize) -> Result<(), JournalError> {
         if self.loaded().len() >= bytes {
             return Ok(());

@@ -55,11 +55,11 @@ pub struct JournalRepair {
 /// Kind of repaired part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RepairedPart {
-    /// This many records.
+    /// Consecutive records, with their number.
     Records(usize),
     /// The header of a segment.
     Header,
-    /// A whole missing file with this many records.
+    /// A whole missing file, with the number of its records.
     Segment(usize),
     /// Bytes after the last record of a full segment.
     Padding,
@@ -148,9 +148,9 @@ impl JournalRepairer<'_> {
         let header = SegmentHeader { log: self.log, first: next, chain };
 
         match SegmentHeader::parse(&bytes) {
-            Ok(found) if found.log == self.log && found.first > next => {
-                let can_continue = |run_end: &RunEnd| run_end.next < found.first;
-                let is_proven = |run_end: &RunEnd| run_end.next == found.first && run_end.chain == found.chain;
+            Ok(later) if later.log == self.log && later.first > next => {
+                let can_continue = |run_end: &RunEnd| run_end.next < later.first;
+                let is_proven = |run_end: &RunEnd| run_end.next == later.first && run_end.chain == later.chain;
                 let Some(run) = self.find_proven_run::<D>((next, chain), can_continue, is_proven) else {
                     return Ok(false);
                 };
@@ -315,16 +315,16 @@ fn rewrite_and_verify(segment: &LoadedSegment, offset: usize, bytes: &[u8]) -> R
     SegmentReader::open(rewritten.path, rewritten.header.first)
 }
 
-/// Encodes the records of a run with their frames. `found` holds the present bytes; an intact checksum in them
+/// Encodes the records of a run with their frames. An intact checksum in `present_bytes`, which are to be replaced,
 /// identifies the group of its record.
-fn encode_run(run: &[RecordCopy], found: &[u8]) -> Vec<u8> {
+fn encode_run(run: &[RecordCopy], present_bytes: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for RecordCopy { payload, position, chain } in run {
         let start = bytes.len();
         let mut record = vec![0; FRAME_BYTES];
         record.extend_from_slice(payload);
 
-        let checksum = found.get(start + 4..start + 8);
+        let checksum = present_bytes.get(start + 4..start + 8);
         let oldest = position.saturating_sub(GROUP_SEARCH_POSITIONS).max(1);
         let group = (oldest..=*position).rev().find(|group| {
             frame::write_frame(&mut record, *position, *group, chain);

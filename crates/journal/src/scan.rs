@@ -76,7 +76,7 @@ pub enum ScanExtent {
     Everything,
 }
 
-/// The segments of a journal, in order.
+/// Returns the segments of a journal, in order.
 ///
 /// # Errors
 /// If the directory cannot be read.
@@ -84,7 +84,7 @@ pub fn segments(directory: &Path) -> Result<Vec<PathBuf>, JournalError> {
     segment::list(directory).map_err(JournalError::io("list", directory))
 }
 
-/// The id of the log that these segments belong to, from the first intact header.
+/// Returns the id of the log that these segments belong to, from the first intact header.
 #[must_use]
 pub fn read_log_id(segments: &[PathBuf]) -> Option<Uuid> {
     segments.iter().find_map(|path| Some(segment::read_header(path, 1).ok()?.log))
@@ -277,10 +277,11 @@ impl<D: PayloadDecoder> Scanner<'_, D> {
         }
     }
 
-    fn describe_gap(&self, found: u64) -> String {
-        match found - self.next {
+    /// Describes the positions that are missing before `position`.
+    fn describe_gap(&self, position: u64) -> String {
+        match position - self.next {
             1 => format!("position {} is missing", self.next),
-            _ => format!("positions {} to {} are missing", self.next, found - 1),
+            _ => format!("positions {} to {} are missing", self.next, position - 1),
         }
     }
 
@@ -298,12 +299,12 @@ fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
 }
 
-/// The position of the record directly after another one.
+/// Returns the position of the record directly after another one.
 fn position_after(bytes: &[u8], frame: &RecordFrame) -> Option<u64> {
     frame::parse(bytes, frame.payload.end).ok().map(|next| next.position).filter(|next| *next > frame.position)
 }
 
-/// The first intact record from `offset` on that may come after position `next`.
+/// Returns the offset and the frame of the first intact record from `offset` on that may come after position `next`.
 fn find_intact_record(bytes: &[u8], offset: usize, next: u64) -> Option<(usize, RecordFrame)> {
     // A segment cannot contain more events than bytes.
     let plausible: Range<u64> = next..next.saturating_add(bytes.len() as u64);

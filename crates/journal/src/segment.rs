@@ -18,7 +18,7 @@ const PREPARED: &str = "next.tmp";
 /// Number of zeros written between two syncs.
 const CHUNK_BYTES: usize = 1024 * 1024;
 
-/// The segments of a journal, in order.
+/// Returns the segments of a journal, in order.
 pub fn list(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut segments = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -81,7 +81,7 @@ fn write_zeros(path: &Path, bytes: u64) -> io::Result<File> {
     Ok(file)
 }
 
-/// Path of the segment that begins with this position.
+/// Returns the path of the segment that begins with this position.
 pub fn segment_path(directory: &Path, first: u64) -> PathBuf {
     directory.join(format!("{first:020}.{EXTENSION}"))
 }
@@ -131,7 +131,7 @@ pub fn activate(
     Ok(path)
 }
 
-/// The header of a segment that should begin with position `expected`.
+/// Returns the header of a segment that should begin with position `expected`.
 pub fn read_header(path: &Path, expected: u64) -> Result<SegmentHeader, JournalError> {
     let mut bytes = Vec::new();
     let result = File::open(path).and_then(|file| file.take(RECORDS_START as u64).read_to_end(&mut bytes));

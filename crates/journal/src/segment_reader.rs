@@ -14,8 +14,8 @@ use crate::segment::{LoadedSegment, damage_error};
 
 /// Maximum size of a record in bytes.
 const RECORD_BYTES_MAX: usize = FRAME_BYTES + PAYLOAD_BYTES_MAX;
-/// Bytes read ahead beyond the largest record. This many are consumed before the remaining bytes are moved to the
-/// front.
+/// Bytes read ahead beyond the largest record, so that the buffer is refilled, and its remaining bytes moved to the
+/// front, only after this amount.
 const AHEAD_BYTES: usize = 4 << 20;
 
 /// A segment being read sequentially. Offsets are offsets in the file.
@@ -60,7 +60,7 @@ impl SegmentReader {
         self.fill(RECORD_BYTES_MAX + AHEAD_BYTES).map_err(JournalError::io("read", &self.path))
     }
 
-    /// Reads until this many bytes are in memory, or the file ends.
+    /// Reads until `length` bytes are in memory, or the file ends.
     fn fill(&mut self, length: usize) -> io::Result<()> {
         let buffered = self.buffer.len();
         self.buffer.resize(buffered.max(length), 0);
@@ -70,12 +70,12 @@ impl SegmentReader {
         Ok(())
     }
 
-    /// The bytes in memory from an offset on.
+    /// Returns the bytes in memory from an offset on.
     pub fn bytes_from(&self, offset: usize) -> &[u8] {
         offset.checked_sub(self.buffer_start).and_then(|from| self.buffer.get(from..)).unwrap_or_default()
     }
 
-    /// The record at `offset`, which must be loaded.
+    /// Returns the record at `offset`, which must be loaded.
     ///
     /// # Errors
     /// Returns the reason if no intact record begins there.
@@ -84,7 +84,7 @@ impl SegmentReader {
         Ok(RecordFrame { payload: frame.payload.start + offset..frame.payload.end + offset, ..frame })
     }
 
-    /// Bytes in memory.
+    /// Returns the bytes of a range of offsets, or none if they are not all in memory.
     pub fn bytes(&self, range: Range<usize>) -> &[u8] {
         let from = range.start.checked_sub(self.buffer_start);
         from.and_then(|from| self.buffer.get(from..range.end - self.buffer_start)).unwrap_or_default()

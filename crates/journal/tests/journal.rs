@@ -87,7 +87,7 @@ impl TestLog {
         Self { directory, environment: Arc::default(), payloads: Vec::new() }
     }
 
-    /// A log with `groups` groups of two commits of two events.
+    /// Creates a log with `groups` groups of two commits of two events.
     fn with_groups(groups: u64) -> Self {
         let mut log = Self::new();
         let mut journal = log.open().journal;
@@ -222,9 +222,9 @@ fn a_torn_tail_is_removed_and_reported() {
     let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() as u64 + 1;
     overwrite(segment, end, &[17, 0, 0, 0, 1, 2, 3]);
 
-    let found = log.open();
+    let opened = log.open();
 
-    let torn = found.torn_tail.unwrap();
+    let torn = opened.torn_tail.unwrap();
     assert_eq!((torn.position, torn.offset, torn.bytes), (Position(5), end, 7));
     assert_eq!(log.open().torn_tail, None);
 }
@@ -236,7 +236,7 @@ fn a_damaged_record_is_repaired_from_a_proven_copy_only() {
     let segment = &log.segments()[0];
     overwrite(segment, RECORDS_START + FIRST_RECORD_BYTES + FRAME_BYTES + 4, b"?");
 
-    // When it is opened without a copy, or with a wrong one, then the start fails and names the location
+    // When the journal is opened without a copy, or with a wrong copy, then the start fails and names the location
     let Err(JournalError::Damaged { position, .. }) = log.try_open() else { panic!("the journal opened") };
     assert_eq!(position, Position(3));
     let mut wrong = |position| log.copy_at(position).map(|payload| [&payload[..], b"!"].concat());
@@ -244,9 +244,9 @@ fn a_damaged_record_is_repaired_from_a_proven_copy_only() {
     assert_eq!(log.verify(None).len(), 1);
 
     // When there is a copy that the chain proves, then the record is repaired
-    let found = log.open_with_copies(&mut |position| log.copy_at(position)).unwrap();
-    assert_eq!(found.repairs.iter().map(|repair| repair.part).collect::<Vec<_>>(), [RepairedPart::Records(1)]);
-    drop(found);
+    let repaired = log.open_with_copies(&mut |position| log.copy_at(position)).unwrap();
+    assert_eq!(repaired.repairs.iter().map(|repair| repair.part).collect::<Vec<_>>(), [RepairedPart::Records(1)]);
+    drop(repaired);
     assert_eq!(log.verify(None), [""; 0]);
 }
 

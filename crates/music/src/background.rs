@@ -46,7 +46,7 @@ mod tests {
         samples.iter().flatten().map(|value| value * value).sum::<f32>() / (2 * samples.len()) as f32
     }
 
-    /// Autocorrelation of 50 ms at the best-fitting pitch: near 1 for tones, near 0 for noise.
+    /// Returns the autocorrelation of 50 ms at the best-fitting pitch: near 1 for tones, near 0 for noise.
     fn periodicity(window: &[f32]) -> f32 {
         let at = |lag: usize| window.iter().zip(&window[lag..]).map(|(a, b)| a * b).sum::<f32>();
         let best = (60..800).map(|lag| at(lag) / (at(0) * (window.len() - lag) as f32 / window.len() as f32));

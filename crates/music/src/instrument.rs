@@ -119,30 +119,33 @@ const TABLE: &[Row] = &[
 impl Instrument {
     /// Returns all instruments in the order of the table.
     pub fn all() -> impl Iterator<Item = Self> {
-        TABLE.iter().map(|row| row.0)
+        TABLE.iter().map(|(instrument, ..)| *instrument)
     }
 
-    fn row(self) -> &'static (Self, &'static str, (i32, i32), &'static [Role]) {
+    fn row(self) -> &'static Row {
         // A test ensures that the table contains every instrument.
-        TABLE.iter().find(|row| row.0 == self).unwrap_or(&TABLE[0])
+        TABLE.iter().find(|(instrument, ..)| *instrument == self).unwrap_or(&TABLE[0])
     }
 
     /// Returns the common name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.row().1
+        let (_, name, _, _) = *self.row();
+        name
     }
 
-    /// Returns the lowest and the highest pitch.
+    /// Returns the lowest and the highest MIDI pitch.
     #[must_use]
     pub fn range(self) -> (i32, i32) {
-        self.row().2
+        let (_, _, range, _) = *self.row();
+        range
     }
 
     /// Returns the roles, the most natural one first.
     #[must_use]
     pub fn roles(self) -> &'static [Role] {
-        self.row().3
+        let (_, _, _, roles) = *self.row();
+        roles
     }
 }
 
@@ -206,13 +209,15 @@ mod tests {
             assert_eq!(instrument.row().0, instrument);
             let (low, high) = instrument.range();
             assert!(high - low >= 24 && !instrument.roles().is_empty(), "{instrument:?}");
-            assert!(NAMES.iter().any(|(_, named)| *named == instrument), "{instrument:?} cannot be asked for");
+            assert!(NAMES.iter().any(|(_, named)| *named == instrument), "no prompt names {instrument:?}");
         }
     }
 
     #[test]
     fn no_phrase_stands_for_two_instruments() {
         let mut seen = std::collections::HashSet::new();
-        assert!(NAMES.iter().flat_map(|(phrases, _)| phrases.iter()).all(|phrase| seen.insert(*phrase)));
+        for phrase in NAMES.iter().flat_map(|(phrases, _)| phrases.iter()) {
+            assert!(seen.insert(*phrase), "{phrase} names two instruments");
+        }
     }
 }

@@ -64,7 +64,7 @@ pub struct Space {
     pub reverb_seconds: f32,
     /// Samples between the repeats of the echo.
     pub echo_frames: u32,
-    /// Level of each repeat relative to the one before, 0 to 1.
+    /// Level of each repeat relative to the previous repeat, 0 to 1.
     pub echo_feedback: f32,
     /// Cutoff frequency of the tape filter in hertz, if there is one.
     pub tape_hertz: Option<f32>,

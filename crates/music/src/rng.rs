@@ -58,10 +58,10 @@ impl SeededRng {
 
     /// Returns an index, drawn in proportion to its weight, or 0 if no weight is positive.
     pub fn weighted(&mut self, weights: &[f32]) -> usize {
-        let mut left = self.unit() * weights.iter().map(|weight| weight.max(0.0)).sum::<f32>();
+        let mut remaining = self.unit() * weights.iter().map(|weight| weight.max(0.0)).sum::<f32>();
         for (at, weight) in weights.iter().enumerate() {
-            left -= weight.max(0.0);
-            if left < 0.0 {
+            remaining -= weight.max(0.0);
+            if remaining < 0.0 {
                 return at;
             }
         }

@@ -5,13 +5,14 @@ use opus_pure::{MAX_PACKET_SAMPLES, OggOpusReader, Trim};
 use super::*;
 use crate::mix::HOP;
 
-fn chunks(prompt: &str, seconds: u16) -> Vec<Vec<u8>> {
+/// Composes and renders a prompt.
+fn render_chunks(prompt: &str, seconds: u16) -> Vec<Vec<u8>> {
     let stream = Stream::new(compose(prompt, Some(seconds))).unwrap();
     stream.collect::<Result<_, _>>().unwrap()
 }
 
-/// Decoded samples, interleaved.
-fn decoded(file: &[u8]) -> Vec<f32> {
+/// Decodes a file to interleaved samples.
+fn decode(file: &[u8]) -> Vec<f32> {
     let mut reader = OggOpusReader::new(file).unwrap();
     let mut decoder = reader.head().decoder(48_000).unwrap();
     let mut trim = Trim::new(reader.head(), 48_000, 2).unwrap();
@@ -26,10 +27,10 @@ fn decoded(file: &[u8]) -> Vec<f32> {
 }
 
 #[test]
-fn chunks_make_one_file_of_exactly_the_wanted_length() {
+fn chunks_make_one_file_of_exactly_the_requested_length() {
     for (prompt, seconds) in [("a sting", 1), ("house", 2), ("jazz with brushes", 3)] {
-        let chunks = chunks(prompt, seconds);
-        let samples = decoded(&chunks.concat());
+        let chunks = render_chunks(prompt, seconds);
+        let samples = decode(&chunks.concat());
         assert_eq!(samples.len(), 2 * 48_000 * usize::from(seconds), "{prompt}");
         assert!(chunks.len() >= usize::from(seconds) && chunks.iter().all(|chunk| !chunk.is_empty()));
         assert!(chunks.iter().all(|chunk| chunk.len() < 64 * 1024), "a chunk is about a second");
@@ -38,13 +39,13 @@ fn chunks_make_one_file_of_exactly_the_wanted_length() {
 
 #[test]
 fn the_same_prompt_gives_the_same_bytes() {
-    assert_eq!(chunks("A happy folk song!", 2), chunks("a happy folk song", 2));
-    assert_ne!(chunks("a happy folk song", 2), chunks("a sad folk song", 2));
+    assert_eq!(render_chunks("A happy folk song!", 2), render_chunks("a happy folk song", 2));
+    assert_ne!(render_chunks("a happy folk song", 2), render_chunks("a sad folk song", 2));
 }
 
 #[test]
 fn the_decoded_output_peaks_below_minus_one_decibel_without_clicks_at_chunk_borders() {
-    let samples = decoded(&chunks("energetic rock with drums", 4).concat());
+    let samples = decode(&render_chunks("energetic rock with drums", 4).concat());
     let highest = samples.iter().fold(0.0_f32, |highest, sample| highest.max(sample.abs()));
     assert!(highest < 0.891, "{highest}");
     let left: Vec<f32> = samples.iter().step_by(2).copied().collect();
@@ -59,7 +60,7 @@ fn the_decoded_output_peaks_below_minus_one_decibel_without_clicks_at_chunk_bord
 
 #[test]
 fn the_file_has_a_title_and_a_genre() {
-    let file = chunks("calm piano", 1).concat();
+    let file = render_chunks("calm piano", 1).concat();
     let reader = OggOpusReader::new(file.as_slice()).unwrap();
     assert_eq!(reader.tags().get("title"), Some(compose("calm piano", Some(1)).title.as_str()));
     assert_eq!(reader.head().channel_count, 2);

@@ -168,8 +168,10 @@ impl Chord {
     /// Returns the chord pitch nearest to a pitch, the lower one if two are equally near.
     #[must_use]
     pub fn nearest(&self, pitch: i32) -> i32 {
-        let far = |distance: &i32| [pitch - distance, pitch + distance].into_iter().find(|pitch| self.holds(*pitch));
-        (0..12).find_map(|distance| far(&distance)).unwrap_or(pitch)
+        (0..12)
+            .flat_map(|distance| [pitch - distance, pitch + distance])
+            .find(|candidate| self.holds(*candidate))
+            .unwrap_or(pitch)
     }
 
     /// Returns a scale pitch adjusted to this chord: a step that the chord raises or lowers follows the chord.

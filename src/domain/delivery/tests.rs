@@ -1,9 +1,10 @@
 //! Tests of the rules of deliveries.
 
-use super::*;
-use crate::domain::decider::testing::{NOW, RECORDED_AT, given};
 use proptest::prelude::*;
 use uuid::Uuid;
+
+use super::*;
+use crate::domain::decider::testing::{NOW, RECORDED_AT, given};
 
 const DELIVERY: DeliveryId = DeliveryId(Uuid::from_u128(1));
 const TASK: TaskId = TaskId(Uuid::from_u128(2));
@@ -14,8 +15,8 @@ fn answered(status: u16) -> AttemptOutcome {
     AttemptOutcome::Answered { status, retry_after: None }
 }
 
-fn busy(retry_after: u64) -> AttemptOutcome {
-    AttemptOutcome::Answered { status: 503, retry_after: Some(Duration::from_secs(retry_after)) }
+fn busy(retry_after_seconds: u64) -> AttemptOutcome {
+    AttemptOutcome::Answered { status: 503, retry_after: Some(Duration::from_secs(retry_after_seconds)) }
 }
 
 fn unreachable() -> AttemptOutcome {
@@ -218,7 +219,8 @@ fn a_delivery_ended_by_410_is_marked_as_gone() {
 
 #[test]
 fn a_delivery_to_a_webhook_of_a_publisher_has_the_same_rules() {
-    let (subject, webhook) = (DeliverySubject::Webhook(WebhookId(Uuid::from_u128(4))), WebhookId(Uuid::from_u128(4)));
+    let webhook = WebhookId(Uuid::from_u128(4));
+    let subject = DeliverySubject::Webhook(webhook);
     let redeliver = || DeliveryCommand::RedeliverEvent { delivery: DELIVERY, webhook };
     given::<Delivery>([]).when(redeliver()).then_rejected(DeliveryRejection::StillPending);
 

@@ -110,7 +110,7 @@ pub struct ImageWork {
 }
 
 impl ImageWork {
-    /// Returns the input pictures, the one to process first.
+    /// Returns the input pictures, starting with the picture to process.
     pub fn sources(&self) -> impl Iterator<Item = &PictureSource> {
         std::iter::once(&self.image).chain(&self.reference)
     }

@@ -36,7 +36,7 @@ impl PrecisionScaleFactor {
         }
     }
 
-    /// Returns the factor as given.
+    /// Returns the factor as an integer.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_refused_with_the_allowed_ones() {
+    fn an_unknown_name_is_rejected_with_the_allowed_names() {
         assert_eq!(ScaleFactor::parse("3x").unwrap_err().to_string(), "must be one of 2x 4x 8x 16x");
     }
 }

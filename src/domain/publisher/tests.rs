@@ -1,10 +1,11 @@
 //! Tests of the rules of publishers and their members.
 
+use uuid::Uuid;
+
 use super::*;
 use crate::domain::decider::testing::{RECORDED_AT, given};
 use crate::domain::value::CallbackUrl;
 use crate::domain::webhook::EventSelection;
-use uuid::Uuid;
 
 const OWNER: UserId = UserId(Uuid::from_u128(1));
 

@@ -24,7 +24,7 @@ impl RecordedVendor {
     /// Profile of the built-in engines.
     pub const BUILT_IN_PROFILE: &'static str = "builtin";
 
-    /// Returns `true` for a built-in engine. It keeps no jobs when the service ends, and none costs anything.
+    /// Returns `true` for a built-in engine. Its jobs are free, and are lost when the service stops.
     #[must_use]
     pub fn is_built_in(&self) -> bool {
         self.profile.as_str() == Self::BUILT_IN_PROFILE
@@ -96,7 +96,7 @@ impl fmt::Display for VendorPrice {
 /// The vendor that a task was submitted to last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskVendor {
-    /// `None` in logs that were begun before vendors were recorded; it is then the first vendor of the gateway.
+    /// `None` in logs from before vendors were recorded; the vendor is then the first vendor of the gateway.
     pub recorded: Option<RecordedVendor>,
     /// Id of the job, once the vendor accepted it: `<family of the job>:<id>`, or the id alone.
     pub reference: Option<VendorReference>,

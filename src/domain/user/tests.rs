@@ -1,8 +1,9 @@
 //! Tests of the rules of users.
 
+use uuid::Uuid;
+
 use super::*;
 use crate::domain::decider::testing::{RECORDED_AT, given};
-use uuid::Uuid;
 
 fn sealed(text: &str) -> PersonalValue {
     PersonalValue::Sealed(text.as_bytes().into())
@@ -34,7 +35,7 @@ fn unbanned() -> UserEvent {
     UserEvent::UserUnbanned { reason: reason() }
 }
 
-fn full() -> UserFields {
+fn all_fields() -> UserFields {
     UserFields {
         email: Some(sealed("b@example.org")),
         name: Some(sealed("Ann")),
@@ -72,7 +73,7 @@ fn an_id_is_used_only_once() {
 #[test]
 fn an_unknown_user_is_not_found() {
     let commands = [
-        UserCommand::Revise { change: full() },
+        UserCommand::Revise { change: all_fields() },
         UserCommand::Ban { reason: reason() },
         UserCommand::Unban { reason: reason() },
         UserCommand::Erase,
@@ -96,7 +97,7 @@ fn an_erased_user_stays_erased() {
         given::<User>(&erased).when(create).then_rejected(UserRejection::AlreadyExists);
 
         let commands = [
-            UserCommand::Revise { change: full() },
+            UserCommand::Revise { change: all_fields() },
             UserCommand::Ban { reason: reason() },
             UserCommand::Unban { reason: reason() },
         ];
@@ -105,7 +106,7 @@ fn an_erased_user_stays_erased() {
         }
 
         let with_later_events =
-            [&erased[..], &[created(), UserEvent::UserRevised { change: full() }, banned()]].concat();
+            [&erased[..], &[created(), UserEvent::UserRevised { change: all_fields() }, banned()]].concat();
         assert_eq!(given::<User>(&with_later_events).state, tombstone, "later events change nothing");
     }
 }
@@ -134,9 +135,9 @@ fn a_revision_changes_only_what_is_present_and_differs() {
 #[test]
 fn every_field_can_be_revised() {
     given::<User>([created()])
-        .when(UserCommand::Revise { change: full() })
-        .then([UserEvent::UserRevised { change: full() }]);
-    assert_eq!(profile(&[created(), UserEvent::UserRevised { change: full() }]).fields(), full());
+        .when(UserCommand::Revise { change: all_fields() })
+        .then([UserEvent::UserRevised { change: all_fields() }]);
+    assert_eq!(profile(&[created(), UserEvent::UserRevised { change: all_fields() }]).fields(), all_fields());
 }
 
 #[test]
@@ -160,7 +161,7 @@ fn users_are_banned_and_unbanned() {
 fn events_that_do_not_fit_change_nothing() {
     let second_creation = UserEvent::UserCreated(new_user("b@example.org"));
     assert_eq!(profile(&[created(), second_creation]), profile(&[created()]));
-    let events = [UserEvent::UserRevised { change: full() }, banned(), unbanned()];
+    let events = [UserEvent::UserRevised { change: all_fields() }, banned(), unbanned()];
     assert_eq!(given::<User>(&events).state, User::Absent);
 }
 

@@ -44,7 +44,7 @@ pub struct Clip {
 }
 
 impl Clip {
-    /// Maximum bytes of an input video given by URL.
+    /// Maximum bytes of an input video, which is fetched from a URL.
     pub const BYTES_MAX: usize = 100 << 20;
 
     /// Returns the name under which the file is stored and served.

@@ -4,7 +4,7 @@ use super::{ExtendJob, GenerateJob, KeyFrame, MultiframeJob, Seed, VideoJob};
 use crate::domain::parameter::{JobParameter, JobParameters};
 
 impl<P> VideoJob<P> {
-    /// Returns all parameters, including `images`. An input video is given by the caller's name for it.
+    /// Returns all parameters, including `images`. An input video is identified by the id that clients know.
     pub fn parameters<'p>(&'p self, images: &'p [P], seed: Seed) -> JobParameters<&'p P> {
         let list = JobParameter::List(images.iter().map(JobParameter::File).collect());
         JobParameters::new().with_optional("images", (!images.is_empty()).then_some(list)).merge(match self {

@@ -96,7 +96,7 @@ fn excessive_size_is_rejected_from_the_header_alone() {
     assert_eq!(inspect(&bytes).unwrap_err().to_string(), "has 20000x20000 pixels; at most 100 million are allowed");
 }
 
-/// Checksum of PNG chunks.
+/// Returns the checksum of PNG chunks.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg()))
@@ -156,6 +156,7 @@ fn transparency_is_kept_if_any_pixel_has_it() {
 fn cmyk_becomes_rgb() {
     // A one-pixel CMYK TIFF (one byte a channel, uncompressed): cyan.
     let mut tiff = b"II*\x00\x08\x00\x00\x00".to_vec();
+    // Tag, type, number of values, and value or offset.
     let entries: [(u16, u16, u32, u32); 10] = [
         (256, 3, 1, 1),
         (257, 3, 1, 1),

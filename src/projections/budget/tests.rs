@@ -26,7 +26,7 @@ fn acme() -> PublisherId {
     PublisherId::parse("acme").unwrap()
 }
 
-/// The user's account before it was erased.
+/// Returns the user's account before it was erased.
 fn former() -> UserId {
     UserId(Uuid::from_u128(3))
 }
@@ -36,7 +36,7 @@ fn subjects() -> [BudgetSubject; 4] {
     [user, former, BudgetSubject::Token(token()), BudgetSubject::Publisher(acme())]
 }
 
-/// A task of the user that all subjects pay for.
+/// Returns a task of the user that all subjects pay for.
 fn task(number: u128, credits: u32, status: TaskStatus, created_at: Timestamp) -> TaskRecord {
     let work = MusicWork { prompt: MusicPrompt::parse("rain").unwrap(), seconds: None, credits };
     TaskRecord {

@@ -23,7 +23,7 @@ pub struct DeliveryRecord<N = WebhookNotification> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeliveryAttempt {
     pub number: u32,
-    /// Time at which it ended.
+    /// Time at which the attempt ended.
     pub at: Timestamp,
     pub outcome: AttemptOutcome,
 }

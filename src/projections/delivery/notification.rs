@@ -13,6 +13,7 @@ use crate::events::envelope::RecordedEvent;
 pub(super) struct WebhookChangeTracker {
     /// Last reported status. A job that the vendor accepted twice is reported once.
     last_reported: TaskStatus,
+    /// `true` if the webhook reports only the final status.
     only_final: bool,
     subject: WebhookTaskData,
 }

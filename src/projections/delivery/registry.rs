@@ -50,7 +50,7 @@ pub struct RegistryChange {
     pub node: NodeId,
     /// The version, unless the whole node changed.
     pub version: Option<ChangedVersion>,
-    /// Reason of the new status, if one was given.
+    /// Reason of the new status, if any.
     pub reason: Option<Reason>,
 }
 
@@ -69,7 +69,7 @@ impl RegistryNotification {
         self.change.as_ref().map_or(TEST_EVENT, |change| change.kind.as_str())
     }
 
-    /// Returns its queue. A test does not wait for others: it checks the receiver as it is now.
+    /// Returns the queue of the delivery. A test has a queue of its own, so that it does not wait for other deliveries.
     fn queue(&self, webhook: WebhookId) -> DeliveryQueueId {
         match &self.change {
             Some(change) => DeliveryQueueId::Node(webhook, change.node.key().as_str().into()),
@@ -184,7 +184,7 @@ struct RegistryEventData<'n> {
 }
 
 impl<'n> RegistryEventView<'n> {
-    /// Renders the body. It names no user.
+    /// Renders the body, which names no user.
     #[must_use]
     pub fn new(notification: &'n RegistryNotification) -> Self {
         let change = notification.change.as_ref();
@@ -212,7 +212,7 @@ impl WebhookFeed {
         self.notifications.len() - self.ended.len()
     }
 
-    /// Records that a delivery has ended, and forgets the one that ended first if there are too many.
+    /// Records that a delivery has ended. If there are too many, forgets the delivery that ended first.
     pub(super) fn add_ended(&mut self, position: u64) {
         self.ended.push_back(position);
         if self.ended.len() > HISTORY_MAX
@@ -225,7 +225,7 @@ impl WebhookFeed {
     /// Returns the position of a delivery that has ended.
     fn ended_position(&self, delivery: DeliveryId) -> Option<u64> {
         let is_of_delivery =
-            |position: &u64| self.notifications.get(position).is_some_and(|found| found.id == delivery);
+            |position: &u64| self.notifications.get(position).is_some_and(|notification| notification.id == delivery);
         self.ended.iter().copied().find(is_of_delivery)
     }
 }
@@ -259,7 +259,7 @@ impl Deliveries {
         }
     }
 
-    /// Applies a change of a node: enqueues a delivery to each of these webhooks that reports it.
+    /// Applies a change of a node: enqueues a delivery to each of `webhooks` that reports the change.
     pub fn apply_registry(&mut self, webhooks: &[Webhook], change: &RegistryChange, recorded: &RecordedEvent) {
         for webhook in webhooks.iter().filter(|webhook| webhook.reports(change.kind)) {
             self.enqueue_event(webhook.id, Some(change.clone()), recorded);
@@ -280,7 +280,7 @@ impl Deliveries {
         self.enqueue_notification(webhook, &notification, recorded.at);
     }
 
-    /// Makes a delivery that has ended pending again, if it is still known.
+    /// Enqueues a delivery that has ended again, unless it was forgotten.
     pub(super) fn requeue_event(&mut self, delivery: DeliveryId, webhook: WebhookId, at: Timestamp) {
         let Some(feed) = self.webhooks.get_mut(&webhook) else { return };
         let Some(position) = feed.ended_position(delivery) else { return };
@@ -352,7 +352,7 @@ impl Deliveries {
         self.webhooks.get(&webhook).map_or(0, WebhookFeed::pending)
     }
 
-    /// Returns the pending delivery that must end before this one.
+    /// Returns the pending delivery that must end before `delivery`, if any.
     #[must_use]
     pub fn blocker_of(&self, delivery: DeliveryId) -> Option<DeliveryId> {
         let queue = self.queues.get(&self.by_id.get(&delivery)?.queue)?;

@@ -36,7 +36,7 @@ impl SlotSet {
         self.words.get(word).is_some_and(|word| word & mask != 0)
     }
 
-    /// Returns `true` if the set has no slot. Stops at the first one.
+    /// Returns `true` if the set has no slot. Stops at the first slot.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|word| *word == 0)
@@ -126,6 +126,7 @@ impl PartialEq for SlotSet {
     }
 }
 
+/// Returns the index of the word of `slot` and the mask of its bit.
 fn word_and_mask(slot: Slot) -> (usize, u64) {
     ((slot / WORD_BITS) as usize, 1 << (slot % WORD_BITS))
 }
@@ -144,8 +145,9 @@ fn slots_of_word(index: usize, word: u64) -> impl Iterator<Item = Slot> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

@@ -177,7 +177,7 @@ impl SortPrefix {
         Self { start: u128::from_be_bytes(prefix), is_complete: false }
     }
 
-    /// `None` sorts before every number.
+    /// Creates the prefix of a number; `None` sorts before every number.
     fn from_number(number: Option<impl Into<i128>>) -> Self {
         // Flips the sign bit, so that negative numbers sort before positive ones.
         let order_preserving = |number: i128| number.cast_unsigned() ^ 1 << 127;
@@ -249,7 +249,7 @@ impl ColumnOrders {
         Sort::all().for_each(|key| self.insert_by(key, slot, rows));
     }
 
-    /// Removes a node from the lists; its row must be the one with which it was added.
+    /// Removes a node from the lists; its row must be the row with which it was added.
     pub fn remove(&mut self, slot: Slot, rows: &[NodeSortRow]) {
         Sort::all().for_each(|key| self.remove_by(key, slot, rows));
     }

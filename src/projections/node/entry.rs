@@ -51,7 +51,7 @@ impl NodeEntry {
         &self.daily_downloads
     }
 
-    /// Returns the node, even if deleted, with the displayed data of its publisher.
+    /// Returns the node, even if deleted, the name of its publisher, and `true` if the publisher is banned or deleted.
     #[must_use]
     pub fn snapshot_fields(&self) -> (&Node, &Arc<str>, bool) {
         (&self.node, &self.owner_name, self.owner_hidden)

@@ -13,7 +13,7 @@ use super::facets::{Facets, PlatformDeclarations};
 use super::owners::Owners;
 use super::search::{NodeWords, SearchIndex, words_of_node};
 
-/// Moving one node in the orders costs about as much as copying this many nodes.
+/// Number of nodes that can be copied at about the cost of moving one node in the orders.
 const MOVE_COST: usize = 1000;
 
 /// All indexes of lists.

@@ -81,6 +81,7 @@ struct Matches {
 }
 
 impl Selection {
+    /// Returns the requested sort keys, or the default: downloads for an empty search, else ids.
     fn sort_keys(&self) -> &[Sort] {
         let default_sort =
             if self.search.is_some() && self.search_query().is_none() { &[Sort::DOWNLOADS] } else { &[Sort::ID] };
@@ -211,10 +212,10 @@ impl Nodes {
 impl Indexes {
     /// Returns the stored order that equals the whole list, if there is one.
     fn stored_order(&self, selection: &Selection) -> Option<&SortedList> {
-        let all_visible = !selection.include_banned || self.visible == self.present;
-        let unfiltered = selection.filter == NodeFilter::default() && selection.search_query().is_none();
+        let includes_only_visible = !selection.include_banned || self.visible == self.present;
+        let is_unfiltered = selection.filter == NodeFilter::default() && selection.search_query().is_none();
         let keys = selection.sort_keys();
-        (all_visible && unfiltered && keys.len() == 1).then(|| self.orders.order_by(keys[0]))
+        (includes_only_visible && is_unfiltered && keys.len() == 1).then(|| self.orders.order_by(keys[0]))
     }
 
     /// Returns the nodes created or changed after a time. Takes one step per such node and per banned node.
@@ -319,12 +320,12 @@ impl Indexes {
             return page;
         }
 
-        // Adds the nodes that are equal in the first column to the last node of the page, or to its first one.
-        let equal = |a: Slot, b: Slot| first.compare(&self.rows[a as usize], &self.rows[b as usize]).is_eq();
-        page.extend(following.take_while(|slot| equal(*slot, last_slot)).take(TIES_MAX));
+        // Adds the nodes that are equal in the first column to the last node of the page, or to its first node.
+        let is_tied = |a: Slot, b: Slot| first.compare(&self.rows[a as usize], &self.rows[b as usize]).is_eq();
+        page.extend(following.take_while(|slot| is_tied(*slot, last_slot)).take(TIES_MAX));
         let following_count = page.len();
         let preceding = order.iter_rev_from_end(order.len() - start).filter(|slot| slots.contains(*slot));
-        page.extend(preceding.take_while(|slot| equal(*slot, first_slot)).take(TIES_MAX));
+        page.extend(preceding.take_while(|slot| is_tied(*slot, first_slot)).take(TIES_MAX));
         let skipped = page.len() - following_count;
         if skipped >= TIES_MAX || following_count >= limit.saturating_add(TIES_MAX) {
             return self.page_of_ties(slots, *first, other_keys, start, limit);
@@ -370,17 +371,19 @@ impl Indexes {
         page
     }
 
+    /// Compares two nodes by the keys.
     fn compare(&self, keys: &[Sort], a: Slot, b: Slot) -> Ordering {
         compare_rows(keys, &self.rows[a as usize], &self.rows[b as usize])
     }
 
+    /// Returns the slots of a set in the order of the keys, without the stored orders.
     fn sort_directly(&self, slots: &SlotSet, keys: &[Sort]) -> Vec<Slot> {
         let mut slots: Vec<Slot> = slots.iter().collect();
         slots.sort_unstable_by(|a, b| self.compare(keys, *a, *b));
         slots
     }
 
-    /// Merges two sorted lists.
+    /// Merges `additions` into `slots`; both are sorted by the keys.
     fn merge_sorted(&self, slots: Vec<Slot>, additions: &[Slot], keys: &[Sort]) -> Vec<Slot> {
         if additions.is_empty() {
             return slots;

@@ -31,7 +31,7 @@ const QUERY_WORDS_MAX: usize = 64;
 pub struct SearchQuery {
     /// The query in lowercase.
     exact: String,
-    /// The words of the query; the last one can be a prefix.
+    /// The words of the query; the last word can be a prefix.
     words: Vec<String>,
     /// All words joined into one, if there are several.
     joined: Option<String>,
@@ -78,12 +78,12 @@ impl SearchQuery {
         self.words.is_empty() && !self.is_empty()
     }
 
-    /// Returns how indexed words may match the word at this index: the last one can be a prefix.
+    /// Returns how indexed words may match the word at this index: the last word can be a prefix.
     fn accepted_match(&self, index: usize) -> WordMatch {
         if index + 1 == self.words.len() { WordMatch::Prefix } else { WordMatch::Whole }
     }
 
-    /// Returns the key of a node whose id equals the query.
+    /// Returns the query in lowercase, which is the key of a node whose id equals it.
     #[must_use]
     pub fn exact(&self) -> &str {
         &self.exact
@@ -105,7 +105,7 @@ pub struct NodeWords {
     pairs: Vec<u64>,
 }
 
-/// Returns the search words of a node, without those of its publisher.
+/// Returns the search words of a node, without the words of its publisher.
 #[must_use]
 pub fn words_of_node(node: &NodeProfile) -> NodeWords {
     let fields = &node.fields;
@@ -154,6 +154,7 @@ fn fingerprint<'t>(parts: impl IntoIterator<Item = &'t str>) -> u64 {
     (hash ^ hash >> 32).wrapping_mul(FIBONACCI_MULTIPLIER) & !0 << SLOT_BITS
 }
 
+/// Postings by word.
 type Postings = BTreeMap<Box<str>, PostingList>;
 
 /// Postings of one word, ascending. Most words occur in one node only, whose posting needs no allocation.
@@ -172,6 +173,7 @@ impl PostingList {
         }
     }
 
+    /// Inserts a posting unless the list already has it.
     fn insert(&mut self, posting: u32) {
         if let Self::One(existing) = self {
             if *existing == posting {
@@ -282,7 +284,7 @@ impl SearchIndex {
             self.rank(word, query.accepted_match(index), owners, &mut levels);
             self.rank_descriptions(word, &mut levels);
 
-            // The pairs that contain this word: with the previous word and with the next one.
+            // The pairs that contain this word, joined with the previous word and with the next word.
             let first_pair = index.saturating_sub(1);
             let end_pair = (index + 1).min(query.pairs.len());
             for pair in &query.pairs[first_pair..end_pair] {
@@ -295,7 +297,7 @@ impl SearchIndex {
             levels.keep_matched();
         }
 
-        // Separators do not matter: a name can match the joined words as well as the separate ones.
+        // Separators do not matter: a name can match the joined words as well as the separate words.
         let matching_all = std::mem::replace(&mut levels.candidates, std::mem::take(candidates));
         if let Some(word) = &query.joined {
             self.rank_names(word, &mut levels);

@@ -226,8 +226,9 @@ impl<T: Copy + PartialEq> PartialEq for SortedList<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     /// Sort keys with many ties, which are broken by slot.
     fn key(slot: Slot) -> (u32, Slot) {

@@ -14,7 +14,7 @@ pub(super) struct EngineBudget {
     heavy: FairSemaphore<JobOwner>,
 }
 
-/// Share of a running job.
+/// Share of a running job, which is released when it is dropped.
 pub(super) struct EngineShare {
     _permit: FairPermit<JobOwner>,
     _heavy_permit: Option<FairPermit<JobOwner>>,
@@ -58,7 +58,7 @@ mod tests {
         let largest = try_acquire(ada, 1000);
         assert!(largest.is_some());
 
-        // Then it has no second one, another account has small ones, and large ones run one at a time
+        // Then it gets no second job, another account gets small jobs, and large jobs run one at a time
         assert!(try_acquire(ada, 1).is_none());
         let small = try_acquire(bob, 50);
         assert!(small.is_some());
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_large_job_behind_small_ones_of_its_account_does_not_delay_that_of_another() {
-        // Given an account with small jobs, and a large one that waits for them
+        // Given an account with small jobs, and a large job that waits for them
         let [ada, bob] = [1, 2].map(|user| Some(UserId(Uuid::from_u128(user))));
         let budget = EngineBudget::new(100);
         let small = budget.acquire(ada, 50).now_or_never();
@@ -78,7 +78,7 @@ mod tests {
         let mut large = Box::pin(budget.acquire(ada, 1000));
         assert!((&mut large).now_or_never().is_none());
 
-        // When another account has a large one, then it runs at once, and the first one next
+        // When another account has a large job, then that job runs at once, and the waiting job after it
         let other = budget.acquire(bob, 1000).now_or_never();
         assert!(other.is_some());
         drop(small);

@@ -37,8 +37,8 @@ pub struct ImageEngineOptions {
 }
 
 impl Default for ImageEngineOptions {
-    /// About 800 MB: enough for any single job, or several small ones. While the largest job runs, the others may need
-    /// half as much in addition.
+    /// Returns a budget of about 800 MB: enough for any single job, or several small ones. While the largest job runs,
+    /// the others may need half as much in addition.
     fn default() -> Self {
         Self { kilopixels_max: 2 * kilopixels(OUTPUT_PIXELS_MAX), jobs_max: 10_000, ended_max: 10_000 }
     }
@@ -149,6 +149,7 @@ impl ImageEngine {
             .min(self.options.kilopixels_max)
     }
 
+    /// Reads the pictures, computes the result and stores it. Blocks.
     fn render(&self, key: &VendorKey, work: &ReadyImageJob) -> Outcome {
         let picture = self.read(key, &work.image, "image")?;
         let reference = work.reference.as_ref().map(|stored| self.read(key, stored, "reference")).transpose()?;
@@ -177,6 +178,7 @@ impl ImageEngine {
             .map_err(|error| internal_failure("result_unwritable", "cannot store the result", &error))
     }
 
+    /// Reads and decodes a picture; `name` is its field, for messages. Blocks.
     fn read(&self, key: &VendorKey, picture: &Picture, name: &str) -> Result<DecodedPicture, TaskFailure> {
         let bytes = self
             .jobs
@@ -268,8 +270,8 @@ mod tests {
         let first = fixture.vendor.submit(job("a", fixture.input)).await.unwrap().into_reference();
         assert_eq!(fixture.vendor.submit(job("a", fixture.input)).await.unwrap().into_reference(), first);
         assert_eq!(fixture.vendor.engine.jobs.count(), 1);
-        let other = fixture.vendor.submit(job("b", fixture.input)).await.unwrap().into_reference();
-        assert_eq!(wait_for_end(&fixture.vendor, &first).await, wait_for_end(&fixture.vendor, &other).await);
+        let second = fixture.vendor.submit(job("b", fixture.input)).await.unwrap().into_reference();
+        assert_eq!(wait_for_end(&fixture.vendor, &first).await, wait_for_end(&fixture.vendor, &second).await);
     }
 
     #[tokio::test]

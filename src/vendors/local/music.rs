@@ -25,7 +25,7 @@ pub fn seconds_of(work: &MusicWork) -> u16 {
 
 /// Sound encoding: Opus packets in Ogg pages (RFC 7845).
 pub const ENCODING: &str = "ogg_opus";
-/// Left and right.
+/// Number of channels: left and right.
 pub const CHANNELS: u8 = 2;
 
 /// Built-in music vendor. Cheap to clone.

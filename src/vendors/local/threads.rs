@@ -1,5 +1,5 @@
-//! Threads of the built-in engines. Each running job has its own, so that the operating system divides the processor
-//! among jobs: in a shared pool, a small job would wait behind the loops of a large one.
+//! Threads of the built-in engines. Each running job has its own, so that the operating system divides CPU time among
+//! jobs: in a shared pool, a small job would wait behind the loops of a large job.
 
 use std::num::NonZero;
 use std::thread::available_parallelism;
@@ -84,7 +84,7 @@ mod tests {
             });
             started_signal.recv().expect("the job begins");
 
-            // When another runs, then it ends
+            // When another job runs, then it completes
             assert_eq!(threads.run(|| rayon::join(|| 1, || 2)), (1, 2));
             drop(end);
         });

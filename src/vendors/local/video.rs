@@ -38,8 +38,8 @@ pub struct VideoEngineOptions {
 }
 
 impl Default for VideoEngineOptions {
-    /// About 1.3 GB: enough for one video of any size, or several small ones. While the largest video is rendered, the
-    /// other jobs may need half as much in addition.
+    /// Returns a budget of about 1.3 GB: enough for one video of any size, or several small ones. While the largest
+    /// video is rendered, the other jobs may need half as much in addition.
     fn default() -> Self {
         Self { kilopixels_max: 80_000, jobs_max: 10_000, ended_max: 10_000 }
     }

@@ -43,6 +43,7 @@ enum ProfileSource<'d> {
 }
 
 impl ProfileSource<'_> {
+    /// Reads a file; `path` is relative to the location.
     fn read(&self, path: &str) -> Result<String, String> {
         match self {
             Self::Shipped => shipped::find(path).map(str::to_owned).ok_or_else(|| "there is no such file".to_owned()),
@@ -65,8 +66,8 @@ pub(super) fn load(name: &str, directory: Option<&Path>) -> Result<Profile, Prof
         return Loader::new(ProfileSource::Shipped, &path).load(name, directory);
     }
 
-    let own = directory.map(Profile::names_in).unwrap_or_default();
-    let names: Vec<_> = SHIPPED_PROFILES.iter().map(|name| (*name).to_owned()).chain(own).collect();
+    let operator_names = directory.map(Profile::names_in).unwrap_or_default();
+    let names: Vec<_> = SHIPPED_PROFILES.iter().map(|name| (*name).to_owned()).chain(operator_names).collect();
     let message = format!("there is no such profile; the profiles are {}", names.join(", "));
     Err(ProfileError { file: name.to_owned(), line: None, message })
 }
@@ -200,9 +201,9 @@ fn table_offset(text: &str, table: &str) -> Option<usize> {
     let mut table = table;
     loop {
         let quoted = table.split_once('.').map(|(kind, name)| format!("[{kind}.\"{name}\""));
-        let found = text.find(&format!("[{table}")).or_else(|| text.find(&quoted?));
-        if found.is_some() {
-            return found;
+        let offset = text.find(&format!("[{table}")).or_else(|| text.find(&quoted?));
+        if offset.is_some() {
+            return offset;
         }
         table = table.rsplit_once('.')?.0;
     }

@@ -1,6 +1,6 @@
 //! Vendor profiles: the protocol of a vendor as data. `docs/vendor-profiles.md` explains the format.
 //!
-//! A profile defines how to call a vendor and how to read its responses. Code (`answer`) defines the effect of an
+//! A profile defines how to call a vendor and how to read its responses. Code (`response`) defines the effect of an
 //! outcome on a task: a response that is neither clearly an acceptance nor clearly a refusal leaves the outcome
 //! unknown.
 
@@ -16,12 +16,12 @@ use crate::domain::task::{Gateway, TaskWork};
 use crate::domain::value::Digest;
 use crate::vendors::SubmissionRecovery;
 
-pub(in crate::vendors) mod answer;
 mod check;
 pub(in crate::vendors) mod file;
 pub(in crate::vendors) mod music;
 pub(in crate::vendors) mod picture;
 pub(in crate::vendors) mod request;
+pub(in crate::vendors) mod response;
 pub(in crate::vendors) mod scope;
 mod shipped;
 pub(in crate::vendors) mod template;
@@ -90,7 +90,7 @@ pub enum ProfileAuth {
 }
 
 impl Profile {
-    /// Returns a shipped profile, or the one in the operator's directory, whose file is `<name>.toml`.
+    /// Loads the profile `<name>.toml` from the operator's directory if it exists there, otherwise the shipped profile.
     ///
     /// # Errors
     /// If there is no such profile, or it is invalid.
@@ -98,7 +98,7 @@ impl Profile {
         check::load(name, directory).map(Arc::new)
     }
 
-    /// Returns the profile in a file, with other profiles and documents from its directory.
+    /// Loads the profile in a file, with other profiles and documents from its directory.
     ///
     /// # Errors
     /// If the file cannot be read, or is invalid.
@@ -143,7 +143,7 @@ impl Profile {
         (self.file.source.as_deref().unwrap_or_default(), self.file.checked.as_deref().unwrap_or_default())
     }
 
-    /// Returns the base URL of the vendor, unless the operator has to give one.
+    /// Returns the base URL of the vendor; `None` if the operator must configure it.
     #[must_use]
     pub fn url(&self) -> Option<&str> {
         self.file.url.as_deref()
@@ -236,7 +236,7 @@ impl Profile {
         self.file.jobs.get(name)
     }
 
-    /// Returns the flow of a job: the one that it names, or the only one.
+    /// Returns the flow that a job names, or the only flow.
     pub(in crate::vendors) fn flow(&self, job: &JobFile) -> Option<&FlowFile> {
         let flows = &self.file.flows;
         match &job.flow {

@@ -68,10 +68,10 @@ impl Profile {
             Some(MessageFile::Error) => {
                 return Some(VendorMusicLine::Failed(self.failure(None, message.json, &scope, mask)));
             }
-            Some(MessageFile::Length) => message.length(),
-            Some(MessageFile::Title) => message.title(),
-            Some(MessageFile::Sound) => message.sound(),
-            Some(MessageFile::Finished) => message.finished(),
+            Some(MessageFile::Length) => message.parse_length(),
+            Some(MessageFile::Title) => message.parse_title(),
+            Some(MessageFile::Sound) => message.parse_sound(),
+            Some(MessageFile::Finished) => message.parse_finished(),
         };
         item.map(VendorMusicLine::Item)
     }
@@ -90,18 +90,18 @@ impl Message<'_> {
         source?.find(self.json, self.scope)
     }
 
-    fn length(&self) -> Option<MusicStreamItem> {
+    fn parse_length(&self) -> Option<MusicStreamItem> {
         Some(MusicStreamItem::Length { millis: millis(self.find(self.stream.seconds.as_ref())?.as_f64()?)? })
     }
 
-    fn finished(&self) -> Option<MusicStreamItem> {
-        let found = self.find(self.stream.final_seconds.as_ref())?;
-        let seconds = found.as_array()?;
+    fn parse_finished(&self) -> Option<MusicStreamItem> {
+        let final_seconds = self.find(self.stream.final_seconds.as_ref())?;
+        let seconds = final_seconds.as_array()?;
         let millis = seconds.iter().take(usize::from(STREAMS_MAX)).map(|seconds| millis(seconds.as_f64()?));
         Some(MusicStreamItem::Finished { millis: millis.collect::<Option<_>>()? })
     }
 
-    fn title(&self) -> Option<MusicStreamItem> {
+    fn parse_title(&self) -> Option<MusicStreamItem> {
         let title = self.find(self.stream.title.as_ref())?;
         let tags = match self.find(self.stream.tags.as_ref()) {
             None => Vec::new(),
@@ -125,7 +125,7 @@ impl Message<'_> {
 
     /// Parses a chunk of sound. A chunk without sample rate or channels cannot be played and is invalid. The encoding
     /// is empty if neither the message nor the profile names one.
-    fn sound(&self) -> Option<MusicStreamItem> {
+    fn parse_sound(&self) -> Option<MusicStreamItem> {
         let index = SoundFileIndex {
             stream: self.index(self.stream.stream_index.as_ref(), 0)?,
             streams: self.index(self.stream.streams.as_ref(), 1)?,
@@ -145,15 +145,16 @@ impl Message<'_> {
         Some(MusicStreamItem::Sound { index, format, data })
     }
 
-    /// Shortens text of a vendor and puts it in one line, without credentials.
+    /// Shortens text of a vendor to `characters`, masks credentials and replaces control characters by spaces.
     fn truncate(&self, text: &str, characters: usize) -> String {
         let text = self.mask.apply(text.trim());
         text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(characters).collect()
     }
 
-    fn index(&self, source: Option<&ResponseSources>, absent: u16) -> Option<u16> {
+    /// Returns the index at `source`, or `default` if the message has none; `None` if the index is invalid.
+    fn index(&self, source: Option<&ResponseSources>, default: u16) -> Option<u16> {
         match self.find(source) {
-            None => Some(absent),
+            None => Some(default),
             Some(index) => u16::try_from(index.as_u64()?).ok(),
         }
     }

@@ -56,11 +56,12 @@ pub(in crate::vendors) struct PictureInput {
 }
 
 impl PictureInput {
+    /// Returns the picture as a value for templates.
     pub fn value(picture: Picture, access: &Arc<PictureAccess>) -> Value {
         Value::from_object(Self { picture, access: Arc::clone(access) })
     }
 
-    /// Returns the bytes; in a trial run, there are none.
+    /// Reads the bytes; in a trial run, there are none. Blocks.
     pub fn bytes(&self) -> Result<Vec<u8>, Error> {
         let Some(read) = &self.access.read else { return Ok(Vec::new()) };
         read(&self.picture).ok_or_else(|| {
@@ -94,12 +95,12 @@ impl Object for PictureInput {
     }
 }
 
-/// Filter `base64`: the picture in base64.
+/// Implements the filter `base64`, which encodes pictures in base64. Blocks.
 pub(super) fn base64(value: &Value) -> Result<Value, Error> {
     map_pictures(value, &|picture| Ok(Value::from(STANDARD.encode(picture.bytes()?))))
 }
 
-/// Filter `data_uri`: the picture as a `data:` URI.
+/// Implements the filter `data_uri`, which encodes pictures as `data:` URIs. Blocks.
 pub(super) fn data_uri(value: &Value) -> Result<Value, Error> {
     map_pictures(value, &|picture| {
         let media_type = picture.picture.format.media_type();
@@ -107,7 +108,8 @@ pub(super) fn data_uri(value: &Value) -> Result<Value, Error> {
     })
 }
 
-/// Filter `uploaded`: the name that the vendor gave to the uploaded picture.
+/// Implements the filter `uploaded`, which returns the name that the vendor gave to an uploaded picture. In a trial
+/// run, it notes the picture as one to upload.
 pub(super) fn uploaded(value: &Value) -> Result<Value, Error> {
     map_pictures(value, &|picture| {
         let access = &picture.access;

@@ -70,14 +70,14 @@ impl PreparedRequest {
         }
 
         let headers = job.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        let body = body(job.json.as_ref(), job.form.as_ref(), &scope)?;
-        Ok(Self { method: job.method, path: path(prefix, &job.path, &job.query, &scope)?, headers, body })
+        let body = build_body(job.json.as_ref(), job.form.as_ref(), &scope)?;
+        Ok(Self { method: job.method, path: build_path(prefix, &job.path, &job.query, &scope)?, headers, body })
     }
 
     /// Builds the upload of a picture.
     pub fn upload(prefix: &str, upload: &UploadFile, scope: &TemplateScope) -> Result<Self, TemplateError> {
-        let body = body(upload.json.as_ref(), upload.form.as_ref(), scope)?;
-        let path = path(prefix, &upload.path, &IndexMap::new(), scope)?;
+        let body = build_body(upload.json.as_ref(), upload.form.as_ref(), scope)?;
+        let path = build_path(prefix, &upload.path, &IndexMap::new(), scope)?;
         Ok(Self { method: upload.method, path, headers: Vec::new(), body })
     }
 
@@ -94,12 +94,13 @@ impl PreparedRequest {
         json: Option<&BodyTemplate>,
         scope: &TemplateScope,
     ) -> Result<Self, TemplateError> {
-        let path = path(prefix, path_template, query, scope)?;
-        Ok(Self { method, path, headers: Vec::new(), body: body(json, None, scope)? })
+        let path = build_path(prefix, path_template, query, scope)?;
+        Ok(Self { method, path, headers: Vec::new(), body: build_body(json, None, scope)? })
     }
 }
 
-fn path(
+/// Renders path and query.
+fn build_path(
     prefix: &str,
     template: &TextTemplate,
     query: &IndexMap<String, BodyTemplate>,
@@ -123,7 +124,8 @@ fn path(
     Ok(path)
 }
 
-fn body(
+/// Renders the JSON body or the form; without both, the body is empty.
+fn build_body(
     json: Option<&BodyTemplate>,
     form: Option<&IndexMap<String, BodyTemplate>>,
     scope: &TemplateScope,
@@ -152,7 +154,7 @@ fn form_content(value: &Value) -> Result<FormContent, TemplateError> {
 }
 
 impl PreparedBody {
-    /// Encodes the body. The boundary of a form is the given one, which must be random, extended until no content
+    /// Encodes the body. `boundary` separates the parts of a form; it must be random, and is extended until no text
     /// contains it.
     pub fn encode(self, boundary: &str) -> EncodedBody {
         match self {

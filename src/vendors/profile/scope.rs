@@ -196,7 +196,7 @@ impl AsPicture for &Picture {
     }
 }
 
-/// The value maps of a profile. A value without an entry is an error, so that no job is submitted with a guess.
+/// A value map of a profile. A value without an entry is an error, so that no job is submitted with a guess.
 #[derive(Debug)]
 pub(super) struct ValueMap {
     name: String,
@@ -204,6 +204,7 @@ pub(super) struct ValueMap {
 }
 
 impl ValueMap {
+    /// Returns the map as a value for templates.
     pub fn value(name: &str, entries: impl Iterator<Item = (String, Json)>) -> Value {
         Value::from_object(Self { name: name.to_owned(), entries: entries.collect() })
     }

@@ -50,7 +50,7 @@ fn environment() -> Environment<'static> {
 pub(in crate::vendors) struct TemplateExpression(String);
 
 impl TemplateExpression {
-    /// Returns the expression if the text is exactly one.
+    /// Returns the inside of `{{ … }}` if the text is exactly one expression.
     fn from_text(text: &str) -> Option<&str> {
         let inner = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
         let is_single = !["{{", "}}", "{%"].iter().any(|mark| inner.contains(mark));
@@ -104,6 +104,7 @@ impl TextTemplate {
         environment.render_str(&self.0, scope.clone()).map_err(|error| TemplateError::from(&error))
     }
 
+    /// Adds the names that this uses to `names`.
     pub fn variables(&self, names: &mut Vec<String>) {
         if let Ok(template) = TEXT.template_from_str(&self.0) {
             names.extend(template.undeclared_variables(false));
@@ -171,6 +172,7 @@ impl BodyTemplate {
         })
     }
 
+    /// Adds the names that this uses to `names`.
     pub fn variables(&self, names: &mut Vec<String>) {
         match self {
             Self::Expression(expression) => expression.variables(names),
@@ -207,7 +209,7 @@ impl ResponseSource {
     /// Returns the value at this location, unless it is missing or `null`. An error means that an expression does not
     /// fit the response.
     fn try_find(&self, root: &Json, scope: &TemplateScope) -> Result<Option<Json>, TemplateError> {
-        let found = match self {
+        let value = match self {
             Self::Pointer(pointer) => root.pointer(&pointer.render(scope)?).cloned(),
             Self::Expression(expression) => {
                 let mut scope = scope.clone();
@@ -215,7 +217,7 @@ impl ResponseSource {
                 value_to_json(&expression.evaluate(&scope)?)?
             }
         };
-        Ok(found.filter(|found| !found.is_null()))
+        Ok(value.filter(|value| !value.is_null()))
     }
 
     fn find(&self, root: &Json, scope: &TemplateScope) -> Option<Json> {
@@ -265,6 +267,7 @@ impl ResponseSources {
         })
     }
 
+    /// Adds the names that this uses to `names`.
     pub fn variables(&self, names: &mut Vec<String>) {
         self.0.iter().for_each(|source| source.variables(names));
     }
@@ -323,9 +326,9 @@ fn filter_names(template: &str) -> Vec<&str> {
             (Some(open), _) if open == character => quote = None,
             (None, '\'' | '"') => quote = Some(character),
             (None, '|') => {
-                let rest = template[index + 1..].trim_start();
-                let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
-                names.extend((end > 0).then(|| &rest[..end]));
+                let after_bar = template[index + 1..].trim_start();
+                let end = after_bar.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after_bar.len());
+                names.extend((end > 0).then(|| &after_bar[..end]));
             }
             _ => {}
         }
@@ -333,7 +336,7 @@ fn filter_names(template: &str) -> Vec<&str> {
     names
 }
 
-/// Filter: the items of all lists in a list.
+/// Implements the filter `flatten`, which joins the lists in a list.
 fn join_lists(lists: &Value) -> Result<Value, Error> {
     let mut items = Vec::new();
     for list in lists.try_iter()? {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::answer::{JobReport, ResultItem, ResultLocation, SubmissionMeaning, VendorAnswer};
 use super::file::{FlowFile, PollFile};
 use super::music::VendorMusicLine;
 use super::picture::PictureAccess;
 use super::request::{EncodedBody, FormContent, FormPart, PreparedBody, PreparedRequest};
+use super::response::{JobReport, ParsedResponse, ResultItem, ResultLocation, SubmissionMeaning};
 use super::scope::{JOB_NAMES, parameter_names, work_scope};
 use super::template::TemplateScope;
 use super::{Profile, SHIPPED_PROFILES};
@@ -358,10 +358,10 @@ fn describe_report(report: JobReport, gateway: Gateway) -> String {
 }
 
 /// Returns a recorded response. A JSON string in `body` stands for a body that is not JSON.
-fn answer_of(recording: &Value) -> VendorAnswer {
+fn response_of(recording: &Value) -> ParsedResponse {
     let body = &recording["body"];
     let body = if let Value::String(text) = body { text.clone() } else { body.to_string() };
-    VendorAnswer::new(u16::try_from(recording["status"].as_u64().unwrap()).unwrap(), body.into())
+    ParsedResponse::new(u16::try_from(recording["status"].as_u64().unwrap()).unwrap(), body.into())
 }
 
 #[test]
@@ -380,16 +380,16 @@ fn every_recorded_response_has_the_recorded_meaning() {
         let mut differences = Vec::new();
 
         for recording in &recordings {
-            let answer = answer_of(recording);
-            let submitted = describe(profile.parse_submission(flow, &answer, &scope), |meaning| match meaning {
+            let response = response_of(recording);
+            let submitted = describe(profile.parse_submission(flow, &response, &scope), |meaning| match meaning {
                 SubmissionMeaning::Accepted(id) => format!("{id:?}"),
                 finished @ SubmissionMeaning::Finished(_) => format!("{finished:?}"),
             });
-            let polled = profile.parse_poll(flow, poll, &answer, ("3f2c", &scope));
+            let polled = profile.parse_poll(flow, poll, &response, ("3f2c", &scope));
             let polled = describe(polled, |report| describe_report(report, gateway));
             let mut meanings = vec![("submitted", submitted), ("polled", polled)];
             if recording.get("found").is_some() {
-                let found = profile.parse_search(flow.search.as_ref().unwrap(), &answer, &scope);
+                let found = profile.parse_search(flow.search.as_ref().unwrap(), &response, &scope);
                 meanings.push(("found", describe(found, |found| format!("{found:?}"))));
             }
             for (field, meaning) in meanings {
@@ -424,7 +424,7 @@ fn every_documented_answer_has_the_recorded_meaning() {
     for recording in &mut recordings {
         let text = |field: &str| recording[field].as_str().unwrap().to_owned();
         let profile = Profile::load(&text("profile"), None).unwrap();
-        let (job, answer) = (text("job"), answer_of(recording));
+        let (job, response) = (text("job"), response_of(recording));
         let definition = profile.job(&job).unwrap();
         let flow = profile.flow(definition).unwrap();
         let scope = profile.job_scope(Profile::family(&job, definition), definition, "3f2c");
@@ -437,12 +437,12 @@ fn every_documented_answer_has_the_recorded_meaning() {
         };
 
         let meaning = match text("of").as_str() {
-            "submission" => describe(profile.parse_submission(flow, &answer, &scope), |meaning| match meaning {
+            "submission" => describe(profile.parse_submission(flow, &response, &scope), |meaning| match meaning {
                 SubmissionMeaning::Accepted(id) => format!("Accepted: {id}"),
                 SubmissionMeaning::Finished(items) => format!("Finished{}", describe_items(&items)),
             }),
-            "poll" => describe(profile.parse_poll(flow, &flow.poll[0], &answer, ("3f2c", &scope)), report),
-            "results" => describe(profile.parse_results(flow, &answer, &scope), report),
+            "poll" => describe(profile.parse_poll(flow, &flow.poll[0], &response, ("3f2c", &scope)), report),
+            "results" => describe(profile.parse_results(flow, &response, &scope), report),
             other => panic!("{other}"),
         };
         if recording["meaning"] != meaning {
@@ -462,7 +462,7 @@ fn every_documented_answer_has_the_recorded_meaning() {
 fn a_health_check_passes_on_json_and_on_rejections() {
     let profile = mediary_profile();
     let is_healthy =
-        |status, body: &'static str| profile.parse_health_check(&VendorAnswer::new(status, body.into())).is_ok();
+        |status, body: &'static str| profile.parse_health_check(&ParsedResponse::new(status, body.into())).is_ok();
     assert!(is_healthy(404, "<html>") && is_healthy(400, "") && is_healthy(200, r#"{"data": {"status": "FAILED"}}"#));
     for (status, body) in [(200, "<html>"), (200, ""), (301, ""), (401, "{}"), (403, "{}"), (429, "{}"), (500, "{}")] {
         assert!(!is_healthy(status, body), "{status} {body}");
@@ -495,9 +495,9 @@ fn no_meaningless_response_repeats_or_fails_a_task() {
                 if flow.results.body {
                     continue;
                 }
-                let answer = VendorAnswer::new(status, body.into());
+                let response = ParsedResponse::new(status, body.into());
                 let context = format!("{name}: {job}: {status} {body}");
-                let submitted = profile.parse_submission(flow, &answer, &scope);
+                let submitted = profile.parse_submission(flow, &response, &scope);
                 if (200..=299).contains(&status) {
                     // A list of results of which none is usable is an acceptance too: nothing is repeated.
                     let is_unusable = submitted == Ok(SubmissionMeaning::Finished(Vec::new()));
@@ -505,7 +505,7 @@ fn no_meaningless_response_repeats_or_fails_a_task() {
                     assert!(is_unknown || is_unusable && flow.id.is_none(), "{context}");
                 }
                 for poll in &flow.poll {
-                    let polled = profile.parse_poll(flow, poll, &answer, ("3f2c", &scope));
+                    let polled = profile.parse_poll(flow, poll, &response, ("3f2c", &scope));
                     assert!(!matches!(polled, Ok(JobReport::Done(_) | JobReport::Failed(_))), "{context}: {polled:?}");
                     let is_refusal = |error: &VendorError| error.kind == VendorErrorKind::Refused;
                     assert!(!polled.as_ref().is_err_and(is_refusal), "{context}");
@@ -671,8 +671,8 @@ fn workflow_report(responses: &[Value]) -> JobReport {
     let (flow, _) = flow_of(&profile, "image-upscaler");
     let scope = profile.job_scope("image-upscaler", profile.job("image-upscaler").unwrap(), "a-b");
     for (poll, response) in flow.poll.iter().zip(responses) {
-        let answer = VendorAnswer::new(200, response.to_string().into());
-        match profile.parse_poll(flow, poll, &answer, ("a-b", &scope)).unwrap() {
+        let response = ParsedResponse::new(200, response.to_string().into());
+        match profile.parse_poll(flow, poll, &response, ("a-b", &scope)).unwrap() {
             JobReport::Absent => {}
             report => return report,
         }
@@ -737,7 +737,7 @@ fn a_rejected_workflow_says_what_is_wrong_with_it() {
     // Then the error contains their reason
     let profile = Profile::load("comfyui", None).unwrap();
     for (body, reason) in cases {
-        let error = profile.submission_error(&VendorAnswer::new(400, body.to_string().into()));
+        let error = profile.submission_error(&ParsedResponse::new(400, body.to_string().into()));
         assert_eq!(error.to_string(), format!("the vendor rejected the job (status 400: {reason})"));
     }
 }
@@ -752,8 +752,9 @@ fn a_search_response_of_another_form_does_not_say_that_there_is_no_job() {
     std::fs::write(&path, content).unwrap();
     let profile = Profile::load_file(&path).unwrap();
     let search = profile.flow(profile.job("image-upscaler").unwrap()).unwrap().search.as_ref().unwrap();
-    let found =
-        |body: &'static str| profile.parse_search(search, &VendorAnswer::new(200, body.into()), &TemplateScope::new());
+    let found = |body: &'static str| {
+        profile.parse_search(search, &ParsedResponse::new(200, body.into()), &TemplateScope::new())
+    };
 
     for body in [r#"{"items": []}"#, r#"{"jobs": null}"#, "{}", "null", "[]", "7", r#"{"jobs": [{}]}"#] {
         assert_eq!(found(body).expect_err(body).kind, VendorErrorKind::Unknown, "{body}");
@@ -781,8 +782,8 @@ fn a_response_of_another_form_does_not_say_that_a_workflow_is_absent() {
     for poll in &flow.poll {
         let is_queue = poll.path.as_str() == "/queue";
         for other in others.iter().filter(|other| is_queue || other.get("queue_running").is_none()) {
-            let answer = VendorAnswer::new(200, other.to_string().into());
-            let polled = profile.parse_poll(flow, poll, &answer, ("a-b", &scope));
+            let response = ParsedResponse::new(200, other.to_string().into());
+            let polled = profile.parse_poll(flow, poll, &response, ("a-b", &scope));
             assert_eq!(polled.expect_err(&other.to_string()).kind, VendorErrorKind::Unknown, "{other}");
         }
     }
@@ -794,7 +795,7 @@ fn only_servers_that_use_the_submitted_id_are_searched() {
     let (flow, _) = flow_of(&profile, "image-upscaler");
     let condition = flow.search.as_ref().and_then(|search| search.requires.as_ref()).unwrap();
     let is_searchable = |stats: Value| {
-        profile.parse_condition(condition, &VendorAnswer::new(200, stats.to_string().into())) == Ok(true)
+        profile.parse_condition(condition, &ParsedResponse::new(200, stats.to_string().into())) == Ok(true)
     };
     let version = |version: &str| is_searchable(json!({"system": {"os": "posix", "comfyui_version": version}}));
     for newer in ["0.3.45", "0.3.64", "0.10.0", "1.0"] {
@@ -814,13 +815,13 @@ fn only_servers_that_stop_no_other_job_get_cancel_requests() {
     let condition = flow.cancel_requires.as_ref().unwrap();
     let gets_request = |version: &str| {
         let stats = json!({"system": {"comfyui_version": version}}).to_string();
-        profile.parse_condition(condition, &VendorAnswer::new(200, stats.into()))
+        profile.parse_condition(condition, &ParsedResponse::new(200, stats.into()))
     };
     assert_eq!(
         (gets_request("0.3.56"), gets_request("0.3.57"), gets_request("1.0.0")),
         (Ok(false), Ok(true), Ok(true))
     );
-    assert!(profile.parse_condition(condition, &VendorAnswer::new(503, "{}".into())).is_err(), "no version");
+    assert!(profile.parse_condition(condition, &ParsedResponse::new(503, "{}".into())).is_err(), "no version");
 }
 
 #[test]
@@ -842,9 +843,9 @@ fn an_error_of_the_status_read_fails_no_job_whose_results_have_a_request() {
     let (flow, poll) = flow_of(&profile, "image-upscaler");
     let scope = profile.job_scope("image-upscaler", profile.job("image-upscaler").unwrap(), "x");
     let body = json!({"detail": "request_timeout", "error_type": "request_timeout"}).to_string();
-    let answer = VendorAnswer::new(504, body.into());
-    assert!(profile.parse_poll(flow, poll, &answer, ("x", &scope)).is_err());
-    let JobReport::Failed(_) = profile.parse_results(flow, &answer, &scope).unwrap() else { panic!("not failed") };
+    let response = ParsedResponse::new(504, body.into());
+    assert!(profile.parse_poll(flow, poll, &response, ("x", &scope)).is_err());
+    let JobReport::Failed(_) = profile.parse_results(flow, &response, &scope).unwrap() else { panic!("not failed") };
 }
 
 #[test]
@@ -852,8 +853,8 @@ fn a_submission_is_unknown_after_statuses_that_do_not_say_that_nothing_began() {
     let kind = |name: &str, job: &str, status| {
         let profile = Profile::load(name, None).unwrap();
         let (flow, _) = flow_of(&profile, job);
-        let answer = VendorAnswer::new(status, "{}".into());
-        profile.parse_submission(flow, &answer, &TemplateScope::new()).expect_err("no success").kind
+        let response = ParsedResponse::new(status, "{}".into());
+        profile.parse_submission(flow, &response, &TemplateScope::new()).expect_err("no success").kind
     };
     for status in [302, 303, 307, 408, 409, 500, 502, 503, 504] {
         assert_eq!(kind("magnific", "image-upscaler", status), VendorErrorKind::Unknown, "{status}");
@@ -869,7 +870,7 @@ fn a_submission_is_unknown_after_statuses_that_do_not_say_that_nothing_began() {
 
 #[test]
 fn a_failed_upload_is_reported_as_an_upload_that_started_nothing() {
-    let error = mediary_profile().upload_error(&VendorAnswer::new(500, "{}".into()));
+    let error = mediary_profile().upload_error(&ParsedResponse::new(500, "{}".into()));
     let message = "the vendor failed during the upload of a picture (status 500)";
     assert_eq!(error, VendorError::new(VendorErrorKind::Unreached, message));
 }
@@ -880,8 +881,8 @@ fn a_status_read_may_be_repeated_after_any_status() {
     let (flow, poll) = flow_of(&profile, "image-upscaler");
     let scope = profile.job_scope("image-upscaler", profile.job("image-upscaler").unwrap(), "x");
     for (status, expected) in [(302, VendorErrorKind::Unserved), (503, VendorErrorKind::Busy)] {
-        let answer = VendorAnswer::new(status, "{}".into());
-        let error = profile.parse_poll(flow, poll, &answer, ("x", &scope)).expect_err("no success");
+        let response = ParsedResponse::new(status, "{}".into());
+        let error = profile.parse_poll(flow, poll, &response, ("x", &scope)).expect_err("no success");
         assert_eq!(error.kind, expected, "{status}");
     }
 }
@@ -892,16 +893,16 @@ fn a_key_is_masked_before_a_message_is_shortened() {
     let key = "vendor-secret-41-0123456789";
     let message = format!("{}{key} is unknown", "x".repeat(390));
     let mask = CredentialMask::new(Some(key));
-    let answer = VendorAnswer::new(400, json!({"message": message}).to_string().into()).with_mask(&mask);
+    let response = ParsedResponse::new(400, json!({"message": message}).to_string().into()).with_mask(&mask);
     let profile = mediary_profile();
     let (flow, poll) = flow_of(&profile, "image-upscaler");
 
     // Then no part of the key is in an error, a failure, or a title
-    let error = profile.parse_submission(flow, &answer, &TemplateScope::new()).expect_err("refused").message;
+    let error = profile.parse_submission(flow, &response, &TemplateScope::new()).expect_err("refused").message;
     assert!(error.contains("xxx") && !error.contains("vendor-"), "{error}");
     let failed = json!({"data": {"task_id": "a", "status": "FAILED", "error": {"message": message}}});
-    let answer = VendorAnswer::new(200, failed.to_string().into()).with_mask(&mask);
-    let report = profile.parse_poll(flow, poll, &answer, ("a", &TemplateScope::new()));
+    let response = ParsedResponse::new(200, failed.to_string().into()).with_mask(&mask);
+    let report = profile.parse_poll(flow, poll, &response, ("a", &TemplateScope::new()));
     let Ok(JobReport::Failed(failure)) = report else { panic!("{report:?}") };
     assert!(!failure.message.as_str().contains("vendor-s"), "{failure:?}");
 

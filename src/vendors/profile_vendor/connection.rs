@@ -4,8 +4,8 @@ use crate::environment::Environment;
 use crate::outbound::client::CallFailure;
 use crate::outbound::vendor_client::{VendorCallKind, VendorClient, VendorRequest, VendorResponse};
 use crate::vendors::credential_mask::CredentialMask;
-use crate::vendors::profile::answer::VendorAnswer;
 use crate::vendors::profile::request::PreparedRequest;
+use crate::vendors::profile::response::ParsedResponse;
 use crate::vendors::{VendorError, VendorErrorKind};
 
 /// Connection to one vendor. Cheap to clone.
@@ -23,15 +23,16 @@ impl VendorConnection {
         self.send(VendorCallKind::Submission, request, "the vendor is unreachable").await
     }
 
-    /// Sends a request that starts nothing. Its response has at most `response_bytes`.
+    /// Sends a request that starts nothing. Its response has at most `response_bytes`. `failure_message` begins the
+    /// message of an error without a response.
     pub async fn read(
         &self,
         request: PreparedRequest,
         response_bytes: usize,
-        failed: &str,
+        failure_message: &str,
     ) -> Result<VendorResponse, VendorError> {
         let request = self.to_vendor_request(request, response_bytes);
-        self.send(VendorCallKind::Read, request, failed).await
+        self.send(VendorCallKind::Read, request, failure_message).await
     }
 
     /// Downloads a file from the vendor itself.
@@ -48,10 +49,10 @@ impl VendorConnection {
         &self,
         kind: VendorCallKind,
         request: VendorRequest,
-        failed: &str,
+        failure_message: &str,
     ) -> Result<VendorResponse, VendorError> {
         let result = self.client.send(kind, request, self.environment.now()).await;
-        result.map_err(|failure| self.mask_error(no_response_error(&failure, failed)))
+        result.map_err(|failure| self.mask_error(no_response_error(&failure, failure_message)))
     }
 
     /// Encodes a request. The boundary of a form is random, so that no content can be made to contain it.
@@ -60,17 +61,18 @@ impl VendorConnection {
         to_vendor_request(request, &boundary, response_bytes)
     }
 
-    /// Returns the status and the body of a response.
-    pub fn to_answer(&self, response: &VendorResponse) -> VendorAnswer {
-        VendorAnswer::new(response.status, response.body.clone()).with_mask(&self.mask)
+    /// Parses a response; messages from it are masked.
+    pub fn parse_response(&self, response: &VendorResponse) -> ParsedResponse {
+        ParsedResponse::new(response.status, response.body.clone()).with_mask(&self.mask)
     }
 
-    /// Completes an error with data of its response.
+    /// Adds the `Retry-After` of the response to an error, and masks credentials.
     pub fn complete_error(&self, response: &VendorResponse, mut error: VendorError) -> VendorError {
         error.retry_after = response.retry_after;
         self.mask_error(error)
     }
 
+    /// Masks credentials in the message of an error.
     pub fn mask_error(&self, mut error: VendorError) -> VendorError {
         error.message = self.mask_api_key(&error.message);
         error

@@ -27,10 +27,10 @@ use crate::outbound::vendor_client::{RESPONSE_BYTES_MAX, VendorClient, VendorReq
 use crate::vendors::credential_mask::CredentialMask;
 use crate::vendors::local::IsJobWanted;
 use crate::vendors::profile::Profile;
-use crate::vendors::profile::answer::{JobReport, ResultItem, SubmissionMeaning};
 use crate::vendors::profile::file::{FlowFile, HttpMethod, JobFile, VendorConditionFile};
 use crate::vendors::profile::picture::{PictureAccess, PictureInput, ReadPicture};
 use crate::vendors::profile::request::PreparedRequest;
+use crate::vendors::profile::response::{JobReport, ResultItem, SubmissionMeaning};
 use crate::vendors::profile::scope::work_scope;
 use crate::vendors::profile::template::{TemplateError, TemplateScope, encode_segment, json_to_value};
 use crate::vendors::{
@@ -72,7 +72,7 @@ pub struct ProfileVendorOptions {
     pub key_header: Option<String>,
     /// Path for searches below the base URL, instead of the profile's; `{key}` is replaced by the key.
     pub search_path: Option<String>,
-    /// Returns the webhook URL of a task. If `None`, the vendor is given no webhook.
+    /// Returns the webhook URL of a task. If `None`, the vendor gets no webhook.
     pub webhook_url: Option<Arc<dyn Fn(TaskId) -> String + Send + Sync>>,
     /// API key, which is masked in all messages of the vendor.
     pub api_key: Option<String>,
@@ -90,8 +90,8 @@ pub struct ProfileVendor {
     result_fetcher: ResultFetcher,
     upload_budget: Arc<Semaphore>,
     unstored: Arc<Mutex<UnstoredResults>>,
-    /// `true` once the vendor has accepted a job under an id other than the one that the profile searches for. From
-    /// then on, a search proves nothing.
+    /// `true` once the vendor has accepted a job under an id other than the id that the profile searches for. From then
+    /// on, a search proves nothing.
     ignores_ids: Arc<AtomicBool>,
     progress_notify: Arc<Notify>,
 }
@@ -169,11 +169,11 @@ impl ProfileVendor {
         let PreparedSubmission { request, scope, flow, family, key } = submission;
 
         let response = self.connection.submit(request).await?;
-        let answer = self.connection.to_answer(&response);
+        let parsed = self.connection.parse_response(&response);
 
         let meaning = self
             .profile
-            .parse_submission(flow, &answer, &scope)
+            .parse_submission(flow, &parsed, &scope)
             .map_err(|error| self.connection.complete_error(&response, error))?;
 
         match meaning {
@@ -243,7 +243,7 @@ impl ProfileVendor {
             let response = self.connection.submit(request).await.map_err(started_nothing)?;
             let name = self
                 .profile
-                .parse_upload(&upload.name, &self.connection.to_answer(&response), &scope)
+                .parse_upload(&upload.name, &self.connection.parse_response(&response), &scope)
                 .map_err(|error| self.connection.complete_error(&response, error))?;
             uploads.push((picture, json_to_value(&name)));
         }
@@ -378,17 +378,17 @@ impl ProfileVendor {
             let request =
                 PreparedRequest::from_parts(self.profile.prefix(), poll.method, parts, poll.json.as_ref(), &scope);
             let request = request.map_err(|error| unbuildable(&error))?;
-            let failed = "the vendor did not report the status of the task";
-            let response = self.connection.read(request, self.result_bytes(flow), failed).await?;
+            let failure_message = "the vendor did not report the status of the task";
+            let response = self.connection.read(request, self.result_bytes(flow), failure_message).await?;
             let report = self
                 .profile
-                .parse_poll(flow, poll, &self.connection.to_answer(&response), (id, &scope))
+                .parse_poll(flow, poll, &self.connection.parse_response(&response), (id, &scope))
                 .map_err(|error| self.connection.complete_error(&response, error))?;
             match report {
                 JobReport::Absent => {}
                 JobReport::DoneElsewhere(call) => {
-                    let response = self.connection.read(call.0, self.result_bytes(flow), failed).await?;
-                    let report = self.profile.parse_results(flow, &self.connection.to_answer(&response), &scope);
+                    let response = self.connection.read(call.0, self.result_bytes(flow), failure_message).await?;
+                    let report = self.profile.parse_results(flow, &self.connection.parse_response(&response), &scope);
                     return report.map_err(|error| self.connection.complete_error(&response, error));
                 }
                 report => return Ok(report),
@@ -442,11 +442,11 @@ impl ProfileVendor {
             request.path = path.replace("{key}", &encode_segment(key));
         }
 
-        let failed = "the vendor did not answer the search for the task";
-        let response = self.connection.read(request, RESPONSE_BYTES_MAX, failed).await?;
+        let failure_message = "the vendor did not answer the search for the task";
+        let response = self.connection.read(request, RESPONSE_BYTES_MAX, failure_message).await?;
         let found = self
             .profile
-            .parse_search(search, &self.connection.to_answer(&response), &scope)
+            .parse_search(search, &self.connection.parse_response(&response), &scope)
             .map_err(|error| self.connection.complete_error(&response, error))?;
         Ok(found.map(|id| vendor_reference(family, &id)))
     }
@@ -459,10 +459,10 @@ impl ProfileVendor {
         let parts = (&condition.path, &IndexMap::new());
         let request = PreparedRequest::from_parts(self.profile.prefix(), HttpMethod::Get, parts, None, scope);
         let request = request.map_err(|error| unbuildable(&error))?;
-        let failed = "the vendor did not report whether it meets the condition of its profile";
-        let response = self.connection.read(request, RESPONSE_BYTES_MAX, failed).await?;
+        let failure_message = "the vendor did not report whether it meets the condition of its profile";
+        let response = self.connection.read(request, RESPONSE_BYTES_MAX, failure_message).await?;
         self.profile
-            .parse_condition(condition, &self.connection.to_answer(&response))
+            .parse_condition(condition, &self.connection.parse_response(&response))
             .map_err(|error| self.connection.complete_error(&response, error))
     }
 
@@ -485,10 +485,10 @@ impl ProfileVendor {
         for call in &flow.cancel {
             let request = PreparedRequest::call(self.profile.prefix(), call, &scope);
             let request = request.map_err(|error| unbuildable(&error))?;
-            let failed = "the vendor did not confirm that the task is cancelled";
-            let response = self.connection.read(request, RESPONSE_BYTES_MAX, failed).await?;
+            let failure_message = "the vendor did not confirm that the task is cancelled";
+            let response = self.connection.read(request, RESPONSE_BYTES_MAX, failure_message).await?;
             self.profile
-                .parse_cancel(&self.connection.to_answer(&response))
+                .parse_cancel(&self.connection.parse_response(&response))
                 .map_err(|error| self.connection.complete_error(&response, error))?;
         }
         Ok(())
@@ -503,10 +503,10 @@ impl ProfileVendor {
         };
         let Some(request) = request else { return Ok(()) };
         let request = request.map_err(|error| unbuildable(&error))?;
-        let failed = "the vendor did not answer the health check";
-        let response = self.connection.read(request, RESPONSE_BYTES_MAX, failed).await?;
+        let failure_message = "the vendor did not answer the health check";
+        let response = self.connection.read(request, RESPONSE_BYTES_MAX, failure_message).await?;
         self.profile
-            .parse_health_check(&self.connection.to_answer(&response))
+            .parse_health_check(&self.connection.parse_response(&response))
             .map_err(|error| self.connection.complete_error(&response, error))
     }
 }

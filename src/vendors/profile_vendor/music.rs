@@ -22,10 +22,10 @@ use crate::vendors::VendorError;
 use crate::vendors::credential_mask::CredentialMask;
 use crate::vendors::music::{MusicStreamError, MusicVendor, VendorMusicStream};
 use crate::vendors::profile::Profile;
-use crate::vendors::profile::answer::{VendorAnswer, unknown_outcome};
 use crate::vendors::profile::file::{NumberSource, StreamFile, StreamFormat};
 use crate::vendors::profile::music::{VendorMusicLine, detect_encoding};
 use crate::vendors::profile::picture::PictureAccess;
+use crate::vendors::profile::response::{ParsedResponse, unknown_outcome};
 use crate::vendors::profile::scope::work_scope;
 
 /// Maximum number of bytes read of a response that is not music.
@@ -108,7 +108,7 @@ impl ProfileMusic {
             tokio::time::timeout(idle_timeout, lines.read_prefix(ERROR_BODY_BYTES_MAX)).await.unwrap_or_default();
         let mut error = self
             .profile
-            .submission_error(&VendorAnswer::new(response.status, error_body).with_mask(&self.connection.mask));
+            .submission_error(&ParsedResponse::new(response.status, error_body).with_mask(&self.connection.mask));
         error.retry_after = response.retry_after;
         Err(error)
     }

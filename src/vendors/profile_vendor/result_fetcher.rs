@@ -19,8 +19,8 @@ use crate::media::store::{MediaArea, MediaStore};
 use crate::outbound::client::CallFailure;
 use crate::outbound::fetch::{FetchFailure, FetchedFile, Fetcher, call_failure, status_failure};
 use crate::vendors::ResultFetchError;
-use crate::vendors::profile::answer::{ResultItem, ResultLocation, no_result_failure};
 use crate::vendors::profile::request::PreparedRequest;
+use crate::vendors::profile::response::{ResultItem, ResultLocation, no_result_failure};
 
 /// Maximum number of pictures inspected at a time, within the memory limit of all decoders.
 const INSPECTIONS_MAX: usize = 2;
@@ -70,7 +70,7 @@ impl ResultFetcher {
         Self { fetcher, connection, store, fail_points, inspections, downloads }
     }
 
-    /// Fetches these pictures in order; `job` identifies the job for fail points.
+    /// Fetches and stores the pictures of `items` in order; `job` identifies the job for fail points.
     pub(super) async fn fetch_pictures(
         &self,
         items: &[ResultItem],
@@ -87,7 +87,7 @@ impl ResultFetcher {
         Ok(pictures)
     }
 
-    /// Fetches the first result, because each video job makes one video. A missing cover is tolerated.
+    /// Fetches and stores the first result, because each video job has one video. A missing cover is tolerated.
     pub(super) async fn fetch_creation(&self, items: &[ResultItem], job: &str) -> Result<Creation, ResultFetchError> {
         let missing = || ResultFetchError::Malformed(no_result_failure(NO_RESULT));
         let item = items.first().ok_or_else(missing)?;

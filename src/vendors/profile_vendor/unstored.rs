@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use crate::domain::task::{VendorKey, VendorReference};
 use crate::vendors::local::IsJobWanted;
-use crate::vendors::profile::answer::ResultItem;
+use crate::vendors::profile::response::ResultItem;
 
-/// Maximum bytes of results that wait in memory to be stored. Beyond that, the oldest ones are lost.
+/// Maximum bytes of results that wait in memory to be stored. Beyond that, the oldest results are discarded.
 const UNSTORED_BYTES_MAX: usize = 512 << 20;
 
 /// Results that were received and could not be stored yet, the oldest first.
@@ -26,7 +26,7 @@ impl UnstoredJob {
 }
 
 impl UnstoredResults {
-    /// Keeps the results of a job, instead of those that it had before.
+    /// Keeps the results of a job, and replaces its earlier results. May discard the oldest results of other jobs.
     pub(super) fn keep(&mut self, reference: VendorReference, key: VendorKey, items: Vec<ResultItem>) {
         self.keep_within(UNSTORED_BYTES_MAX, UnstoredJob { reference, key, items });
     }
@@ -53,7 +53,7 @@ impl UnstoredResults {
         self.0.retain(|job| job.reference != *reference);
     }
 
-    /// Discards the results of jobs whose tasks have ended, because they are polled no more.
+    /// Discards the results of jobs whose tasks have ended, because those jobs are no longer polled.
     pub(super) fn discard_unwanted(&mut self, is_wanted: &IsJobWanted) {
         self.0.retain(|job| is_wanted(&job.key));
     }
@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
     use crate::domain::value::Text;
-    use crate::vendors::profile::answer::ResultLocation;
+    use crate::vendors::profile::response::ResultLocation;
 
     fn job(name: &str, bytes: usize) -> UnstoredJob {
         let file = ResultLocation::Inline(Bytes::from(vec![0; bytes]));

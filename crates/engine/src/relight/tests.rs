@@ -15,7 +15,7 @@ const FACE: Region = Region { left: 48, top: 40, width: 32, height: 40 };
 const LEFT: Region = Region { left: 2, top: 20, width: 20, height: 80 };
 const RIGHT: Region = Region { left: 106, top: 20, width: 20, height: 80 };
 
-/// Face in front of an even wall with some texture, and small letters below.
+/// Returns a face in front of an even wall with some texture, and small letters below.
 fn portrait() -> DecodedPicture {
     let texture = noise::texture(Region { left: 0, top: 0, width: SIDE as usize, height: SIDE as usize }, 1, 4);
     let pixels = RgbImage::from_fn(SIDE, SIDE, |x, y| {
@@ -40,17 +40,17 @@ fn draw_picture(colour_at: impl Fn(f32, f32) -> [f32; 3]) -> DecodedPicture {
     DecodedPicture { pixels: Pixels::Opaque(pixels), profile: None }
 }
 
-/// Light map that is lit on the left and dark on the right.
+/// Returns a light map that is lit on the left and dark on the right.
 fn map() -> DecodedPicture {
     draw_picture(|u, _| [1.0 - u; 3])
 }
 
-/// Dark orange evening with a light on the right.
+/// Returns a dark orange evening with a light on the right.
 fn evening() -> DecodedPicture {
     draw_picture(|u, v| [0.15 + 0.6 * u, 0.08 + 0.3 * u * v, 0.03 + 0.05 * v])
 }
 
-/// Job with a light map as its source.
+/// Returns a job with a light map as its source.
 fn with_light_map() -> PictureRelight {
     PictureRelight { source: LightOrigin::Lightmap, ..PictureRelight::default() }
 }
@@ -95,7 +95,7 @@ fn mean_value(plane: &Plane) -> f32 {
     mean(plane, Region::covering(plane))
 }
 
-/// Difference of red and blue.
+/// Returns the difference of red and blue.
 fn warmth(planes: &Planes) -> f32 {
     mean_value(&planes.red) - mean_value(&planes.blue)
 }
@@ -111,12 +111,12 @@ fn distance(one: &Planes, other: &Planes) -> f32 {
         + plane_distance(&one.red, &other.red)
 }
 
-/// Amount of fine detail.
+/// Returns the amount of fine detail.
 fn fine_detail(planes: &Planes) -> f32 {
     deviation(&finer_than(&planes.luma, 1))
 }
 
-/// Difference in brightness between the left and the right of the wall.
+/// Returns the difference in brightness between the left and the right of the wall.
 fn left_minus_right(planes: &Planes) -> f32 {
     mean(&planes.luma, LEFT) - mean(&planes.luma, RIGHT)
 }
@@ -288,8 +288,9 @@ fn light_transfer_has_levels_and_is_strongest_on_faces() {
     assert!(on_face(on_faces) > 1.2 * on_face(normal), "{} {}", on_face(on_faces), on_face(normal));
 }
 
-/// Relights a wedge from black to white evenly. Returns the change in stops of a dark, a middle and a bright tone.
-fn wedge(curve: LightCurve) -> [f32; 3] {
+/// Relights a wedge from black to white evenly. Returns by how much a dark, a middle and a bright tone change, as the
+/// absolute logarithm of the ratio.
+fn relight_wedge(curve: LightCurve) -> [f32; 3] {
     let pixels = RgbImage::from_fn(96, 24, |x, _| Rgb([(x * 255 / 95) as u8; 3]));
     let input = DecodedPicture { pixels: Pixels::Opaque(pixels), profile: None };
     let job = with_adjustments(|settings| {
@@ -305,9 +306,9 @@ fn wedge(curve: LightCurve) -> [f32; 3] {
 
 #[test]
 fn transfer_curves_are_ordered_from_dark_to_bright() {
-    let straight = wedge(LightCurve::Straight);
+    let straight = relight_wedge(LightCurve::Straight);
     let relative = |curve| {
-        let [dark, middle, bright] = wedge(curve);
+        let [dark, middle, bright] = relight_wedge(curve);
         [dark / straight[0], middle / straight[1], bright / straight[2]]
     };
     let [dark, middle, bright] = relative(LightCurve::SmoothIn);
@@ -359,21 +360,26 @@ fn fine_adjustments_have_the_effect_of_their_names() {
     let with_setting = |set: fn(&mut LightAdjustments, f32)| {
         [0.0, 0.5, 1.0].map(|share| by_map(&with_adjustments(|settings| set(settings, share))))
     };
-    let rises = |measures: [f32; 3]| assert!(measures[0] < measures[1] && measures[1] < measures[2], "{measures:?}");
-    let ends = |planes: &Planes| {
+    let assert_rising = |measures: [f32; 3]| {
+        assert!(measures[0] < measures[1] && measures[1] < measures[2], "{measures:?}");
+    };
+    // Nearly the darkest and the brightest tone: 2 and 98 percent of the samples are darker.
+    let extremes = |planes: &Planes| {
         let mut values = planes.luma.values().to_vec();
         values.sort_by(f32::total_cmp);
         [values[values.len() / 50], values[values.len() * 49 / 50]]
     };
-    rises(with_setting(|settings, share| settings.whites = share).each_ref().map(|planes| ends(planes)[1]));
-    rises(with_setting(|settings, share| settings.blacks = share).each_ref().map(|planes| -ends(planes)[0]));
-    rises(
-        with_setting(|settings, share| settings.brightness = share).each_ref().map(|planes| mean_value(&planes.luma)),
-    );
-    rises(with_setting(|settings, share| settings.contrast = share).each_ref().map(|planes| deviation(&planes.luma)));
+    let whites = with_setting(|settings, share| settings.whites = share);
+    assert_rising(whites.each_ref().map(|planes| extremes(planes)[1]));
+    let blacks = with_setting(|settings, share| settings.blacks = share);
+    assert_rising(blacks.each_ref().map(|planes| -extremes(planes)[0]));
+    let brightness = with_setting(|settings, share| settings.brightness = share);
+    assert_rising(brightness.each_ref().map(|planes| mean_value(&planes.luma)));
+    let contrast = with_setting(|settings, share| settings.contrast = share);
+    assert_rising(contrast.each_ref().map(|planes| deviation(&planes.luma)));
     let saturation = with_setting(|settings, share| settings.saturation = share);
-    rises(saturation.each_ref().map(|planes| deviation(&planes.red)));
-    assert!(deviation(&saturation[0].red) < 1e-2);
+    assert_rising(saturation.each_ref().map(|planes| deviation(&planes.red)));
+    assert!(deviation(&saturation[0].red) < 1e-2, "no saturation leaves no colour");
 }
 
 #[test]

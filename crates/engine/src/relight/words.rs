@@ -92,6 +92,7 @@ const fn coloured(lit: [f32; 3]) -> RequestedLight {
 const WARM: [f32; 3] = [0.35, -0.02, -0.6];
 const COLD: [f32; 3] = [-0.5, -0.05, 0.45];
 
+/// Synonyms with the light that they request.
 const HINTS: &[(&[&str], RequestedLight)] = &[
     (&["left"], RequestedLight { from: [-1.0, 0.0], ..NONE }),
     (&["right"], RequestedLight { from: [1.0, 0.0], ..NONE }),
@@ -161,6 +162,8 @@ mod tests {
     #[test]
     fn each_word_stands_for_one_hint() {
         let mut seen = std::collections::HashSet::new();
-        assert!(HINTS.iter().flat_map(|(words, _)| words.iter()).all(|word| seen.insert(*word)));
+        for word in HINTS.iter().flat_map(|(words, _)| words.iter()) {
+            assert!(seen.insert(*word), "{word} is in two hints");
+        }
     }
 }

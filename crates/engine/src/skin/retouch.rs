@@ -33,6 +33,7 @@ pub struct Retouch {
     pub warmth: f32,
     /// Gain of the finest band.
     pub sharpen: f32,
+    /// Amount of film grain.
     pub grain: f32,
 }
 
@@ -89,7 +90,8 @@ const CREATIVE: Retouch = Retouch {
 /// Detail setting at which the skin texture is unchanged: the default of the API.
 const DETAIL_KEPT: f32 = 0.8;
 
-/// Removes blemishes. Less detail than the default weakens the texture, more detail amplifies it.
+/// Returns the amounts that remove blemishes. Less detail than the default weakens the texture, more detail amplifies
+/// it.
 fn faithful(detail: f32) -> Retouch {
     let smoothing = (1.0 - detail / DETAIL_KEPT).max(0.0);
     let emphasis = ((detail - DETAIL_KEPT) / (1.0 - DETAIL_KEPT)).max(0.0);

@@ -16,14 +16,15 @@ pub fn mix_bands(luma: &mut [f32], [detail, coarse]: [&[f32]; 2], likeness: &[f3
     }
 }
 
-/// Reduces shine: areas brighter and paler than skin are darkened softly and get the colour of skin.
+/// Reduces shine: areas brighter and paler than skin are darkened softly and get the colour of skin. `skin_mean` is the
+/// mean luma, blue and red of the skin.
 #[multiversion(targets("x86_64+avx2"))]
-pub fn reduce_shine([lumas, blues, reds]: &mut [&mut [f32]; 3], likeness: &[f32], shine: f32, mean: [f32; 3]) {
-    let [mean, mean_blue, mean_red] = mean;
+pub fn reduce_shine([lumas, blues, reds]: &mut [&mut [f32]; 3], likeness: &[f32], shine: f32, skin_mean: [f32; 3]) {
+    let [mean_luma, mean_blue, mean_red] = skin_mean;
     let samples = lumas.iter_mut().zip(blues.iter_mut()).zip(reds.iter_mut()).zip(likeness);
     for (((luma, blue), red), skin) in samples {
         let amount = shine * skin;
-        let above = (*luma - mean - 0.12).max(0.0);
+        let above = (*luma - mean_luma - 0.12).max(0.0);
         let lower = above * above / (above + 0.12);
         let colour = 0.6 * amount * ramp(above, 0.0, 0.2);
         *luma -= 0.6 * amount * lower;
@@ -33,10 +34,11 @@ pub fn reduce_shine([lumas, blues, reds]: &mut [&mut [f32]; 3], likeness: &[f32]
 }
 
 /// Reduces make-up: colours in the face that differ from its skin, such as red lips and blue or dark eyelids, move
-/// towards skin. The white of eyes and teeth has no colour and is kept.
+/// towards skin. The white of eyes and teeth has no colour and is kept. `skin_mean` is the mean luma, blue and red of
+/// the skin.
 #[multiversion(targets("x86_64+avx2"))]
-pub fn reduce_make_up([lumas, blues, reds]: &mut [&mut [f32]; 3], face: &[f32], make_up: f32, mean: [f32; 3]) {
-    let [mean, mean_blue, mean_red] = mean;
+pub fn reduce_make_up([lumas, blues, reds]: &mut [&mut [f32]; 3], face: &[f32], make_up: f32, skin_mean: [f32; 3]) {
+    let [mean_luma, mean_blue, mean_red] = skin_mean;
     let samples = lumas.iter_mut().zip(blues.iter_mut()).zip(reds.iter_mut()).zip(face);
     for (((luma, blue), red), face) in samples {
         let amount = make_up * face;
@@ -46,15 +48,15 @@ pub fn reduce_make_up([lumas, blues, reds]: &mut [&mut [f32]; 3], face: &[f32], 
         let strong = ramp((*blue * *blue + *red * *red).sqrt(), 0.03, 0.09);
         let paint_share = ramp((to_blue * to_blue + to_red * to_red).sqrt(), 0.015, 0.07);
         let share = 0.7 * amount * strong * paint_share;
-        let dark = amount * paint_share * ramp(mean - *luma, 0.05, 0.25) * ramp(*luma, 0.08, 0.3) * strong;
+        let dark = amount * paint_share * ramp(mean_luma - *luma, 0.05, 0.25) * ramp(*luma, 0.08, 0.3) * strong;
 
-        *luma += 0.25 * dark * (mean - *luma);
+        *luma += 0.25 * dark * (mean_luma - *luma);
         *blue -= share * to_blue;
         *red -= share * to_red;
     }
 }
 
-/// Adjusts local contrast, overall contrast and colour. Skin gets less local contrast, which would make it look old.
+/// Adjusts local contrast, overall contrast and colour. Skin gets less local contrast; more would make it look old.
 #[multiversion(targets("x86_64+avx2"))]
 pub fn grade([lumas, blues, reds]: &mut [&mut [f32]; 3], base: &[f32], likeness: &[f32], retouch: &Retouch) {
     let Retouch { local_contrast, contrast, saturation, warmth, .. } = *retouch;

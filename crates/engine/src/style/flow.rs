@@ -19,8 +19,8 @@ pub struct Tangents {
 }
 
 impl Tangents {
-    /// Computes the directions from the smoothed structure tensor. It doubles the angles of gradients, so the opposite
-    /// gradients on the two sides of a line add up instead of cancelling out.
+    /// Computes the directions from the smoothed structure tensor. The tensor doubles the angles of gradients, so the
+    /// opposite gradients on the two sides of a line add up instead of cancelling out.
     pub fn from_lightness(lightness: &Plane, radius: usize) -> Self {
         let width = lightness.width();
         let height = lightness.height();
@@ -49,50 +49,51 @@ impl Tangents {
 
     /// Returns the mean of the samples up to `length` pixels along the flow on both sides.
     pub fn smooth(&self, plane: &Plane, length: f32) -> Plane {
-        let walk = Walk::with_length(length);
+        let sampling = FlowSampling::with_length(length);
         draw_plane(self.width, self.height, |x, y| {
             let mut sum = plane.row(y)[x];
-            self.walk((x, y), walk, |index| sum += plane.values()[index]);
-            sum * walk.share
+            self.visit_flow((x, y), sampling, |index| sum += plane.values()[index]);
+            sum * sampling.weight
         })
     }
 
     /// Smooths all planes of a picture like [`Tangents::smooth`].
     pub fn smooth_colours(&self, source: &Colours, length: f32) -> Colours {
-        let walk = Walk::with_length(length);
+        let sampling = FlowSampling::with_length(length);
         let mut result = Colours::new(self.width, self.height);
 
         result.par_bands_mut(1).enumerate().for_each(|(y, [l, a, b])| {
             for x in 0..self.width {
                 let mut sum = source.at(y * self.width + x);
-                self.walk((x, y), walk, |index| {
+                self.visit_flow((x, y), sampling, |index| {
                     let colour = source.at(index);
                     sum = std::array::from_fn(|at| sum[at] + colour[at]);
                 });
-                [l[x], a[x], b[x]] = sum.map(|part| part * walk.share);
+                [l[x], a[x], b[x]] = sum.map(|part| part * sampling.weight);
             }
         });
 
         result
     }
 
-    /// Visits the pixels along the flow, first in one direction and then in the other.
-    fn walk(&self, (x, y): (usize, usize), walk: Walk, mut visit: impl FnMut(usize)) {
+    /// Calls `visit` with the row-major index of each sampled pixel along the flow through a pixel, first in one
+    /// direction and then in the other.
+    fn visit_flow(&self, (x, y): (usize, usize), sampling: FlowSampling, mut visit: impl FnMut(usize)) {
         let right = (self.width - 1) as f32;
         let bottom = (self.height - 1) as f32;
 
         for direction in [1.0, -1.0] {
             let mut point = [x as f32, y as f32];
-            let mut step = self.along[y * self.width + x].map(|part| direction * walk.stride * part);
+            let mut step = self.along[y * self.width + x].map(|part| direction * sampling.stride * part);
 
-            for _ in 0..walk.steps {
+            for _ in 0..sampling.steps {
                 point = [(point[0] + step[0]).clamp(0.0, right), (point[1] + step[1]).clamp(0.0, bottom)];
 
                 let index = (point[1] + 0.5) as usize * self.width + (point[0] + 0.5) as usize;
                 visit(index);
 
                 let next = self.along[index];
-                let turned = walk.stride.copysign(next[0] * step[0] + next[1] * step[1]);
+                let turned = sampling.stride.copysign(next[0] * step[0] + next[1] * step[1]);
                 step = next.map(|part| turned * part);
             }
         }
@@ -101,18 +102,19 @@ impl Tangents {
 
 /// Sampling of a distance along the flow.
 #[derive(Debug, Clone, Copy)]
-struct Walk {
+struct FlowSampling {
+    /// Number of steps in each direction.
     steps: usize,
     /// Length of a step in pixels.
     stride: f32,
     /// Weight of each sample.
-    share: f32,
+    weight: f32,
 }
 
-impl Walk {
+impl FlowSampling {
     fn with_length(length: f32) -> Self {
         let steps = (length + 0.5).clamp(1.0, STEPS_MAX).floor();
-        Self { steps: steps as usize, stride: (length / steps).max(1.0), share: 1.0 / (2.0 * steps + 1.0) }
+        Self { steps: steps as usize, stride: (length / steps).max(1.0), weight: 1.0 / (2.0 * steps + 1.0) }
     }
 }
 

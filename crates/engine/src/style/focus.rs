@@ -82,15 +82,15 @@ fn centroid(weights: &Plane, [near_x, near_y]: [f32; 2], window: f32) -> ([f32; 
             let right = right - near_x;
             let down = down - near_y;
 
-            let away = right * right + down * down;
-            let weight = (weight + 1e-6) * (-away / (window * window)).exp();
-            let parts = [1.0, right, down, away];
+            let squared_distance = right * right + down * down;
+            let weight = (weight + 1e-6) * (-squared_distance / (window * window)).exp();
+            let parts = [1.0, right, down, squared_distance];
             sums = std::array::from_fn(|at| sums[at] + weight * parts[at]);
         }
     }
 
-    let [right, down, away] = [1, 2, 3].map(|at| sums[at] / sums[0].max(1e-12));
-    ([near_x + right, near_y + down], (away - right * right - down * down).max(0.0).sqrt())
+    let [right, down, squared_distance] = [1, 2, 3].map(|at| sums[at] / sums[0].max(1e-12));
+    ([near_x + right, near_y + down], (squared_distance - right * right - down * down).max(0.0).sqrt())
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ impl Recipe {
 
     /// Combines all parameters of a job.
     pub fn from_job(job: &StyleJob) -> Self {
-        let mut recipe = engine(job.engine);
+        let mut recipe = engine_recipe(job.engine);
         recipe.apply_flavor(job.flavor);
         if let Some(portrait) = job.portrait {
             recipe.apply_portrait(portrait);
@@ -342,7 +342,7 @@ const CARICATURE: Recipe = Recipe {
     ..Recipe::PLAIN
 };
 
-/// Photograph of a good camera.
+/// Photograph taken with a good camera.
 const REAL: Recipe = Recipe {
     detail: 1.15,
     look: Look { contrast: 0.12, highlights: -0.12, local_contrast: 0.1, saturation: 0.05, grain: 0.12, ..NONE },
@@ -378,7 +378,7 @@ const SOFTY: Recipe = Recipe {
 };
 
 /// Returns the recipe of an engine.
-const fn engine(engine: StylePreset) -> Recipe {
+const fn engine_recipe(engine: StylePreset) -> Recipe {
     match engine {
         StylePreset::Balanced => BALANCED,
         StylePreset::Definio => DEFINIO,

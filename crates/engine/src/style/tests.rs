@@ -71,7 +71,7 @@ fn chroma(colours: &Colours) -> f32 {
     parts.map(|(a, b)| (a * a + b * b).sqrt()).sum::<f32>() / colours.a.values().len() as f32
 }
 
-/// Mean difference of two pictures.
+/// Returns the mean difference of two pictures.
 fn distance(one: &Colours, other: &Colours) -> f32 {
     let planes = [(&one.l, &other.l), (&one.a, &other.a), (&one.b, &other.b)];
     let plane_distance = |(one, other): (&Plane, &Plane)| {

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use crate::noise::hash;
 
-    /// Random colours around a centre.
+    /// Returns random colours around a centre.
     fn cloud(centre: Lab, spread: Lab, seed: u32) -> Vec<Lab> {
         let random = |at: u32, axis: usize| hash(at, axis as u32, seed) as f32 / u32::MAX as f32 - 0.5;
         (0..4000).map(|at| std::array::from_fn(|axis| centre[axis] + spread[axis] * random(at, axis))).collect()

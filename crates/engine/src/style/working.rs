@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_pictures_stay_and_large_ones_come_down() {
+    fn small_pictures_keep_their_size_and_large_ones_are_reduced() {
         assert_eq!(
             [(1, 1), (1448, 1448), (1449, 1449), (100_000_000, 1)].map(|(w, h)| factor_for(w, h)),
             [1, 1, 2, 48]
@@ -208,8 +208,8 @@ mod tests {
     fn hidden_colours_are_ignored() {
         let pixels = RgbaImage::from_fn(32, 8, |x, _| if x < 16 { Rgba([90; 4]) } else { Rgba([255, 0, 0, 0]) });
         let working = WorkingPicture::from_pixels(&Pixels::Transparent(pixels));
-        let [before, behind] = [10, 17].map(|x| working.colours.l.row(4)[x]);
-        assert!((before - behind).abs() < 0.02, "{before} {behind}");
+        let [visible, hidden] = [10, 17].map(|x| working.colours.l.row(4)[x]);
+        assert!((visible - hidden).abs() < 0.02, "lightness {visible} beside {hidden}");
         assert!(working.sample(1000).iter().all(|[_, a, _]| a.abs() < 1e-3) || working.sample(1000).is_empty());
     }
 }

@@ -42,7 +42,7 @@ impl Pose {
         [x * depth + self.drift[0] * near + self.shift[0], y * depth + self.drift[1] * near + self.shift[1]]
     }
 
-    /// Interpolates towards another pose.
+    /// Returns the pose between this pose, at a `share` of 0, and `other`, at 1.
     #[must_use]
     pub fn towards(&self, other: &Self, share: f32) -> Self {
         let mix = |from: f32, to: f32| from + share * (to - from);
@@ -101,8 +101,9 @@ impl Pose {
 pub struct Track {
     from: Pose,
     to: Pose,
-    /// Amplitude of the handheld shake.
-    hand: f32,
+    /// Amplitude of the handheld shake, in half heights.
+    shake_amplitude: f32,
+    /// Start time of the shake in seconds, different for each seed.
     phase: f32,
     seconds: f32,
     easing: Pace,
@@ -141,15 +142,15 @@ impl Track {
             add_move(*step, share, &mut from, &mut to);
         }
 
-        let hand = if moves.contains(&CameraMove::Handheld) { 0.012 * strength } else { 0.0 };
+        let shake_amplitude = if moves.contains(&CameraMove::Handheld) { 0.012 * strength } else { 0.0 };
 
-        Self { from, to, hand, phase: random(seed, 9) * 50.0, seconds, easing: Pace::Eased }
+        Self { from, to, shake_amplitude, phase: random(seed, 9) * 50.0, seconds, easing: Pace::Eased }
     }
 
     /// Returns the track of a camera that does not move.
     #[must_use]
     pub fn still() -> Self {
-        Self { from: Pose::OWN, to: Pose::OWN, hand: 0.0, phase: 0.0, seconds: 1.0, easing: Pace::Eased }
+        Self { from: Pose::OWN, to: Pose::OWN, shake_amplitude: 0.0, phase: 0.0, seconds: 1.0, easing: Pace::Eased }
     }
 
     /// Returns a motion between two poses.
@@ -178,7 +179,7 @@ impl Track {
         Self { from: before, to: Pose::OWN, ..self.clone() }
     }
 
-    /// Scales the motion.
+    /// Returns the motion with `share` of its distances.
     #[must_use]
     pub fn scaled(&self, share: f32) -> Self {
         Self { from: Pose::OWN.towards(&self.from, share), to: Pose::OWN.towards(&self.to, share), ..self.clone() }
@@ -202,14 +203,14 @@ impl Track {
 
         let mut pose = self.from.towards(&self.to, progress);
 
-        if self.hand > 0.0 {
+        if self.shake_amplitude > 0.0 {
             let time = self.phase + share * self.seconds;
             // The shake fades in, so that the video starts at the picture's own pose.
-            let hand = self.hand * (4.0 * share).min(1.0);
+            let shake_amplitude = self.shake_amplitude * (4.0 * share).min(1.0);
             let sway = |frequency: f32, at: f32| (frequency * time + at).sin();
-            pose.shift[0] += hand * (sway(2.1, 0.0) + 0.6 * sway(3.7, 1.0) + 0.3 * sway(8.3, 2.0));
-            pose.shift[1] += hand * (sway(1.7, 4.0) + 0.6 * sway(4.3, 3.0) + 0.3 * sway(9.1, 5.0));
-            pose.rotation += 0.4 * hand * sway(1.3, 2.0);
+            pose.shift[0] += shake_amplitude * (sway(2.1, 0.0) + 0.6 * sway(3.7, 1.0) + 0.3 * sway(8.3, 2.0));
+            pose.shift[1] += shake_amplitude * (sway(1.7, 4.0) + 0.6 * sway(4.3, 3.0) + 0.3 * sway(9.1, 5.0));
+            pose.rotation += 0.4 * shake_amplitude * sway(1.3, 2.0);
         }
 
         pose
@@ -226,7 +227,7 @@ impl Track {
     }
 }
 
-/// Easing curve from 0 to 1: a blend of linear and smoothstep.
+/// Returns the value of the easing curve from 0 to 1, a blend of linear and smoothstep.
 #[must_use]
 pub fn eased(share: f32) -> f32 {
     let share = share.clamp(0.0, 1.0);
@@ -267,7 +268,7 @@ const SIDESTEP_MAX: f32 = 0.15;
 /// Upper limit of a translation along the line of sight.
 const DOLLY_MAX: f32 = 0.4;
 
-/// Returns a distance that approaches `maximum` for large ones and stays nearly unchanged for small ones.
+/// Limits a distance softly: small distances stay nearly unchanged, large distances approach `maximum`.
 fn limit_softly(distance: f32, maximum: f32) -> f32 {
     distance / (1.0 + (distance / maximum).powi(2)).sqrt()
 }
@@ -312,7 +313,7 @@ mod tests {
         Track::from_keywords(&VideoKeywords::from_prompt(prompt), amplitude, 4.0, 7)
     }
 
-    /// Source position in the middle of the last frame, relative to the first frame.
+    /// Returns the source position in the middle of the last frame, relative to the first frame.
     fn end_position(prompt: &str, amplitude: MotionAmount) -> Vec2 {
         track(prompt, amplitude).at(1.0).source([0.0, 0.0], NEAR)
     }

@@ -1,7 +1,7 @@
 //! Video engine: renders a plan to a video.
 //!
-//! The engine knows no objects and draws nothing but the given pictures and its own scenes, through which it moves a
-//! camera. It estimates the depth of a picture (`depth`), moves a camera (`camera`) as the prompt requests
+//! The engine does not recognize objects: it moves a camera through the input pictures and through scenes of its own.
+//! It estimates the depth of a picture (`depth`), moves the camera (`camera`) as the prompt requests
 //! (`words`), draws the result (`view`), and adds weather (`weather`) and light (`mood`). Two pictures are joined
 //! along their optical flow (`optical`, `shots`). Without a picture it paints a scene of known depth (`scene`). An
 //! existing video is decoded and its motion continued (`extend`).
@@ -57,7 +57,7 @@ pub enum VideoError {
     /// Unusable input.
     #[error("{reason}")]
     Input {
-        /// Stable code.
+        /// Error code of the API.
         code: &'static str,
         /// Message for the client.
         reason: String,

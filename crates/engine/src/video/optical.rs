@@ -15,14 +15,15 @@ use crate::resample::resize_part;
 const SIDE: usize = 192;
 /// Minimum of the shorter side in the pyramid.
 const SIDE_MIN: usize = 12;
-/// Steps per level.
+/// Refinements of the flow at each level of the pyramid.
 const STEPS_PER_LEVEL: usize = 3;
 
-/// Displacement from every position of one picture to the other.
+/// Displacement from every position of one picture to the other picture, in half heights.
 #[derive(Debug, Clone)]
 pub struct OpticalFlow {
     across: Plane,
     down: Plane,
+    /// Width of the pictures divided by their height.
     aspect: f32,
 }
 
@@ -58,6 +59,7 @@ impl OpticalFlow {
         Self::estimate(&pyramid(from), &pyramid(to), from.size().aspect())
     }
 
+    /// Computes the flow between two pyramids of luma, which have the largest level first.
     fn estimate(from: &[Plane], to: &[Plane], aspect: f32) -> Self {
         let smallest = &from[from.len() - 1];
         let mut across = Plane::new(smallest.width(), smallest.height());
@@ -115,6 +117,7 @@ impl OpticalFlow {
     }
 }
 
+/// Returns the median, or 0 without values.
 fn median(mut values: Vec<f32>) -> f32 {
     if values.is_empty() {
         return 0.0;
@@ -138,8 +141,8 @@ impl FlowPair {
     }
 }
 
-/// Returns the fraction of a picture that the flow finds again in the other one and that returns from there, reduced by
-/// the remaining difference.
+/// Returns the fraction of a picture that the flow finds again in the other picture and that returns from there,
+/// reduced by the remaining difference.
 fn likeness(from: &Plane, to: &Plane, forward: &OpticalFlow, backward: &OpticalFlow) -> f32 {
     let width = from.width();
     let height = from.height();
@@ -149,7 +152,7 @@ fn likeness(from: &Plane, to: &Plane, forward: &OpticalFlow, backward: &OpticalF
         plane.values().iter().map(|value| (value - mean).abs()).sum::<f32>() / plane.values().len() as f32
     };
 
-    let mut found = 0.0;
+    let mut returning = 0.0;
     let mut residual = 0.0;
     for y in 0..height {
         for x in 0..width {
@@ -167,14 +170,14 @@ fn likeness(from: &Plane, to: &Plane, forward: &OpticalFlow, backward: &OpticalF
             .sqrt();
             residual += (from.row(y)[x] - look_up(to, forward.aspect, target)).abs();
             if round_trip_error < 0.03 {
-                found += 1.0;
+                returning += 1.0;
             }
         }
     }
 
     let count = (width * height) as f32;
     let similarity_loss = residual / count / (texture(from) + texture(to) + 0.02);
-    (found / count * (1.3 - 2.6 * similarity_loss)).clamp(0.0, 1.0)
+    (returning / count * (1.3 - 2.6 * similarity_loss)).clamp(0.0, 1.0)
 }
 
 /// Returns the luma at decreasing sizes, the largest first.
@@ -233,8 +236,8 @@ fn refine(from: &Plane, to: &Plane, across: &mut Plane, down: &mut Plane) {
     for y in 0..height {
         for x in 0..width {
             let gradient = slope(from, x, y);
-            let other = slope(&warped, x, y);
-            let [right, below] = [0.5 * (gradient[0] + other[0]), 0.5 * (gradient[1] + other[1])];
+            let warped_gradient = slope(&warped, x, y);
+            let [right, below] = [0.5 * (gradient[0] + warped_gradient[0]), 0.5 * (gradient[1] + warped_gradient[1])];
             let difference = from.row(y)[x] - warped.row(y)[x];
 
             // Large differences come from other objects, not from shifts.
@@ -294,7 +297,7 @@ mod tests {
     #[test]
     fn pictures_of_different_subjects_are_not_similar() {
         let identical = FlowPair::between(&rough(1, 0), &rough(1, 4));
-        let other = FlowPair::between(&rough(1, 0), &rough(2, 0));
-        assert!(identical.likeness > 0.6 && other.likeness < 0.4, "{} {}", identical.likeness, other.likeness);
+        let different = FlowPair::between(&rough(1, 0), &rough(2, 0));
+        assert!(identical.likeness > 0.6 && different.likeness < 0.4, "{} {}", identical.likeness, different.likeness);
     }
 }

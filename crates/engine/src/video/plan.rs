@@ -91,7 +91,7 @@ pub enum Material {
         file: Vec<u8>,
         /// Length to add.
         seconds: u32,
-        /// Last frame, if one is given.
+        /// Last frame, if requested.
         end: Option<Pixels>,
     },
 }
@@ -146,12 +146,12 @@ pub fn size_of(lines: u32, ratio: Option<(u16, u16)>, picture: Option<(u32, u32)
     let ratio = (width / height).clamp(1.0 / RATIO_MAX, RATIO_MAX);
 
     let lines = lines as usize;
-    let other = |ratio: f64| 2 * (lines as f64 * ratio / 2.0).round() as usize;
+    let long_side = |ratio: f64| 2 * (lines as f64 * ratio / 2.0).round() as usize;
 
     if ratio >= 1.0 {
-        Size { width: other(ratio), height: lines }
+        Size { width: long_side(ratio), height: lines }
     } else {
-        Size { width: lines, height: other(1.0 / ratio) }
+        Size { width: lines, height: long_side(1.0 / ratio) }
     }
 }
 
@@ -182,7 +182,10 @@ mod tests {
         for width in 1..=100 {
             let size = size_of(360, None, Some((width, 37)));
             assert!(
-                size.width.is_multiple_of(2) && size.height.is_multiple_of(2) && size.width.min(size.height) == 360
+                size.width.is_multiple_of(2) && size.height.is_multiple_of(2) && size.width.min(size.height) == 360,
+                "{width}:37 gives {}x{}",
+                size.width,
+                size.height
             );
         }
     }

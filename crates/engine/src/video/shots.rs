@@ -145,9 +145,9 @@ impl Shot for Morph {
             };
 
             if second_opacity < 1.0 {
-                let mut other = Raster::new(frame.size());
-                self.to.draw(&incoming_pose, Some(&bend), &mut other);
-                blend(frame, &other, second_opacity, self.flow.likeness);
+                let mut incoming_frame = Raster::new(frame.size());
+                self.to.draw(&incoming_pose, Some(&bend), &mut incoming_frame);
+                blend(frame, &incoming_frame, second_opacity, self.flow.likeness);
             } else {
                 self.to.draw(&incoming_pose, (remaining > 0.0).then_some(&bend), frame);
             }
@@ -166,10 +166,12 @@ impl Shot for Morph {
     }
 }
 
-/// Blends in linear light. Similar areas change early, different ones late and quickly to avoid double images.
-fn blend(frame: &mut Raster, other: &Raster, second_opacity: f32, likeness: f32) {
+/// Blends `incoming_frame` into `frame` in linear light.
+///
+/// Similar areas change early, different areas late and quickly to avoid double images.
+fn blend(frame: &mut Raster, incoming_frame: &Raster, second_opacity: f32, likeness: f32) {
     let sharp = 1.0 - likeness;
-    for (pixel, next) in frame.pixels_mut().iter_mut().zip(other.pixels()) {
+    for (pixel, next) in frame.pixels_mut().iter_mut().zip(incoming_frame.pixels()) {
         let differ = ((pixel[0] - next[0]).abs() + (pixel[1] - next[1]).abs() + (pixel[2] - next[2]).abs()) / 3.0;
         let delay = 0.5 * sharp * (2.0 * differ - 0.35).clamp(-0.35, 0.5);
         let share = ((second_opacity - 0.5 - delay * (1.0 - (2.0 * second_opacity - 1.0).abs())) * (1.0 + 0.6 * sharp)

@@ -134,8 +134,8 @@ fn an_extended_video_continues_sound_and_motion() {
     assert_eq!((longer.frames, after.units.len()), (48, 48));
     assert_eq!(before.sound, after.sound);
     assert_ne!(longer.bytes, render_plan(extended_to(Some(picture(2)))).bytes);
-    let other = VideoPlan { size: Size { width: 64, height: 48 }, ..extended_to(None) };
-    assert_eq!(ParsedVideo::parse(&render_plan(other).bytes).unwrap().size, Size { width: 64, height: 48 });
+    let small_plan = VideoPlan { size: Size { width: 64, height: 48 }, ..extended_to(None) };
+    assert_eq!(ParsedVideo::parse(&render_plan(small_plan).bytes).unwrap().size, Size { width: 64, height: 48 });
 }
 
 /// Cancels after a number of frames.

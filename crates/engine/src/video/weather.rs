@@ -90,8 +90,8 @@ impl WeatherLayer {
             Weather::Rain => {
                 let particle = self.particle_at(index, seconds, pose, [-0.22, 1.9]);
                 let length = unit * (10.0 + 22.0 * particle.near);
-                let wide = unit * (0.45 + 0.5 * particle.near);
-                streak(frame, at(&particle), [0.11 * length, -length], wide, 0.10 + 0.20 * particle.near);
+                let half_width = unit * (0.45 + 0.5 * particle.near);
+                streak(frame, at(&particle), [0.11 * length, -length], half_width, 0.10 + 0.20 * particle.near);
             }
             Weather::Snow => {
                 let mut particle = self.particle_at(index, seconds, pose, [-0.03, 0.17]);
@@ -128,7 +128,7 @@ impl WeatherLayer {
 
     /// Draws two cloud layers of different speed, denser over far areas.
     fn fog(&self, seconds: f32, pose: &Pose, depth: Option<&Depth>, frame: &mut Raster) {
-        let Some([wide, fine]) = &self.clouds else { return };
+        let Some([coarse, fine]) = &self.clouds else { return };
         let size = frame.size();
         let half = size.height as f32 * 0.5;
 
@@ -137,15 +137,15 @@ impl WeatherLayer {
             for x in 0..size.width {
                 let u = (x as f32 + 0.5) / half - size.aspect();
 
-                let far = depth.map_or(0.5, |depth| 1.0 - depth.at(pose.source([u, v], 0.5)));
+                let distance = depth.map_or(0.5, |depth| 1.0 - depth.at(pose.source([u, v], 0.5)));
 
-                let [a, b] = [(wide, 0.05, 0.35), (fine, 0.11, 0.8)].map(|(cloud, speed, scale)| {
+                let [a, b] = [(coarse, 0.05, 0.35), (fine, 0.11, 0.8)].map(|(cloud, speed, scale)| {
                     let across = (u + pose.shift[0] + pose.drift[0]) * scale + seconds * speed;
                     sample_mirrored(cloud, across, v * scale)
                 });
 
                 let low = 0.55 + 0.25 * v;
-                let dense = (low * (0.25 + 0.9 * far) * (0.35 + 0.5 * a + 0.3 * b)).clamp(0.0, 0.85);
+                let dense = (low * (0.25 + 0.9 * distance) * (0.35 + 0.5 * a + 0.3 * b)).clamp(0.0, 0.85);
                 frame.blend_pixel(x, y, [0.86, 0.88, 0.90], dense);
             }
         }
@@ -180,8 +180,9 @@ fn disc(frame: &mut Raster, [x, y]: [f32; 2], radius: f32, edge: f32, colour: [f
     let size = frame.size();
     for row in span(y - radius - 1.0, y + radius + 1.0, size.height) {
         for column in span(x - radius - 1.0, x + radius + 1.0, size.width) {
-            let far = ((column as f32 + 0.5 - x).powi(2) + (row as f32 + 0.5 - y).powi(2)).sqrt() / radius.max(0.8);
-            let coverage = (1.0 - far).max(0.0).powf(edge);
+            let [dx, dy] = [column as f32 + 0.5 - x, row as f32 + 0.5 - y];
+            let distance = (dx.powi(2) + dy.powi(2)).sqrt() / radius.max(0.8);
+            let coverage = (1.0 - distance).max(0.0).powf(edge);
             if coverage > 0.0 {
                 frame.blend_pixel(column, row, colour, cover * coverage);
             }
@@ -189,14 +190,14 @@ fn disc(frame: &mut Raster, [x, y]: [f32; 2], radius: f32, edge: f32, colour: [f
     }
 }
 
-/// Draws an ellipse with soft borders; `wide` and `high` are its radii.
-fn oval(frame: &mut Raster, [x, y]: [f32; 2], [wide, high]: [f32; 2], colour: [f32; 3], cover: f32) {
+/// Draws an ellipse with soft borders and the radii `half_width` and `half_height`.
+fn oval(frame: &mut Raster, [x, y]: [f32; 2], [half_width, half_height]: [f32; 2], colour: [f32; 3], cover: f32) {
     let size = frame.size();
-    for row in span(y - high - 1.0, y + high + 1.0, size.height) {
-        for column in span(x - wide - 1.0, x + wide + 1.0, size.width) {
-            let far =
-                ((column as f32 + 0.5 - x) / wide.max(0.6)).powi(2) + ((row as f32 + 0.5 - y) / high.max(0.6)).powi(2);
-            let coverage = ((1.0 - far) * 1.5).clamp(0.0, 1.0);
+    for row in span(y - half_height - 1.0, y + half_height + 1.0, size.height) {
+        for column in span(x - half_width - 1.0, x + half_width + 1.0, size.width) {
+            let [dx, dy] = [column as f32 + 0.5 - x, row as f32 + 0.5 - y];
+            let distance_squared = (dx / half_width.max(0.6)).powi(2) + (dy / half_height.max(0.6)).powi(2);
+            let coverage = ((1.0 - distance_squared) * 1.5).clamp(0.0, 1.0);
             if coverage > 0.0 {
                 frame.blend_pixel(column, row, colour, cover * coverage);
             }
@@ -205,7 +206,7 @@ fn oval(frame: &mut Raster, [x, y]: [f32; 2], [wide, high]: [f32; 2], colour: [f
 }
 
 /// Draws a thin line with soft ends.
-fn streak(frame: &mut Raster, [x, y]: [f32; 2], [across, down]: [f32; 2], wide: f32, cover: f32) {
+fn streak(frame: &mut Raster, [x, y]: [f32; 2], [across, down]: [f32; 2], half_width: f32, cover: f32) {
     let size = frame.size();
 
     for row in span(y + down, y, size.height) {
@@ -215,11 +216,11 @@ fn streak(frame: &mut Raster, [x, y]: [f32; 2], [across, down]: [f32; 2], wide: 
         }
 
         let middle = x + share * across;
-        let soft = (4.0 * share * (1.0 - share)).sqrt();
+        let fade = (4.0 * share * (1.0 - share)).sqrt();
 
-        for column in span(middle - wide - 1.0, middle + wide + 1.0, size.width) {
-            let coverage = (wide + 0.5 - (column as f32 + 0.5 - middle).abs()).clamp(0.0, 1.0);
-            frame.blend_pixel(column, row, [0.85, 0.89, 0.95], cover * coverage * soft);
+        for column in span(middle - half_width - 1.0, middle + half_width + 1.0, size.width) {
+            let coverage = (half_width + 0.5 - (column as f32 + 0.5 - middle).abs()).clamp(0.0, 1.0);
+            frame.blend_pixel(column, row, [0.85, 0.89, 0.95], cover * coverage * fade);
         }
     }
 }

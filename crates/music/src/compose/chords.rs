@@ -70,7 +70,7 @@ fn struck(span: &Span, instrument: Instrument, comping: Comping) -> Vec<i32> {
     voices(span, instrument, 0)
 }
 
-/// Returns the voices of a chord, moved by octaves into the range of the instrument.
+/// Returns the voices of a chord, moved by `shift` semitones and then by octaves into the range of the instrument.
 fn voices(span: &Span, instrument: Instrument, shift: i32) -> Vec<i32> {
     let (low, high) = instrument.range();
     let lowest = span.voices.first().copied().unwrap_or(60) + shift;
@@ -82,68 +82,74 @@ fn voices(span: &Span, instrument: Instrument, shift: i32) -> Vec<i32> {
     transposed.filter(|pitch| (low..=high).contains(pitch)).collect()
 }
 
+/// Player of one chord.
 struct ChordPlayer<'a> {
     score: &'a Score,
     span: &'a Span,
+    /// Pitches to strike.
     voices: Vec<i32>,
 }
 
 impl ChordPlayer<'_> {
+    /// Writes the notes of the chord in the rhythm of `comping`.
     fn play(&self, writer: &mut NoteWriter, comping: Comping, velocity: f32) {
         let steps = self.span.steps;
         let beat = self.score.clock().metre.beat;
         let weight = |at: u32| if at.is_multiple_of(self.score.clock().metre.bar) { 1.0 } else { 0.85 };
 
         match comping {
-            Comping::Held => self.chord(writer, 0, f64::from(steps) * 0.97, velocity, 6.0),
+            Comping::Held => self.strike(writer, 0, f64::from(steps) * 0.97, velocity, 6.0),
             Comping::Beats => {
                 for at in (0..steps).step_by(beat as usize) {
-                    self.chord(writer, at, f64::from(beat) * 0.9, velocity * weight(self.span.start + at), 4.0);
+                    self.strike(writer, at, f64::from(beat) * 0.9, velocity * weight(self.span.start + at), 4.0);
                 }
             }
             Comping::OffBeats => {
                 for at in (beat / 2..steps).step_by(beat as usize) {
-                    self.chord(writer, at, 1.3, velocity, 2.0);
+                    self.strike(writer, at, 1.3, velocity, 2.0);
                 }
             }
-            Comping::Charleston => self.pattern(writer, &[(0, 3.4), (6, 1.6), (11, 2.2)], velocity),
-            Comping::Tresillo => self.pattern(writer, &[(0, 2.2), (3, 1.4), (6, 2.4), (10, 1.4), (12, 2.6)], velocity),
+            Comping::Charleston => self.repeat_strokes(writer, &[(0, 3.4), (6, 1.6), (11, 2.2)], velocity),
+            Comping::Tresillo => {
+                self.repeat_strokes(writer, &[(0, 2.2), (3, 1.4), (6, 2.4), (10, 1.4), (12, 2.6)], velocity);
+            }
             Comping::Pulse => {
                 for at in (0..steps).step_by(2) {
                     let accent = if at % beat == 0 { 1.0 } else { 0.78 };
-                    self.chord(writer, at, 1.5, velocity * accent, 0.0);
+                    self.strike(writer, at, 1.5, velocity * accent, 0.0);
                 }
             }
             Comping::Chug => {
                 for at in (0..steps).step_by(2) {
                     let accent = if at % (2 * beat) == 0 { 1.0 } else { 0.8 };
                     let length = if at + 2 >= steps { 1.9 } else { 1.5 };
-                    self.chord(writer, at, length, velocity * accent, 3.0);
+                    self.strike(writer, at, length, velocity * accent, 3.0);
                 }
             }
-            Comping::Broken => self.broken_chord(writer, velocity),
-            Comping::Strummed => self.strummed(writer, velocity),
+            Comping::Broken => self.play_broken(writer, velocity),
+            Comping::Strummed => self.strum(writer, velocity),
         }
     }
 
-    fn chord(&self, writer: &mut NoteWriter, at: u32, steps: f64, velocity: f32, spread_ms: f32) {
+    /// Strikes all voices at a step of the chord, for `steps`, each `spread_ms` later than the voice below.
+    fn strike(&self, writer: &mut NoteWriter, at: u32, steps: f64, velocity: f32, spread_ms: f32) {
         for (index, pitch) in (0_u8..).zip(&self.voices) {
             let start = f64::from(self.span.start + at);
             writer.late_note(start, steps, *pitch, velocity, f32::from(index) * spread_ms);
         }
     }
 
-    /// Plays the strokes of a bar of sixteen steps, as far as the chord lasts.
-    fn pattern(&self, writer: &mut NoteWriter, strokes: &[(u32, f64)], velocity: f32) {
+    /// Repeats strokes every sixteen steps until the chord ends. A stroke is a step of the bar and a length in steps.
+    fn repeat_strokes(&self, writer: &mut NoteWriter, strokes: &[(u32, f64)], velocity: f32) {
         for bar in (0..self.span.steps).step_by(16) {
             for (at, steps) in strokes.iter().filter(|(at, _)| bar + at < self.span.steps) {
-                self.chord(writer, bar + at, *steps, velocity, 4.0);
+                self.strike(writer, bar + at, *steps, velocity, 4.0);
             }
         }
     }
 
     /// Plays an Alberti bass: low, high, middle, high. Metres of twelve steps run up and down instead.
-    fn broken_chord(&self, writer: &mut NoteWriter, velocity: f32) {
+    fn play_broken(&self, writer: &mut NoteWriter, velocity: f32) {
         let metre = self.score.clock().metre;
         let order: &[usize] = if metre.beat == 6 || metre.bar == 12 { &[0, 1, 2, 3, 2, 1] } else { &[0, 2, 1, 2] };
         for (index, at) in (0..self.span.steps).step_by(2).enumerate() {
@@ -157,19 +163,19 @@ impl ChordPlayer<'_> {
     }
 
     /// Strums down on the beats and up between them.
-    fn strummed(&self, writer: &mut NoteWriter, velocity: f32) {
+    fn strum(&self, writer: &mut NoteWriter, velocity: f32) {
         let metre = self.score.clock().metre;
         let strokes: &[u32] = if metre.bar == 12 { &[0, 4, 6, 8, 10] } else { &[0, 4, 6, 10, 12, 14] };
 
         for bar in (0..self.span.steps).step_by(metre.bar.min(16) as usize) {
             for at in strokes.iter().map(|at| bar + at).filter(|at| *at < self.span.steps) {
-                let down = at % 4 == 0;
+                let is_downstroke = at % 4 == 0;
                 let last = self.voices.len().saturating_sub(1);
                 for (index, pitch) in self.voices.iter().enumerate() {
-                    let order = if down { index } else { last - index };
-                    let soft = if down { 1.0 } else { 0.72 };
+                    let order = if is_downstroke { index } else { last - index };
+                    let accent = if is_downstroke { 1.0 } else { 0.72 };
                     let start = f64::from(self.span.start + at);
-                    writer.late_note(start, 3.2, *pitch, velocity * soft, order as f32 * STRUM_MS);
+                    writer.late_note(start, 3.2, *pitch, velocity * accent, order as f32 * STRUM_MS);
                 }
             }
         }

@@ -161,7 +161,7 @@ impl Phrase {
     /// Returns `true` if a role plays in this phrase. With `builds`, roles enter as the intensity grows.
     #[must_use]
     pub fn has(&self, role: Role, builds: bool) -> bool {
-        let quiet = matches!(self.label, Label::Intro | Label::Bridge | Label::Outro);
+        let is_quiet = matches!(self.label, Label::Intro | Label::Bridge | Label::Outro);
         let is_at_least = |minimum: f32| self.intensity >= minimum;
         match role {
             Role::Pad => true,
@@ -171,7 +171,7 @@ impl Phrase {
             Role::Bass if builds => is_at_least(0.45),
             Role::Bass => self.label != Label::Intro || is_at_least(0.42),
             Role::Arpeggio => !matches!(self.label, Label::Verse) || is_at_least(0.66),
-            Role::Drums => is_at_least(if quiet { 0.42 } else { 0.5 }),
+            Role::Drums => is_at_least(if is_quiet { 0.42 } else { 0.5 }),
         }
     }
 }
@@ -217,7 +217,7 @@ mod tests {
         let built = phrases(&Shape { build: true, ..shape(640) });
         assert!(built.is_sorted_by(|a, b| a.intensity <= b.intensity + 0.12));
         assert!(built[built.len() - 1].intensity > 0.85);
-        let round = phrases(&Shape { seamless: true, ..shape(640) });
-        assert!(round.iter().all(|phrase| matches!(phrase.label, Label::Verse | Label::Chorus)));
+        let looped = phrases(&Shape { seamless: true, ..shape(640) });
+        assert!(looped.iter().all(|phrase| matches!(phrase.label, Label::Verse | Label::Chorus)));
     }
 }

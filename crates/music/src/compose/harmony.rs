@@ -40,15 +40,15 @@ impl Harmony {
     /// Returns the chords of all phrases and the final one, which has no steps.
     #[must_use]
     pub fn spans(&self, phrases: &[Phrase], rng: &mut SeededRng) -> Vec<Span> {
-        let found = self.palette.progressions(self.key.mode.is_minor());
-        let main = rng.pick(found.main);
-        let other = rng.pick(found.other);
-        let bridge = rng.pick(found.other);
+        let progressions = self.palette.progressions(self.key.mode.is_minor());
+        let main = rng.pick(progressions.main);
+        let chorus = rng.pick(progressions.other);
+        let bridge = rng.pick(progressions.other);
 
         let mut spans: Vec<Span> = Vec::new();
         for phrase in phrases {
             let text = match phrase.label {
-                Label::Chorus => other,
+                Label::Chorus => chorus,
                 Label::Bridge => bridge,
                 _ => main,
             };
@@ -60,11 +60,11 @@ impl Harmony {
 
             let leads_on = phrase.closes && !phrase.last && tokens.last() == Some(&"1");
             if leads_on && let Some(last) = tokens.last_mut() {
-                *last = found.turnaround;
+                *last = progressions.turnaround;
             }
 
             if phrase.last && self.closes {
-                close(&mut tokens, found.close);
+                close(&mut tokens, progressions.close);
             }
 
             self.push_spans(&tokens, phrase, &mut spans);
@@ -163,10 +163,10 @@ pub fn parallels(before: &Voicing, after: &[i32], bass: i32) -> i32 {
     let mut count = 0;
     for (at, high) in pairs.iter().enumerate() {
         for low in &pairs[at + 1..] {
-            let together = (high.1 - high.0).signum() == (low.1 - low.0).signum() && high.1 != high.0;
+            let moves_together = (high.1 - high.0).signum() == (low.1 - low.0).signum() && high.1 != high.0;
             let is_same_interval = (high.0 - low.0).rem_euclid(12) == (high.1 - low.1).rem_euclid(12);
-            let is_parallel = together && is_same_interval && is_perfect(high.0, low.0) && is_perfect(high.1, low.1);
-            count += i32::from(is_parallel);
+            let stays_perfect = is_same_interval && is_perfect(high.0, low.0) && is_perfect(high.1, low.1);
+            count += i32::from(moves_together && stays_perfect);
         }
     }
     count
@@ -178,7 +178,7 @@ fn voicings(chord: &Chord) -> Vec<Vec<i32>> {
     let skipped = usize::from(chord.tones.len() > 4);
     let classes: Vec<i32> = chord.tones.iter().skip(skipped).map(|tone| (chord.root + tone).rem_euclid(12)).collect();
 
-    let mut found = Vec::new();
+    let mut candidates = Vec::new();
     for first in 0..classes.len() {
         for octave in [0, 12] {
             let mut voices = vec![at_or_above(classes[first], VOICES.0 + octave)];
@@ -191,12 +191,12 @@ fn voicings(chord: &Chord) -> Vec<Vec<i32>> {
             let second = open.len() - 2;
             open[second] -= 12;
             open.sort_unstable();
-            found.extend([voices, open]);
+            candidates.extend([voices, open]);
         }
     }
 
-    found.retain(|voices| voices[0] >= VOICES.0 && voices[voices.len() - 1] <= VOICES.1);
-    found
+    candidates.retain(|voices| voices[0] >= VOICES.0 && voices[voices.len() - 1] <= VOICES.1);
+    candidates
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub fn write(score: &Score, instrument: Instrument) -> Vec<Note> {
         MelodyComposer { score, low, high, last: i32::midpoint(low, high), doubles: can_play_thirds(instrument) };
 
     for phrase in score.phrases_of(Role::Lead) {
-        composer.phrase(&mut writer, phrase);
+        composer.write_phrase(&mut writer, phrase);
     }
 
     if let Some(span) = score.last_chord() {
@@ -44,7 +44,7 @@ pub fn write(score: &Score, instrument: Instrument) -> Vec<Note> {
     writer.finish()
 }
 
-/// Returns the pitch range of a melody: about an octave and a half around the middle of the instrument, within limits.
+/// Returns the lowest and the highest pitch of a melody: about an octave and a half around the instrument's middle.
 fn register(instrument: Instrument) -> (i32, i32) {
     let (low, high) = instrument.range();
     let middle = (i32::midpoint(low, high) + 2).clamp(64, 79);
@@ -56,6 +56,7 @@ fn can_play_thirds(instrument: Instrument) -> bool {
     instrument.roles().iter().any(|role| matches!(role, Role::Comp | Role::Pad))
 }
 
+/// Composer of a melody, with the pitch reached so far.
 struct MelodyComposer<'a> {
     score: &'a Score,
     low: i32,
@@ -67,7 +68,7 @@ struct MelodyComposer<'a> {
 }
 
 impl MelodyComposer<'_> {
-    fn phrase(&mut self, writer: &mut NoteWriter, phrase: &Phrase) {
+    fn write_phrase(&mut self, writer: &mut NoteWriter, phrase: &Phrase) {
         let metre = self.score.clock().metre;
         let motifs = self.motifs(phrase.label);
         let mut rng = self.score.rng.fork(&format!("phrase {}", phrase.start));
@@ -79,7 +80,7 @@ impl MelodyComposer<'_> {
         for bar in 0..bars {
             let start = phrase.start + bar * metre.bar;
             let length = metre.bar.min(phrase.end() - start);
-            let closing = bar + 1 == bars;
+            let is_last_bar = bar + 1 == bars;
 
             let mut motif = motifs[usize::from(bar % 4 == 2)].clone();
 
@@ -91,13 +92,13 @@ impl MelodyComposer<'_> {
                 motif.tones.iter_mut().for_each(|tone| tone.degree = -tone.degree);
             }
 
-            if closing {
+            if is_last_bar {
                 motif.leave_rest(metre, length);
             }
 
             motif.tones.retain(|tone| tone.at < length);
             let shift = if bar % 4 == 1 { sequence } else { 0 };
-            self.write_motif(writer, phrase, &motif, start, shift, closing);
+            self.write_motif(writer, phrase, &motif, start, shift, is_last_bar);
         }
     }
 
@@ -116,6 +117,7 @@ impl MelodyComposer<'_> {
         [(); 2].map(|()| Motif::draw(&mut rng, self.score.clock().metre, density))
     }
 
+    /// Writes a motif from step `start` on, moved by `shift` scale degrees.
     fn write_motif(
         &mut self,
         writer: &mut NoteWriter,
@@ -123,7 +125,7 @@ impl MelodyComposer<'_> {
         motif: &Motif,
         start: u32,
         shift: i32,
-        closing: bool,
+        is_last_bar: bool,
     ) {
         let key = self.score.plan.key;
         let metre = self.score.clock().metre;
@@ -136,21 +138,21 @@ impl MelodyComposer<'_> {
         let count = motif.tones.len();
         for (index, Tone { at, steps, degree: offset }) in motif.tones.iter().enumerate() {
             let chord = &self.score.span_at(start + at).chord;
-            let strong = at % metre.beat == 0 || *steps >= metre.beat;
+            let is_strong = at % metre.beat == 0 || *steps >= metre.beat;
             let mut pitch = chord.bend(key, key.pitch(degree + offset));
 
-            if strong && !chord.holds(pitch) {
+            if is_strong && !chord.holds(pitch) {
                 pitch = chord.nearest(pitch);
             }
 
-            if closing && index + 1 == count {
+            if is_last_bar && index + 1 == count {
                 pitch = self.rest_tone(phrase, start + at, pitch);
             }
             pitch = self.reachable(pitch);
 
             let accent = if at % metre.bar == 0 {
                 1.0
-            } else if strong {
+            } else if is_strong {
                 0.92
             } else {
                 0.82
@@ -160,7 +162,7 @@ impl MelodyComposer<'_> {
             let position = f64::from(start + at);
             writer.note(position, f64::from(*steps) * 0.96, pitch, velocity);
 
-            if self.doubles && phrase.label == Label::Chorus && phrase.intensity > 0.8 && strong {
+            if self.doubles && phrase.label == Label::Chorus && phrase.intensity > 0.8 && is_strong {
                 let below = (3..=9).map(|down| pitch - down).find(|pitch| chord.holds(*pitch));
                 if let Some(below) = below {
                     writer.note(position, f64::from(*steps) * 0.9, below, velocity * 0.62);
@@ -237,11 +239,11 @@ impl Motif {
         let mut leapt = 0;
 
         while at < metre.bar {
-            let left = (metre.bar - at) as i32;
+            let remaining = (metre.bar - at) as i32;
             let weight = |(cell, calm, busy): &(&[i32], f32, f32)| {
-                let long = cell.iter().map(|steps| steps.abs()).sum::<i32>() > left;
-                let late_start = at == 0 && cell[0] < 0;
-                if long || late_start { 0.0 } else { calm * (1.0 - density) + busy * density }
+                let is_too_long = cell.iter().map(|steps| steps.abs()).sum::<i32>() > remaining;
+                let begins_with_rest = at == 0 && cell[0] < 0;
+                if is_too_long || begins_with_rest { 0.0 } else { calm * (1.0 - density) + busy * density }
             };
             let cell = cells[rng.weighted(&cells.iter().map(weight).collect::<Vec<_>>())].0;
 
@@ -286,7 +288,8 @@ impl Motif {
     }
 }
 
-/// Returns the next scale degree and the motion to it: mostly steps, and a step back after a leap.
+/// Returns the next scale degree and the motion to it: mostly steps, and a step back after a leap. `leapt` is the
+/// previous motion.
 fn next_degree(rng: &mut SeededRng, degree: i32, leapt: i32) -> (i32, i32) {
     let interval = if leapt.abs() >= 2 && rng.odds(0.8) {
         -leapt.signum()

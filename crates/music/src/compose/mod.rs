@@ -92,6 +92,16 @@ fn build_score(request: &MusicRequest, plan: PiecePlan, players: &[Performer]) -
     }
 }
 
+/// Level of a role in the mix.
+struct RoleMix {
+    level_db: f32,
+    pan: f32,
+    /// Factors of the style's reverb, echo and ducking.
+    reverb: f32,
+    echo: f32,
+    duck: f32,
+}
+
 fn build_part(score: &Score, (role, instrument): Performer) -> Part {
     let notes = match role {
         Role::Lead => melody::write(score, instrument),
@@ -103,26 +113,25 @@ fn build_part(score: &Score, (role, instrument): Performer) -> Part {
     };
 
     let style = score.plan.style;
-    // Level in decibels, pan, and factors for reverb, echo and ducking.
-    let (level_db, pan, wet, echo, duck) = match role {
-        Role::Lead => (0.0, 0.08, 1.0, 1.0, 0.25),
-        Role::Comp => (-4.5, -0.28, 0.8, 0.2, 0.8),
-        Role::Pad => (-8.0, 0.0, 1.3, 0.1, 1.0),
-        Role::Arpeggio => (-7.0, 0.35, 1.0, 0.9, 0.7),
-        Role::Bass => (-2.0, 0.0, 0.12, 0.0, 0.9),
-        Role::Drums => (drum_level(score), 0.0, 0.35, 0.0, 0.0),
+    let mix = match role {
+        Role::Lead => RoleMix { level_db: 0.0, pan: 0.08, reverb: 1.0, echo: 1.0, duck: 0.25 },
+        Role::Comp => RoleMix { level_db: -4.5, pan: -0.28, reverb: 0.8, echo: 0.2, duck: 0.8 },
+        Role::Pad => RoleMix { level_db: -8.0, pan: 0.0, reverb: 1.3, echo: 0.1, duck: 1.0 },
+        Role::Arpeggio => RoleMix { level_db: -7.0, pan: 0.35, reverb: 1.0, echo: 0.9, duck: 0.7 },
+        Role::Bass => RoleMix { level_db: -2.0, pan: 0.0, reverb: 0.12, echo: 0.0, duck: 0.9 },
+        Role::Drums => RoleMix { level_db: drum_level(score), pan: 0.0, reverb: 0.35, echo: 0.0, duck: 0.0 },
     };
 
-    let far = 0.75 + 0.5 * score.plan.feeling.space;
+    let distance = 0.75 + 0.5 * score.plan.feeling.space;
     Part {
         instrument,
         kit: style.kit,
         notes,
-        level_db,
-        pan,
-        reverb: (style.wet * wet * far).min(0.9),
-        echo: (style.echo * echo * far).min(0.6),
-        duck: style.duck * duck,
+        level_db: mix.level_db,
+        pan: mix.pan,
+        reverb: (style.wet * mix.reverb * distance).min(0.9),
+        echo: (style.echo * mix.echo * distance).min(0.6),
+        duck: style.duck * mix.duck,
     }
 }
 

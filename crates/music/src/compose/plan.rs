@@ -32,10 +32,10 @@ impl PiecePlan {
         let second = request.genres.get(1).map(|genre| genre.style());
 
         let feeling = blend(style.feeling, request);
-        let key = key(request, style, feeling, &mut rng);
+        let key = choose_key(request, style, feeling, &mut rng);
 
         let metre = request.metre.unwrap_or(style.metre);
-        let bpm = tempo(request, style, feeling, metre, &mut rng);
+        let bpm = choose_tempo(request, style, feeling, metre, &mut rng);
         let seconds = seconds.or(request.seconds).unwrap_or_else(|| usual_length(request, style, metre, bpm));
 
         let ending = match request.form {
@@ -116,38 +116,42 @@ fn blend(default_feeling: Feeling, request: &MusicRequest) -> Feeling {
 }
 
 /// Returns the requested key. Without one, the mood determines the mode, and the tonic is random.
-fn key(request: &MusicRequest, style: &Style, feeling: Feeling, rng: &mut SeededRng) -> Key {
+fn choose_key(request: &MusicRequest, style: &Style, feeling: Feeling, rng: &mut SeededRng) -> Key {
     // Functional harmony uses only major and minor.
     let is_functional = matches!(style.palette, Palette::Jazz | Palette::Classical | Palette::Blues);
     let Feeling { valence, tension, space, .. } = feeling;
     let draw = rng.unit();
 
     let guessed = if valence > 0.12 {
-        match () {
-            () if is_functional || draw < 0.7 => Mode::Ionian,
-            () if space > 0.5 => Mode::Lydian,
-            () => Mode::Mixolydian,
+        if is_functional || draw < 0.7 {
+            Mode::Ionian
+        } else if space > 0.5 {
+            Mode::Lydian
+        } else {
+            Mode::Mixolydian
         }
     } else if valence > -0.15 && tension < 0.4 {
-        match () {
-            () if is_functional && draw < 0.5 => Mode::Ionian,
-            () if is_functional || draw < 0.45 => Mode::Aeolian,
-            () => Mode::Dorian,
+        if is_functional && draw < 0.5 {
+            Mode::Ionian
+        } else if is_functional || draw < 0.45 {
+            Mode::Aeolian
+        } else {
+            Mode::Dorian
         }
+    } else if tension > 0.75 && !is_functional && draw < 0.6 {
+        Mode::Phrygian
+    } else if tension > 0.5 && draw < 0.5 {
+        Mode::HarmonicMinor
     } else {
-        match () {
-            () if tension > 0.75 && !is_functional && draw < 0.6 => Mode::Phrygian,
-            () if tension > 0.5 && draw < 0.5 => Mode::HarmonicMinor,
-            () => Mode::Aeolian,
-        }
+        Mode::Aeolian
     };
 
     let tonic = rng.below(12) as i32;
     Key { tonic: request.key.tonic.unwrap_or(tonic), mode: request.key.mode.unwrap_or(guessed) }
 }
 
-/// Returns the requested tempo. Without one, the mood selects it within the range of the genre.
-fn tempo(request: &MusicRequest, style: &Style, feeling: Feeling, metre: Metre, rng: &mut SeededRng) -> f32 {
+/// Returns the requested tempo in beats per minute. Without one, the mood selects it within the range of the genre.
+fn choose_tempo(request: &MusicRequest, style: &Style, feeling: Feeling, metre: Metre, rng: &mut SeededRng) -> f32 {
     let (low, high) = style.tempo;
     let drive = (0.5 + 0.5 * (feeling.energy - style.feeling.energy) + rng.between(-0.2, 0.2)).clamp(-0.4, 1.4);
     // A compound metre in a genre of simple metres has longer beats.

@@ -55,7 +55,7 @@ impl Score {
         &self.spans[behind.saturating_sub(1)]
     }
 
-    /// Returns the chord after the one at a step.
+    /// Returns the chord that follows the chord at a step, or the last chord.
     #[must_use]
     pub fn span_after(&self, step: u32) -> &Span {
         let behind = self.spans.partition_point(|span| span.start <= step);
@@ -78,8 +78,8 @@ impl Score {
     /// Creates the writer of the notes of one part.
     #[must_use]
     pub fn note_writer(&self, part: &str) -> NoteWriter {
-        let human = self.plan.style.human_ms / 1000.0 * RATE as f32;
-        NoteWriter { clock: *self.clock(), rng: self.rng.fork(part), human, notes: Vec::new() }
+        let jitter_max = self.plan.style.human_ms / 1000.0 * RATE as f32;
+        NoteWriter { clock: *self.clock(), rng: self.rng.fork(part), jitter_max, notes: Vec::new() }
     }
 }
 
@@ -88,7 +88,8 @@ impl Score {
 pub struct NoteWriter {
     clock: Clock,
     rng: SeededRng,
-    human: f32,
+    /// Maximum random deviation of a start in samples.
+    jitter_max: f32,
     notes: Vec<Note>,
 }
 
@@ -103,7 +104,7 @@ impl NoteWriter {
 
     /// Writes a note with a delay in milliseconds, as in a strum.
     pub fn late_note(&mut self, start: f64, steps: f64, pitch: i32, velocity: f32, late_ms: f32) {
-        let jitter = self.rng.between(-1.0, 1.0) * self.human + late_ms / 1000.0 * RATE as f32;
+        let jitter = self.rng.between(-1.0, 1.0) * self.jitter_max + late_ms / 1000.0 * RATE as f32;
         let played = (velocity * (1.0 + 0.04 * self.rng.between(-1.0, 1.0))).clamp(0.05, 1.0);
         let start_frame = self.clock.frame_at(start).saturating_add_signed(jitter as i32);
         let end_frame = self.clock.frame_at(start + steps);

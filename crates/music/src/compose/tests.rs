@@ -29,7 +29,7 @@ fn has(piece: &Piece, instrument: Instrument) -> bool {
 }
 
 #[test]
-fn the_same_prompt_gives_the_same_piece_and_another_one_another() {
+fn equal_prompts_give_equal_pieces_and_different_prompts_different_ones() {
     for prompt in PROMPTS {
         assert_eq!(compose(prompt, Some(40)), compose(prompt, Some(40)), "{prompt}");
     }
@@ -112,8 +112,8 @@ fn words_have_their_intended_effect() {
     assert!(compose("house", None).parts.iter().any(|part| part.duck > 0.3));
     assert!(compose("pop fade out", Some(40)).space.fade_frames > compose("pop", Some(40)).space.fade_frames);
 
-    let round = compose("techno loop", Some(20)).space;
-    assert!(round.seamless && round.fade_frames == 0);
+    let loop_space = compose("techno loop", Some(20)).space;
+    assert!(loop_space.seamless && loop_space.fade_frames == 0);
     assert!(compose("ambient", None).space.reverb_seconds > 2.0 * compose("funk", None).space.reverb_seconds);
 
     let kicks = compose("techno at 120 bpm, loop", Some(16)).kicks;
@@ -121,10 +121,10 @@ fn words_have_their_intended_effect() {
 }
 
 #[test]
-fn quiet_phrases_have_less_than_loud_ones() {
+fn a_piece_that_builds_up_is_louder_at_its_end() {
     let piece = compose("rock, building up", Some(60));
     let third = piece.frames / 3;
-    let count = |from: u32| {
+    let loudness = |from: u32| {
         let starts_within = |note: &&Note| (from..from + third).contains(&note.start);
         piece
             .parts
@@ -134,11 +134,11 @@ fn quiet_phrases_have_less_than_loud_ones() {
             .map(|note| f64::from(note.velocity))
             .sum::<f64>()
     };
-    assert!(count(0) * 1.25 < count(2 * third - 1));
+    assert!(loudness(0) * 1.25 < loudness(2 * third - 1), "{} {}", loudness(0), loudness(2 * third - 1));
 }
 
 #[test]
-fn drums_are_filled_before_something_new() {
+fn drum_fills_precede_new_sections() {
     let piece = compose("rock with drums", Some(60));
     let drums = piece.parts.iter().find(|part| part.instrument == Instrument::Drums).unwrap();
     let count = |drum: Drum| drums.notes.iter().filter(|note| Drum::from_pitch(note.pitch) == drum).count();

@@ -104,7 +104,8 @@ const fn subjects(genre: Genre) -> &'static [&'static str] {
 pub fn title(request: &MusicRequest, plan: &PiecePlan) -> String {
     let mut rng = request.rng.fork("title");
     let matches_mood = |moods: &[&str]| request.moods.first().is_some_and(|mood| moods.contains(mood));
-    let qualities = QUALITIES.iter().find(|row| matches_mood(row.0)).map_or(ANY_QUALITY, |row| row.1);
+    let mood_row = QUALITIES.iter().find(|(moods, _)| matches_mood(moods));
+    let qualities = mood_row.map_or(ANY_QUALITY, |(_, adjectives)| *adjectives);
     let quality = rng.pick(qualities);
 
     let subject_word = subject(&request.words);
@@ -129,11 +130,12 @@ fn subject(words: &[Word]) -> Option<String> {
     subjects.find_map(|(at, _)| noun_at(words, at + 1))
 }
 
+/// Returns the word at `at`, after any articles, capitalized; `None` if it cannot be a subject.
 fn noun_at(words: &[Word], at: usize) -> Option<String> {
     let skipped = words.get(at..)?.iter().take_while(|word| ARTICLES.contains(&word.text.as_str())).count();
     let word = words.get(at + skipped).filter(|word| !word.after_break && !word.negated)?;
-    let letters = word.text.chars().count();
-    let is_plain = word.text.chars().all(char::is_alphabetic) && (3..=14).contains(&letters);
+    let letter_count = word.text.chars().count();
+    let is_plain = word.text.chars().all(char::is_alphabetic) && (3..=14).contains(&letter_count);
     if !is_plain || NO_SUBJECTS.contains(&word.text.as_str()) {
         return None;
     }

@@ -22,12 +22,16 @@ pub struct Limiter {
     delayed: [VecDeque<f32>; 2],
     /// Most recent samples by channel, for the interpolation.
     recent: [[f32; TAPS]; 2],
+    /// Interpolation filters at a quarter, half and three quarters between two samples.
     between: [[f32; TAPS]; 3],
     /// Candidate minimum gains of the window in rising order, each with its sample number.
     minima: VecDeque<(u64, f32)>,
+    /// Gains of the last `AHEAD` samples, whose mean is applied.
     smooth: VecDeque<f32>,
     smooth_sum: f64,
+    /// Most recent gain, before the mean.
     gain: f32,
+    /// Number of the current sample.
     now: u64,
 }
 
@@ -68,7 +72,7 @@ impl Limiter {
     /// Limits the samples in place. The output is delayed by [`LATENCY`] samples.
     pub fn render(&mut self, left: &mut [f32], right: &mut [f32]) {
         for (left, right) in left.iter_mut().zip(right.iter_mut()) {
-            let peak = self.peak([*left, *right]);
+            let peak = self.next_peak([*left, *right]);
             let target_gain = if peak > CEILING { CEILING / peak } else { 1.0 };
             let gain = self.next_gain(target_gain);
             for (sample, delayed) in [left, right].into_iter().zip(&mut self.delayed) {
@@ -78,8 +82,9 @@ impl Limiter {
         }
     }
 
-    /// Returns the highest absolute value of the recent samples, including interpolated values between them.
-    fn peak(&mut self, samples: [f32; 2]) -> f32 {
+    /// Adds a sample of each channel. Returns the highest absolute value at the centre of the recent samples, including
+    /// interpolated values.
+    fn next_peak(&mut self, samples: [f32; 2]) -> f32 {
         let mut peak = 0.0_f32;
         for (recent, sample) in self.recent.iter_mut().zip(samples) {
             recent.copy_within(1.., 0);
@@ -99,7 +104,7 @@ impl Limiter {
         peak
     }
 
-    /// Returns the smoothed minimum of the wanted gains in the window, with gradual recovery.
+    /// Adds a target gain. Returns the smoothed minimum of the target gains in the window, with gradual recovery.
     fn next_gain(&mut self, target_gain: f32) -> f32 {
         while self.minima.back().is_some_and(|(_, gain)| *gain >= target_gain) {
             self.minima.pop_back();

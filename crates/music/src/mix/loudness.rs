@@ -53,6 +53,7 @@ impl Weighting {
 #[derive(Debug, Clone)]
 pub struct Meter {
     sides: [Weighting; 2],
+    /// Sum of the powers in the current 100 ms, and the number of their samples.
     sum: f64,
     count: usize,
     /// Mean power of each 100 ms.
@@ -94,14 +95,14 @@ impl Meter {
 fn gated_loudness(tenths: &[f64]) -> Option<f64> {
     let blocks: Vec<f64> = tenths.windows(BLOCK).map(|block| block.iter().sum::<f64>() / BLOCK as f64).collect();
     let mean_above = |gate: f64| {
-        let (sum, count) =
-            blocks.iter().filter(|power| loudness(**power) > gate).fold((0.0, 0_u32), |(s, c), p| (s + p, c + 1));
-        (count > 0).then(|| sum / f64::from(count))
+        let loud: Vec<f64> = blocks.iter().copied().filter(|power| loudness(*power) > gate).collect();
+        (!loud.is_empty()).then(|| loud.iter().sum::<f64>() / loud.len() as f64)
     };
     let absolute = mean_above(-70.0)?;
     mean_above(loudness(absolute) - 10.0).map(loudness)
 }
 
+/// Returns the loudness of a mean power in LUFS.
 fn loudness(power: f64) -> f64 {
     -0.691 + 10.0 * power.max(1e-12).log10()
 }
@@ -145,7 +146,7 @@ impl Leveller {
     /// Measures the next samples and returns the gain in decibels for their end. Their start uses the gain of the
     /// previous call.
     pub fn look_ahead(&mut self, left: &[f32], right: &[f32]) -> f64 {
-        let first = self.raw.tenths.is_empty();
+        let is_first_call = self.raw.tenths.is_empty();
         self.raw.add(left, right);
         let so_far = self.raw.tenths.len().min(self.expected.len());
 
@@ -166,7 +167,7 @@ impl Leveller {
         let target_db = offset_db + confidence * (limited - (offset_db - self.correction_db)).clamp(-1.5, 2.5) * 0.7;
 
         let seconds = left.len() as f64 / f64::from(RATE);
-        let step = if first { CORRECTION_MAX_DB } else { CORRECTION_SPEED * seconds };
+        let step = if is_first_call { CORRECTION_MAX_DB } else { CORRECTION_SPEED * seconds };
         self.correction_db += (target_db - self.correction_db).clamp(-step, step);
         self.base_db + self.correction_db
     }

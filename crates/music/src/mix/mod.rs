@@ -171,14 +171,14 @@ impl Player {
 
     /// Returns the fade factor at a sample of the piece.
     fn fade_factor(&self, at: u32) -> f32 {
-        let left = self.frames - at.min(self.frames);
+        let remaining = self.frames - at.min(self.frames);
         let edge = if self.seamless { EDGE / 4 } else { EDGE };
 
         let rising = (at as f32 / edge as f32).min(1.0);
-        let falling = (left as f32 / edge as f32).min(1.0);
+        let falling = (remaining as f32 / edge as f32).min(1.0);
 
-        let fading = if self.fade_frames > left {
-            let part = left as f32 / self.fade_frames as f32;
+        let fading = if self.fade_frames > remaining {
+            let part = remaining as f32 / self.fade_frames as f32;
             part * part * (3.0 - 2.0 * part)
         } else {
             1.0
@@ -196,9 +196,9 @@ impl Iterator for Player {
             return None;
         }
 
-        let left = (self.frames - self.rendered) as usize;
-        let mut hop = if left > 0 { self.mix(HOP.min(left)) } else { Stereo::silence(LATENCY) };
-        if left > 0 {
+        let remaining = (self.frames - self.rendered) as usize;
+        let mut hop = if remaining > 0 { self.mix(HOP.min(remaining)) } else { Stereo::silence(LATENCY) };
+        if remaining > 0 {
             self.level(&mut hop);
             self.rendered += hop.left.len() as u32;
         }

@@ -19,12 +19,15 @@ pub struct Track {
     insert: Effect,
     gain: f32,
     seed: u64,
+    /// Sum of the voices in the current block, the input of the insert effect.
     mono: Vec<f32>,
+    /// Samples of one voice.
     scratch: Vec<f32>,
     /// Output of the current block.
     wide: Stereo,
 }
 
+/// Insert effect with its state.
 #[derive(Debug)]
 enum Effect {
     None,

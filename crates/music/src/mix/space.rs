@@ -28,16 +28,16 @@ impl DelayLine {
         self.samples[self.at]
     }
 
-    /// Returns the sample of the given age, with linear interpolation.
+    /// Returns the sample that is `age` samples old, with linear interpolation.
     #[inline]
-    fn delayed(&self, samples: f32) -> f32 {
+    fn delayed(&self, age: f32) -> f32 {
         let length = self.samples.len();
-        let whole_samples = samples as usize;
-        let part = samples - whole_samples as f32;
+        let whole_samples = age as usize;
+        let fraction = age - whole_samples as f32;
         let newest = self.at + length - 1;
         let near = self.samples[(newest - whole_samples) % length];
         let far = self.samples[(newest - whole_samples - 1) % length];
-        near + part * (far - near)
+        near + fraction * (far - near)
     }
 }
 

@@ -16,7 +16,7 @@ pub struct RequestedKey {
 pub fn parse(words: &[Word]) -> RequestedKey {
     (0..words.len()).find_map(|at| parse_at(words, at)).unwrap_or_else(|| RequestedKey {
         tonic: None,
-        mode: words.iter().filter(|w| !w.negated).find_map(|w| parse_mode(&w.text)),
+        mode: words.iter().filter(|word| !word.negated).find_map(|word| parse_mode(&word.text)),
     })
 }
 
@@ -33,26 +33,26 @@ fn parse_at(words: &[Word], at: usize) -> Option<RequestedKey> {
         _ => {}
     }
 
-    let harmonic = text(next) == "harmonic" && text(next + 1) == "minor";
-    let next_mode = if harmonic { Some(Mode::HarmonicMinor) } else { parse_mode(text(next)) };
-    let introduced = before == "in" || before == "key" || (before == "of" && at > 1 && text(at - 2) == "key");
+    let is_harmonic_minor = text(next) == "harmonic" && text(next + 1) == "minor";
+    let next_mode = if is_harmonic_minor { Some(Mode::HarmonicMinor) } else { parse_mode(text(next)) };
+    let is_introduced = before == "in" || before == "key" || (before == "of" && at > 1 && text(at - 2) == "key");
 
     // "a" is an article unless a mode follows, and unless a word such as "key" or "mood" follows that mode.
-    let article =
+    let is_article =
         text(at) == "a" && next == at + 1 && (next_mode.is_none() || follows_mode(text(next + 1)) && before != "of");
 
     let mode = match suffix {
         KeySuffix::None => next_mode,
         // "I am" names no key, but "in Am" does.
-        KeySuffix::Minor if text(at) == "am" && !introduced => return None,
+        KeySuffix::Minor if text(at) == "am" && !is_introduced => return None,
         KeySuffix::Minor => Some(Mode::Aeolian),
         KeySuffix::Major => Some(Mode::Ionian),
     };
 
-    let accidental = text(at).len() > 1 || next > at + 1;
-    let is_explicit = mode.is_some() || (introduced && !article) || (accidental && text(at).contains('#'));
+    let is_sharp = text(at).contains('#');
+    let is_explicit = mode.is_some() || (is_introduced && !is_article) || is_sharp;
     let tonic = Some(tonic.rem_euclid(12));
-    (is_explicit && !article).then_some(RequestedKey { tonic, mode })
+    (is_explicit && !is_article).then_some(RequestedKey { tonic, mode })
 }
 
 /// Returns `true` if the word follows a mode without a tonic, as in "a minor key".

@@ -69,7 +69,7 @@ fn parse_clock(text: &str) -> Option<f32> {
 
 /// Returns the seconds of the quantity at `at`, including an addition: "two minutes and a half", "1 min 30 s".
 fn measured_length(words: &[Word], at: usize) -> Option<f32> {
-    let (count, unit, next) = parse_quantity(words, at)?;
+    let Quantity { count, unit, next } = parse_quantity(words, at)?;
     let mut sum = count * unit;
 
     let text = |at: usize| text_at(words, at);
@@ -77,24 +77,33 @@ fn measured_length(words: &[Word], at: usize) -> Option<f32> {
     if after > next && text(after) == "a" && text(after + 1) == "half" {
         sum += unit / 2.0;
     } else if unit > 1.0
-        && let Some((count, 1.0, _)) = parse_quantity(words, after)
+        && let Some(Quantity { count, unit: 1.0, .. }) = parse_quantity(words, after)
     {
         sum += count;
     }
     Some(sum)
 }
 
-/// Returns a count, its unit in seconds and the index of the next word.
-fn parse_quantity(words: &[Word], at: usize) -> Option<(f32, f32, usize)> {
+/// Length in a unit of time.
+struct Quantity {
+    count: f32,
+    /// Seconds in the unit.
+    unit: f32,
+    /// Index of the word after the unit.
+    next: usize,
+}
+
+/// Parses the count and the unit at `at`.
+fn parse_quantity(words: &[Word], at: usize) -> Option<Quantity> {
     let text = |at: usize| text_at(words, at);
     if let Some((count, unit)) = parse_joined(text(at), at.checked_sub(1).map_or("", text)) {
-        return Some((count, unit, at + 1));
+        return Some(Quantity { count, unit, next: at + 1 });
     }
 
     let (count, next) = parse_number(words, at)?;
     // Skips the article in "half a minute".
     let next = if text(at) == "half" && matches!(text(next), "a" | "an") { next + 1 } else { next };
-    unit_seconds(text(next)).map(|unit| (count, unit, next + 1))
+    unit_seconds(text(next)).map(|unit| Quantity { count, unit, next: next + 1 })
 }
 
 /// Parses `30s` or `2min` into the count and the seconds of its unit. `80s` is a decade unless the word before it

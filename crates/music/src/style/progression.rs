@@ -93,7 +93,7 @@ impl Palette {
         }
     }
 
-    /// Second half of the table of [`Palette::progressions`].
+    /// Returns the entry of the second half of the table of [`Palette::progressions`].
     const fn more_progressions(self, minor: bool) -> Progressions {
         match (self, minor) {
             (Self::Dance, false) => Progressions {

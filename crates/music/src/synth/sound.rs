@@ -46,6 +46,7 @@ pub fn sound(instrument: Instrument) -> Sound {
     Sound { method, level_db: level_db(instrument), insert }
 }
 
+/// Returns the synthesis method and the insert effect of an instrument.
 fn method(instrument: Instrument) -> (Method, Insert) {
     use Instrument as I;
 

@@ -9,17 +9,19 @@ const SIGNATURE_BYTES: usize = 8;
 /// Length, name and checksum around the content of a chunk.
 const CHUNK_OVERHEAD: usize = 12;
 
+/// Reads the header and the other chunks before the pixels.
 pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
-    let first = SIGNATURE_BYTES + 8;
-    if bytes.get(SIGNATURE_BYTES + 4..first)? != b"IHDR" {
+    let ihdr = SIGNATURE_BYTES + 8;
+    if bytes.get(SIGNATURE_BYTES + 4..ihdr)? != b"IHDR" {
         return None;
     }
-    let width = u32_be(bytes, first)?;
-    let height = u32_be(bytes, first + 4)?;
-    let depth = u64::from(*bytes.get(first + 8)?);
-    let colour = *bytes.get(first + 9)?;
-    let has_palette = colour == 3;
-    let stored = match colour {
+    let width = u32_be(bytes, ihdr)?;
+    let height = u32_be(bytes, ihdr + 4)?;
+    let depth = u64::from(*bytes.get(ihdr + 8)?);
+    let colour_type = *bytes.get(ihdr + 9)?;
+    let has_palette = colour_type == 3;
+    // Grey or palette, RGB, grey with alpha, RGB with alpha.
+    let stored_channels = match colour_type {
         0 | 3 => 1,
         2 => 3,
         4 => 2,
@@ -28,13 +30,13 @@ pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
     };
 
     let chunks = PngChunks::scan(bytes);
-    let channels = if has_palette { 3 } else { stored } + u64::from(chunks.has_transparency);
+    let channels = if has_palette { 3 } else { stored_channels } + u64::from(chunks.has_transparency);
     let source = channels.min(4);
     let output = if matches!(source, 2 | 4) { 4 } else { 3 };
 
-    let row = (u64::from(width) * depth * stored).div_ceil(8) + 1;
+    let row_bytes = (u64::from(width) * depth * stored_channels).div_ceil(8) + 1;
     // Some rows wait to be unfiltered, in a buffer that grows by doubling, and one row is converted.
-    let pending_bytes = (12 * row).min((3 * row).saturating_mul(height.into())) + (1 << 19);
+    let pending_bytes = (12 * row_bytes).min((3 * row_bytes).saturating_mul(height.into())) + (1 << 19);
     let decoder = pending_bytes + line_bytes(width) + 2 * PNG_METADATA_MAX as u64;
     let memory = DecodeMemory { decoder, source, output };
     Some(PictureHeader { format: ImageFormat::Png, width, height, orientation: chunks.orientation, memory })

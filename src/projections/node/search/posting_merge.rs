@@ -253,12 +253,13 @@ fn are_pair(previous: &str, word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::domain::ids::{NodeId, PublisherId};
     use crate::domain::node::{NodeEvent, NodeFields};
     use crate::domain::value::{Name, Timestamp};
     use crate::projections::node::search::{NodeWords, SearchIndex, words_of_node};
-    use proptest::prelude::*;
 
     proptest! {
         #[test]

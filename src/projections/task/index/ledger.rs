@@ -76,6 +76,7 @@ impl LedgerEntry {
 }
 
 impl Ledger {
+    /// Adds the credits of a submitted task.
     pub(super) fn hold(&mut self, credits: Credits) {
         self.held += u64::from(credits);
     }

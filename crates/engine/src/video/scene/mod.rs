@@ -71,7 +71,7 @@ struct SceneColours {
     /// Colours in light; `dark` is the colour in shadow.
     lit: Colour,
     dark: Colour,
-    night: bool,
+    is_night: bool,
 }
 
 impl SceneColours {
@@ -91,10 +91,11 @@ impl SceneColours {
             }
         };
 
-        Self { zenith, horizon, sun, lit, dark, night: time_of_day == TimeOfDay::Night }
+        Self { zenith, horizon, sun, lit, dark, is_night: time_of_day == TimeOfDay::Night }
     }
 }
 
+/// Generator of the points of one picture.
 struct Painter {
     scenery: Scenery,
     palette: SceneColours,
@@ -121,8 +122,8 @@ impl Painter {
         };
 
         let time_of_day = keywords.time_of_day.unwrap_or(default_time_of_day);
-        let high = if matches!(time_of_day, TimeOfDay::Day | TimeOfDay::Night) { 0.62 } else { 0.16 };
-        let sun = [1.4 * random(seed, 22) - 0.7, horizon - high - 0.1 * random(seed, 23)];
+        let elevation = if matches!(time_of_day, TimeOfDay::Day | TimeOfDay::Night) { 0.62 } else { 0.16 };
+        let sun = [1.4 * random(seed, 22) - 0.7, horizon - elevation - 0.1 * random(seed, 23)];
 
         Self { scenery, palette: SceneColours::from_time_of_day(time_of_day), seed, sun, horizon }
     }
@@ -142,15 +143,15 @@ impl Painter {
 
     /// Returns the colour of the sky: glow around the sun, clouds, stars at night.
     fn sky(&self, [x, y]: [f32; 2]) -> Colour {
-        let SceneColours { zenith, horizon, sun, night, .. } = self.palette;
+        let SceneColours { zenith, horizon, sun, is_night, .. } = self.palette;
         let height = ((self.horizon - y) / (1.0 + self.horizon)).clamp(0.0, 1.0);
         let mut colour = mix(horizon, zenith, height.powf(0.65));
 
-        let far = ((x - self.sun[0]).powi(2) + (y - self.sun[1]).powi(2)).sqrt();
-        let glow = (-far * if night { 5.0 } else { 2.2 }).exp();
+        let distance = ((x - self.sun[0]).powi(2) + (y - self.sun[1]).powi(2)).sqrt();
+        let glow = (-distance * if is_night { 5.0 } else { 2.2 }).exp();
         colour = mix(colour, sun, 0.65 * glow);
 
-        if night {
+        if is_night {
             let star = random(self.seed ^ 0x57A5, hash((x * 260.0 + 900.0) as u32, (y * 260.0 + 900.0) as u32, 1));
             colour = mix(colour, [1.0; 3], if star > 0.9975 { 0.8 * height } else { 0.0 });
         }
@@ -162,7 +163,7 @@ impl Painter {
         let shade = mix(mix(horizon, sun, 0.5), zenith, 0.25 + 0.3 * (cloud - 0.5));
         colour = mix(colour, shade, 0.75 * dense);
 
-        mix(colour, sun, ramp(0.085 - far, 0.0, 0.012))
+        mix(colour, sun, ramp(0.085 - distance, 0.0, 0.012))
     }
 
     /// Returns fractal noise from 0 to 1.

@@ -9,18 +9,18 @@ use crate::video::camera::random;
 const RIDGES: usize = 6;
 
 impl Painter {
-    /// Hills: ridges with increasing haze.
+    /// Paints hills: ridges with increasing haze.
     pub(super) fn hills(&self, [x, y]: [f32; 2]) -> Point {
         for ridge in (0..RIDGES).rev() {
             let near = ridge as f32 / (RIDGES - 1) as f32;
             let salt = 20 + 8 * ridge as u32;
-            let high = 0.42 - 0.26 * near;
-            let wide = 0.9 + 0.8 * (1.0 - near);
+            let height = 0.42 - 0.26 * near;
+            let width = 0.9 + 0.8 * (1.0 - near);
 
-            let rough = self.fractal_noise([x * wide + 31.0 * near, 0.5], 3 + (3.0 * (1.0 - near)) as u32, salt);
+            let rough = self.fractal_noise([x * width + 31.0 * near, 0.5], 3 + (3.0 * (1.0 - near)) as u32, salt);
             let trees =
                 if near > 0.5 { 0.05 * near * self.noise([x * 55.0 / (0.4 + near), 0.0], salt + 6) } else { 0.0 };
-            let crest = -0.18 + 0.95 * near - high * (rough - 0.3) * 2.0 - trees;
+            let crest = -0.18 + 0.95 * near - height * (rough - 0.3) * 2.0 - trees;
 
             if y > crest {
                 let below = (y - crest).min(1.0);
@@ -39,7 +39,7 @@ impl Painter {
         (self.sky([x, y]), 0.0)
     }
 
-    /// Sea: waves that become denser towards the horizon, with a glitter path of the sun.
+    /// Paints the sea: waves that become denser towards the horizon, with a glitter path of the sun.
     pub(super) fn sea(&self, [x, y]: [f32; 2]) -> Point {
         if y < self.horizon {
             let land = self.horizon - 0.05 * ramp(self.fractal_noise([x * 1.6, 0.0], 4, 70), 0.45, 0.8);
@@ -48,12 +48,12 @@ impl Painter {
         }
 
         let down = y - self.horizon;
-        let far = 1.0 / (down + 0.025);
-        let wave = self.fractal_noise([x * far * 0.55, far * 2.2], 4, 71)
-            + 0.35 * (self.fractal_noise([x * far * 2.0, far * 7.0], 3, 75) - 0.5);
+        let distance = 1.0 / (down + 0.025);
+        let wave = self.fractal_noise([x * distance * 0.55, distance * 2.2], 4, 71)
+            + 0.35 * (self.fractal_noise([x * distance * 2.0, distance * 7.0], 3, 75) - 0.5);
 
         let mirrored = self.sky([x + 0.1 * (wave - 0.5), self.horizon - 0.7 * down - 0.25 * (wave - 0.4)]);
-        let deep = mix(self.palette.dark, [0.05, 0.20, 0.26], if self.palette.night { 0.2 } else { 0.6 });
+        let deep = mix(self.palette.dark, [0.05, 0.20, 0.26], if self.palette.is_night { 0.2 } else { 0.6 });
         let mut colour = mix(deep, mirrored, (0.85 - 0.6 * down.sqrt() + 0.5 * (wave - 0.5)).clamp(0.1, 0.95));
 
         let path = (-((x - self.sun[0]) / (0.10 + 0.30 * down)).powi(2)).exp();
@@ -64,7 +64,7 @@ impl Painter {
         (mix(colour, [0.92, 0.95, 0.96], 0.5 * foam), (down / (1.0 - self.horizon)).powf(0.8))
     }
 
-    /// City: rows of buildings with lit windows, reflected in a wet street.
+    /// Paints a city: rows of buildings with lit windows, reflected in a wet street.
     pub(super) fn city(&self, [x, y]: [f32; 2], pixel: f32) -> Point {
         let ground = 0.62;
         if y <= ground {
@@ -79,38 +79,39 @@ impl Painter {
         (wet, 0.62 + 0.38 * (down / (1.0 - ground)))
     }
 
+    /// Paints rows of buildings that stand on `ground`, the vertical position of the street.
     fn skyline(&self, [x, y]: [f32; 2], pixel: f32, ground: f32) -> Point {
         const ROWS: usize = 4;
         for row in (0..ROWS).rev() {
             let near = row as f32 / (ROWS - 1) as f32;
-            let wide = 0.10 + 0.13 * near;
-            let at = x / wide + 100.0 + 0.37 * row as f32;
+            let width = 0.10 + 0.13 * near;
+            let at = x / width + 100.0 + 0.37 * row as f32;
             let house_index = at.floor();
             let random_at =
                 |salt: u32| random(self.seed ^ (house_index as u32).wrapping_mul(0x9E37), 200 + 16 * row as u32 + salt);
 
             let position = at - house_index;
-            let narrow = 0.04 + 0.12 * random_at(1);
-            let high = 0.35 + 0.85 * random_at(0) * (1.15 - 0.55 * near);
-            let top = ground - high * (1.0 - 0.35 * near);
+            let margin = 0.04 + 0.12 * random_at(1);
+            let height = 0.35 + 0.85 * random_at(0) * (1.15 - 0.55 * near);
+            let top = ground - height * (1.0 - 0.35 * near);
 
-            if y > top && position > narrow && position < 1.0 - narrow {
+            if y > top && position > margin && position < 1.0 - margin {
                 let wall = mix(self.palette.dark, self.palette.horizon, 0.62 * (1.0 - near) + 0.08);
                 let wall = mix(wall, self.palette.lit, 0.10 * (1.0 - (position - 0.3).abs()));
 
                 let columns = 4.0 + (4.0 * random_at(2)).floor();
                 let floor = 0.030 + 0.022 * near;
-                let column = (position - narrow) / (1.0 - 2.0 * narrow) * columns;
+                let column = (position - margin) / (1.0 - 2.0 * margin) * columns;
                 let storey = (y - top) / floor;
                 let window = random(
                     self.seed ^ (column as u32 + 64 * storey as u32).wrapping_mul(0x85EB),
                     300 + house_index as u32 * 7 + row as u32,
                 );
 
-                let soft = (pixel / floor * 1.5).clamp(0.05, 0.4);
-                let pane = pane_mask(column.fract(), 0.22, soft) * pane_mask(storey.fract(), 0.25, soft);
+                let softness = (pixel / floor * 1.5).clamp(0.05, 0.4);
+                let pane = pane_mask(column.fract(), 0.22, softness) * pane_mask(storey.fract(), 0.25, softness);
 
-                let share = if self.palette.night { 0.42 } else { 0.16 };
+                let share = if self.palette.is_night { 0.42 } else { 0.16 };
                 let lamp =
                     if window < share { 0.55 + 0.45 * random(self.seed, 400 + (window * 9000.0) as u32) } else { 0.0 };
                 let warm = mix([1.0, 0.80, 0.45], [0.65, 0.85, 1.0], if random_at(3) > 0.75 { 1.0 } else { 0.0 });
@@ -122,7 +123,7 @@ impl Painter {
         (self.sky([x, y]), 0.0)
     }
 
-    /// Forest: rows of trunks, crowns above, light between.
+    /// Paints a forest: rows of trunks, crowns above, light between.
     pub(super) fn forest(&self, [x, y]: [f32; 2]) -> Point {
         const ROWS: usize = 5;
         let sunny = mix(self.palette.horizon, self.palette.sun, 0.4);
@@ -140,8 +141,8 @@ impl Painter {
                 return (mix(colour, sunny, 0.5 * (1.0 - near).powi(2)), 0.15 + 0.8 * near);
             }
 
-            let wide = 0.20 + 0.28 * near;
-            let at = x / wide + 57.0 + 0.31 * row as f32;
+            let width = 0.20 + 0.28 * near;
+            let at = x / width + 57.0 + 0.31 * row as f32;
             let random_at = |offset: u32| random(self.seed ^ (at.floor() as u32).wrapping_mul(0x9E37), salt + offset);
             let lean = 0.06 * (random_at(0) - 0.5) * y;
             let thick = (0.035 + 0.075 * random_at(1)) * (1.0 + 0.5 * ramp(y, floor - 0.25, floor));
@@ -165,7 +166,7 @@ impl Painter {
         (mix(mix(self.palette.horizon, [0.55, 0.68, 0.45], 0.35), self.palette.sun, 0.5 * shaft), 0.0)
     }
 
-    /// Desert: dunes with a lit and a shaded side.
+    /// Paints a desert: dunes with a lit and a shaded side.
     pub(super) fn desert(&self, [x, y]: [f32; 2]) -> Point {
         const ROWS: usize = 5;
         for row in (0..ROWS).rev() {
@@ -197,14 +198,14 @@ impl Painter {
         (self.sky([x, y]), 0.0)
     }
 
-    /// Space: nebula, stars and a planet.
+    /// Paints space: nebula, stars and a planet.
     pub(super) fn space(&self, [x, y]: [f32; 2], pixel: f32) -> Point {
         let middle = [0.9 * random(self.seed, 50) - 0.2, 0.5 * random(self.seed, 51) - 0.1];
         let radius = 0.34 + 0.16 * random(self.seed, 52);
         let hue = random(self.seed, 53);
 
         let [dx, dy] = [(x - middle[0]) / radius, (y - middle[1]) / radius];
-        let far = (dx * dx + dy * dy).sqrt();
+        let distance = (dx * dx + dy * dy).sqrt();
 
         let mut colour = self.nebula([x, y], hue);
 
@@ -218,9 +219,9 @@ impl Painter {
             colour = mix(colour, [1.0, 0.97, 0.92], star.min(1.0));
         }
 
-        let edge = ramp(1.0 - far, -1.5 * pixel / radius, 1.5 * pixel / radius);
+        let edge = ramp(1.0 - distance, -1.5 * pixel / radius, 1.5 * pixel / radius);
         if edge > 0.0 {
-            let deep = (1.0 - far * far).max(0.0).sqrt();
+            let deep = (1.0 - distance * distance).max(0.0).sqrt();
             let light = (0.62 * -dx - 0.45 * dy + 0.64 * deep).max(0.0);
             let bands =
                 self.fractal_noise([dx * 0.6, dy * 4.0 + 0.6 * self.fractal_noise([dx * 3.0, dy * 3.0], 3, 62)], 4, 60);
@@ -229,11 +230,12 @@ impl Painter {
             colour = mix(colour, planet, edge);
         }
 
-        let halo = (-(far - 1.0).max(0.0) * 14.0).exp() * (0.5 - 0.5 * dx).clamp(0.0, 1.0);
-        colour = mix(colour, spectrum(hue + 0.5), if far >= 1.0 { 0.35 * halo } else { 0.0 });
-        (colour, 0.10 + 0.75 * ramp(1.05 - far, 0.0, 0.1) + 0.1 * self.fractal_noise([x, y], 2, 55))
+        let halo = (-(distance - 1.0).max(0.0) * 14.0).exp() * (0.5 - 0.5 * dx).clamp(0.0, 1.0);
+        colour = mix(colour, spectrum(hue + 0.5), if distance >= 1.0 { 0.35 * halo } else { 0.0 });
+        (colour, 0.10 + 0.75 * ramp(1.05 - distance, 0.0, 0.1) + 0.1 * self.fractal_noise([x, y], 2, 55))
     }
 
+    /// Returns the colour of the nebula whose main colour has the hue `hue`.
     fn nebula(&self, [x, y]: [f32; 2], hue: f32) -> Colour {
         let bent = [self.fractal_noise([x * 1.3, y * 1.3], 4, 56), self.fractal_noise([x * 1.3 + 5.0, y * 1.3], 4, 57)];
         let cloud = self.fractal_noise([x * 1.1 + 1.8 * bent[0], y * 1.1 + 1.8 * bent[1]], 5, 58);
@@ -241,7 +243,7 @@ impl Painter {
         mix([0.01, 0.01, 0.03], gas, 0.75 * ramp(cloud, 0.42, 0.85))
     }
 
-    /// Abstract: colours that flow into each other.
+    /// Paints an abstract picture: colours that flow into each other.
     pub(super) fn marble(&self, [x, y]: [f32; 2]) -> Point {
         let warp =
             [self.fractal_noise([x * 0.9, y * 0.9], 4, 80), self.fractal_noise([x * 0.9 + 4.0, y * 0.9 + 2.0], 4, 81)];
@@ -261,8 +263,8 @@ impl Painter {
 }
 
 /// Returns 1 in the inner part of a cell and 0 at its border, with soft edges.
-fn pane_mask(at: f32, border: f32, soft: f32) -> f32 {
-    ramp(at, border - soft, border + soft) * ramp(1.0 - at, border - soft, border + soft)
+fn pane_mask(at: f32, border: f32, softness: f32) -> f32 {
+    ramp(at, border - softness, border + softness) * ramp(1.0 - at, border - softness, border + softness)
 }
 
 /// Shades a surface between shadow and light.

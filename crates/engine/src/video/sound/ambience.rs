@@ -62,7 +62,7 @@ fn sounds_for(keywords: &VideoKeywords) -> (Vec<Layer>, Vec<ShortSound>) {
     let mut layers = vec![ROOM];
     let mut short_sounds = Vec::new();
 
-    let night = keywords.time_of_day == Some(TimeOfDay::Night);
+    let is_night = keywords.time_of_day == Some(TimeOfDay::Night);
 
     match keywords.scenery {
         Some(Scenery::Sea) => layers.extend([SURF, SPRAY]),
@@ -108,7 +108,7 @@ fn sounds_for(keywords: &VideoKeywords) -> (Vec<Layer>, Vec<ShortSound>) {
     }
 
     if matches!(keywords.scenery, Some(Scenery::Forest | Scenery::Hills)) && keywords.weather.is_empty() {
-        short_sounds.push(if night { ShortSound::Crickets } else { ShortSound::Birds });
+        short_sounds.push(if is_night { ShortSound::Crickets } else { ShortSound::Birds });
     }
 
     (layers, short_sounds)

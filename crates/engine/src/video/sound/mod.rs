@@ -105,8 +105,8 @@ fn mix_sound(
 fn mix_music(mix: &mut [Stereo], music: &[Stereo]) {
     let mut level = 0.0_f32;
     for (sum, music_sample) in mix.iter_mut().zip(music) {
-        let other = sum[0].abs().max(sum[1].abs());
-        level += (other - level) / if other > level { DUCKING_ATTACK } else { DUCKING_RELEASE };
+        let other_level = sum[0].abs().max(sum[1].abs());
+        level += (other_level - level) / if other_level > level { DUCKING_ATTACK } else { DUCKING_RELEASE };
         let gain = MUSIC_GAIN / (1.0 + DUCKING_STRENGTH * level);
         (0..2).for_each(|side| sum[side] += gain * music_sample[side]);
     }

@@ -30,7 +30,7 @@ const MESSAGE_POINTERS: [&str; 7] =
 
 /// A response of a vendor, parsed if it is JSON, with the mask for its texts.
 #[derive(Debug, Clone)]
-pub(in crate::vendors) struct VendorAnswer {
+pub(in crate::vendors) struct ParsedResponse {
     pub status: u16,
     pub body: Bytes,
     /// The body, if it is JSON.
@@ -39,7 +39,7 @@ pub(in crate::vendors) struct VendorAnswer {
     mask: CredentialMask,
 }
 
-impl VendorAnswer {
+impl ParsedResponse {
     pub fn new(status: u16, body: Bytes) -> Self {
         let json = serde_json::from_slice(&body).ok();
         Self { status, body, json, mask: CredentialMask::default() }
@@ -138,46 +138,46 @@ impl Profile {
     pub(in crate::vendors) fn parse_submission(
         &self,
         flow: &FlowFile,
-        answer: &VendorAnswer,
+        response: &ParsedResponse,
         scope: &TemplateScope,
     ) -> Result<SubmissionMeaning, VendorError> {
-        if self.status_class(answer, RequestEffect::StartsJob) != StatusClass::Success {
-            return Err(self.submission_error(answer));
+        if self.status_class(response, RequestEffect::StartsJob) != StatusClass::Success {
+            return Err(self.submission_error(response));
         }
 
-        let scope = &scope_with_status(scope, answer.status);
-        let task = content(flow, answer);
+        let scope = &scope_with_status(scope, response.status);
+        let task = content(flow, response);
 
         let refusal = flow.refusal.as_ref().zip(task).and_then(|(refusal, task)| refusal.find_text(task, scope));
         if let Some(reason) = refusal {
-            let message = format!("the vendor rejected the job ({})", shorten(&reason, &answer.mask));
+            let message = format!("the vendor rejected the job ({})", shorten(&reason, &response.mask));
             return Err(VendorError::new(VendorErrorKind::Refused, message));
         }
 
         let Some(id) = &flow.id else {
-            let items = self.parse_items(&flow.results, answer, task, scope);
+            let items = self.parse_items(&flow.results, response, task, scope);
             let is_about_results = task.is_some_and(|task| has_results(&flow.results, task, scope));
             let items = items.or_else(|| is_about_results.then(Vec::new));
             return items.map(SubmissionMeaning::Finished).ok_or_else(|| {
-                let description = self.describe(answer);
+                let description = self.describe(response);
                 unknown_outcome(format!("the response to the submission has no result ({description})"))
             });
         };
 
-        let found = id.find(task.unwrap_or(&Json::Null), scope).and_then(usable_id);
-        found.map(SubmissionMeaning::Accepted).ok_or_else(|| {
-            let description = self.describe(answer);
+        let job_id = id.find(task.unwrap_or(&Json::Null), scope).and_then(usable_id);
+        job_id.map(SubmissionMeaning::Accepted).ok_or_else(|| {
+            let description = self.describe(response);
             unknown_outcome(format!("the response to the submission has no task id ({description})"))
         })
     }
 
     /// Returns the error of a submission whose status is not 2xx.
-    pub(in crate::vendors) fn submission_error(&self, answer: &VendorAnswer) -> VendorError {
-        self.error_of_class(answer, self.status_class(answer, RequestEffect::StartsJob))
+    pub(in crate::vendors) fn submission_error(&self, response: &ParsedResponse) -> VendorError {
+        self.error_of_class(response, self.status_class(response, RequestEffect::StartsJob))
     }
 
-    fn error_of_class(&self, answer: &VendorAnswer, class: StatusClass) -> VendorError {
-        let description = self.describe(answer);
+    fn error_of_class(&self, response: &ParsedResponse, class: StatusClass) -> VendorError {
+        let description = self.describe(response);
         match class {
             StatusClass::Busy => busy_error(&description),
             StatusClass::Unserved => unserved_error(&description),
@@ -191,10 +191,10 @@ impl Profile {
     }
 
     /// Returns the error of an upload, which never starts a job.
-    pub(in crate::vendors) fn upload_error(&self, answer: &VendorAnswer) -> VendorError {
-        let mut error = self.error_of_class(answer, self.status_class(answer, RequestEffect::StartsNothing));
+    pub(in crate::vendors) fn upload_error(&self, response: &ParsedResponse) -> VendorError {
+        let mut error = self.error_of_class(response, self.status_class(response, RequestEffect::StartsNothing));
         if error.kind == VendorErrorKind::Unknown {
-            let description = self.describe(answer);
+            let description = self.describe(response);
             error.kind = VendorErrorKind::Unreached;
             error.message = format!("the vendor failed during the upload of a picture ({description})");
         }
@@ -205,16 +205,16 @@ impl Profile {
     pub(in crate::vendors) fn parse_upload(
         &self,
         name: &ResponseSources,
-        answer: &VendorAnswer,
+        response: &ParsedResponse,
         scope: &TemplateScope,
     ) -> Result<Json, VendorError> {
-        if self.status_class(answer, RequestEffect::StartsNothing) != StatusClass::Success {
-            return Err(self.upload_error(answer));
+        if self.status_class(response, RequestEffect::StartsNothing) != StatusClass::Success {
+            return Err(self.upload_error(response));
         }
 
-        let found = answer.json.as_ref().and_then(|json| name.find(json, scope));
-        found.ok_or_else(|| {
-            let description = self.describe(answer);
+        let picture_name = response.json.as_ref().and_then(|json| name.find(json, scope));
+        picture_name.ok_or_else(|| {
+            let description = self.describe(response);
             let message = format!("the response to the upload of a picture is unreadable ({description})");
             VendorError::new(VendorErrorKind::Unreached, message)
         })
@@ -225,23 +225,23 @@ impl Profile {
         &self,
         flow: &FlowFile,
         poll: &PollFile,
-        answer: &VendorAnswer,
+        response: &ParsedResponse,
         (id, scope): (&str, &TemplateScope),
     ) -> Result<JobReport, VendorError> {
-        if self.is_lost(answer.status) {
+        if self.is_lost(response.status) {
             return Ok(if poll.next_if_absent { JobReport::Absent } else { JobReport::Lost });
         }
 
         // If the results have a separate request, an error of the status request does not mean that the job failed.
         if flow.results.request.is_none()
-            && let Some(failure) = self.coded_failure(answer)
+            && let Some(failure) = self.coded_failure(response)
         {
             return Ok(JobReport::Failed(failure));
         }
 
-        self.check_read(answer, "the vendor failed to report the status of the task")?;
-        let scope = &scope_with_status(scope, answer.status);
-        self.parse_progress(flow, poll, answer, (id, scope)).ok_or_else(|| self.unreadable_job(answer))
+        self.check_read(response, "the vendor failed to report the status of the task")?;
+        let scope = &scope_with_status(scope, response.status);
+        self.parse_progress(flow, poll, response, (id, scope)).ok_or_else(|| self.unreadable_job(response))
     }
 
     /// Returns `None` if the response is about another job or has unexpected types.
@@ -249,10 +249,10 @@ impl Profile {
         &self,
         flow: &FlowFile,
         poll: &PollFile,
-        answer: &VendorAnswer,
+        response: &ParsedResponse,
         (id, scope): (&str, &TemplateScope),
     ) -> Option<JobReport> {
-        let task = content(flow, answer);
+        let task = content(flow, response);
         let null = Json::Null;
         // A response that is a file instead of JSON shows the state only by its status.
         let task = if flow.results.body { task.unwrap_or(&null) } else { task? };
@@ -284,13 +284,13 @@ impl Profile {
                     .and_then(|position| u32::try_from(position).ok()),
             },
             StateFile::Running => JobReport::Running { permille: parse_permille(poll, task, scope) },
-            StateFile::Failed => JobReport::Failed(self.failure(poll.failure.as_ref(), task, scope, &answer.mask)),
+            StateFile::Failed => JobReport::Failed(self.failure(poll.failure.as_ref(), task, scope, &response.mask)),
             StateFile::Done => match &flow.results.request {
                 Some(call) => {
                     let request = PreparedRequest::call(self.prefix(), call, scope).ok()?;
                     JobReport::DoneElsewhere(Box::new(FollowUpRequest(request)))
                 }
-                None => self.done(answer, self.parse_items(&flow.results, answer, Some(task), scope)),
+                None => self.done(response, self.parse_items(&flow.results, response, Some(task), scope)),
             },
         })
     }
@@ -299,39 +299,39 @@ impl Profile {
     pub(in crate::vendors) fn parse_results(
         &self,
         flow: &FlowFile,
-        answer: &VendorAnswer,
+        response: &ParsedResponse,
         scope: &TemplateScope,
     ) -> Result<JobReport, VendorError> {
-        // This response, not the one to the status read, tells why the job failed.
-        if let Some(failure) = self.coded_failure(answer) {
+        // This response, not that to the status request, says why the job failed.
+        if let Some(failure) = self.coded_failure(response) {
             return Ok(JobReport::Failed(failure));
         }
-        if self.status_class(answer, RequestEffect::StartsNothing) == StatusClass::Refused {
-            let json = answer.json.as_ref().unwrap_or(&Json::Null);
-            return Ok(JobReport::Failed(self.failure(None, json, scope, &answer.mask)));
+        if self.status_class(response, RequestEffect::StartsNothing) == StatusClass::Refused {
+            let json = response.json.as_ref().unwrap_or(&Json::Null);
+            return Ok(JobReport::Failed(self.failure(None, json, scope, &response.mask)));
         }
 
-        self.check_read(answer, "the vendor failed to report the results of the task")?;
-        let task = content(flow, answer);
+        self.check_read(response, "the vendor failed to report the results of the task")?;
+        let task = content(flow, response);
         if task.is_none() && !flow.results.body {
-            return Err(self.unreadable_job(answer));
+            return Err(self.unreadable_job(response));
         }
-        Ok(self.done(answer, self.parse_items(&flow.results, answer, task, scope)))
+        Ok(self.done(response, self.parse_items(&flow.results, response, task, scope)))
     }
 
     /// Returns the report of a finished job. A job without a usable result does not count as an outage of the vendor.
-    fn done(&self, answer: &VendorAnswer, items: Option<Vec<ResultItem>>) -> JobReport {
-        items.map_or_else(|| JobReport::DoneWithoutResult(no_result_failure(&self.describe(answer))), JobReport::Done)
+    fn done(&self, response: &ParsedResponse, items: Option<Vec<ResultItem>>) -> JobReport {
+        items.map_or_else(|| JobReport::DoneWithoutResult(no_result_failure(&self.describe(response))), JobReport::Done)
     }
 
     /// Returns `true` if the response to a condition says that the vendor meets it.
     pub(in crate::vendors) fn parse_condition(
         &self,
         condition: &VendorConditionFile,
-        answer: &VendorAnswer,
+        response: &ParsedResponse,
     ) -> Result<bool, VendorError> {
-        self.check_read(answer, "the vendor failed to report whether it meets the condition of its profile")?;
-        let json = answer.json.as_ref().unwrap_or(&Json::Null);
+        self.check_read(response, "the vendor failed to report whether it meets the condition of its profile")?;
+        let json = response.json.as_ref().unwrap_or(&Json::Null);
         Ok(condition.valid.try_find(json, &TemplateScope::new()) == Ok(Some(Json::Bool(true))))
     }
 
@@ -340,24 +340,24 @@ impl Profile {
     pub(in crate::vendors) fn parse_search(
         &self,
         search: &SearchFile,
-        answer: &VendorAnswer,
+        response: &ParsedResponse,
         scope: &TemplateScope,
     ) -> Result<Option<String>, VendorError> {
-        if self.is_lost(answer.status) {
+        if self.is_lost(response.status) {
             return Ok(None);
         }
-        self.check_read(answer, "the vendor failed during the search")?;
+        self.check_read(response, "the vendor failed during the search")?;
 
-        let description = self.describe(answer);
+        let description = self.describe(response);
         let unreadable = || unknown_outcome(format!("the response to the search is unreadable ({description})"));
-        let json = answer.json.as_ref().ok_or_else(unreadable)?;
-        let found = match &search.found {
-            Some(found) => found.try_find(json, scope).ok().flatten().ok_or_else(unreadable)?,
+        let json = response.json.as_ref().ok_or_else(unreadable)?;
+        let jobs = match &search.found {
+            Some(source) => source.try_find(json, scope).ok().flatten().ok_or_else(unreadable)?,
             None => json.clone(),
         };
         let id = |job: &Json| search.id.as_ref().and_then(|id| id.find(job, scope)).and_then(usable_id);
 
-        match &found {
+        match &jobs {
             Json::Array(jobs) if jobs.is_empty() => Ok(None),
             Json::Array(jobs) if jobs.len() > 1 => {
                 Err(unknown_outcome(format!("the vendor found {} tasks with one key", jobs.len())))
@@ -369,41 +369,41 @@ impl Profile {
 
     /// Returns `Ok` if the response to a health check, which is usually about a job that does not exist, shows a
     /// working vendor: the job is rejected, or the response is JSON.
-    pub(in crate::vendors) fn parse_health_check(&self, answer: &VendorAnswer) -> Result<(), VendorError> {
-        match answer.status {
+    pub(in crate::vendors) fn parse_health_check(&self, response: &ParsedResponse) -> Result<(), VendorError> {
+        match response.status {
             400 | 404 | 410 | 422 => Ok(()),
-            200..=299 if answer.json.is_some() => Ok(()),
-            _ => self.check_read(answer, "the vendor failed the health check").and_then(|()| {
-                let description = self.describe(answer);
+            200..=299 if response.json.is_some() => Ok(()),
+            _ => self.check_read(response, "the vendor failed the health check").and_then(|()| {
+                let description = self.describe(response);
                 Err(unknown_outcome(format!("the vendor failed the health check ({description})")))
             }),
         }
     }
 
     /// Returns `Ok` if a job was cancelled, or the vendor says that it cannot be.
-    pub(in crate::vendors) fn parse_cancel(&self, answer: &VendorAnswer) -> Result<(), VendorError> {
-        match self.status_class(answer, RequestEffect::StartsNothing) {
+    pub(in crate::vendors) fn parse_cancel(&self, response: &ParsedResponse) -> Result<(), VendorError> {
+        match self.status_class(response, RequestEffect::StartsNothing) {
             StatusClass::Success | StatusClass::Refused => Ok(()),
-            _ if self.is_lost(answer.status) => Ok(()),
-            _ => self.check_read(answer, "the vendor failed to cancel the task"),
+            _ if self.is_lost(response.status) => Ok(()),
+            _ => self.check_read(response, "the vendor failed to cancel the task"),
         }
     }
 
-    /// Checks the status of a request that only reads.
-    fn check_read(&self, answer: &VendorAnswer, failed: &str) -> Result<(), VendorError> {
-        let description = || self.describe(answer);
-        match self.status_class(answer, RequestEffect::StartsNothing) {
+    /// Checks the status of a request that only reads. `failure_message` begins the message of an error.
+    fn check_read(&self, response: &ParsedResponse, failure_message: &str) -> Result<(), VendorError> {
+        let description = || self.describe(response);
+        match self.status_class(response, RequestEffect::StartsNothing) {
             StatusClass::Success => Ok(()),
             StatusClass::Busy => Err(busy_error(&description())),
             StatusClass::Unserved => Err(unserved_error(&description())),
             StatusClass::Refused | StatusClass::Unknown => {
-                Err(unknown_outcome(format!("{failed} ({})", description())))
+                Err(unknown_outcome(format!("{failure_message} ({})", description())))
             }
         }
     }
 
-    fn unreadable_job(&self, answer: &VendorAnswer) -> VendorError {
-        let description = self.describe(answer);
+    fn unreadable_job(&self, response: &ParsedResponse) -> VendorError {
+        let description = self.describe(response);
         unknown_outcome(format!("the response about the task is unreadable ({description})"))
     }
 
@@ -412,26 +412,26 @@ impl Profile {
     }
 
     /// Returns the failure of a job, if the error code of a response about it means one.
-    fn coded_failure(&self, answer: &VendorAnswer) -> Option<TaskFailure> {
-        let is_error = (400..=599).contains(&answer.status);
-        let code = self.error_code(answer).filter(|code| is_error && self.file().errors.failed.contains(code));
-        let json = answer.json.as_ref()?;
-        code.map(|_| self.failure(None, json, &TemplateScope::new(), &answer.mask))
+    fn coded_failure(&self, response: &ParsedResponse) -> Option<TaskFailure> {
+        let is_error = (400..=599).contains(&response.status);
+        let code = self.error_code(response).filter(|code| is_error && self.file().errors.failed.contains(code));
+        let json = response.json.as_ref()?;
+        code.map(|_| self.failure(None, json, &TemplateScope::new(), &response.mask))
     }
 
-    fn error_code(&self, answer: &VendorAnswer) -> Option<String> {
-        self.file().errors.code.as_ref()?.find_text(answer.json.as_ref()?, &TemplateScope::new())
+    fn error_code(&self, response: &ParsedResponse) -> Option<String> {
+        self.file().errors.code.as_ref()?.find_text(response.json.as_ref()?, &TemplateScope::new())
     }
 
     /// Classifies a response by its error code, else by the statuses of the profile, else by the usual meaning.
-    fn status_class(&self, answer: &VendorAnswer, effect: RequestEffect) -> StatusClass {
-        let status = answer.status;
+    fn status_class(&self, response: &ParsedResponse, effect: RequestEffect) -> StatusClass {
+        let status = response.status;
         if (200..=299).contains(&status) {
             return StatusClass::Success;
         }
 
         let errors = &self.file().errors;
-        let code = self.error_code(answer);
+        let code = self.error_code(response);
         let statuses_with_code = if effect == RequestEffect::StartsJob { 400..=499 } else { 400..=599 };
         if let Some(code) = code.filter(|_| statuses_with_code.contains(&status)) {
             let classes = [
@@ -469,9 +469,9 @@ impl Profile {
     }
 
     /// Describes a response: its status, and its message if there is one.
-    fn describe(&self, answer: &VendorAnswer) -> String {
-        let message = answer.json.as_ref().and_then(|json| self.message(json, &answer.mask));
-        let status = answer.status;
+    fn describe(&self, response: &ParsedResponse) -> String {
+        let message = response.json.as_ref().and_then(|json| self.message(json, &response.mask));
+        let status = response.status;
         message.map_or_else(|| format!("status {status}"), |message| format!("status {status}: {message}"))
     }
 
@@ -489,22 +489,22 @@ impl Profile {
     fn parse_items(
         &self,
         results: &ResultsFile,
-        answer: &VendorAnswer,
+        response: &ParsedResponse,
         content: Option<&Json>,
         scope: &TemplateScope,
     ) -> Option<Vec<ResultItem>> {
         if results.body {
-            let is_file = answer.json.is_none() && !answer.body.is_empty();
-            let file = ResultLocation::Inline(answer.body.clone());
+            let is_file = response.json.is_none() && !response.body.is_empty();
+            let file = ResultLocation::Inline(response.body.clone());
             return is_file.then(|| vec![ResultItem { file, cover: None, watermarked: None, vendor_id: None }]);
         }
 
         let content = content?;
-        let found = match &results.items {
+        let value = match &results.items {
             Some(items) => items.find(content, scope)?,
             None => content.clone(),
         };
-        let items = match found {
+        let items = match value {
             Json::Array(items) => items,
             single => vec![single],
         };
@@ -540,8 +540,8 @@ impl Profile {
 }
 
 /// Returns the content of a response, below the root of the flow.
-fn content<'j>(flow: &FlowFile, answer: &'j VendorAnswer) -> Option<&'j Json> {
-    let json = answer.json.as_ref()?;
+fn content<'j>(flow: &FlowFile, response: &'j ParsedResponse) -> Option<&'j Json> {
+    let json = response.json.as_ref()?;
     let Some(root) = &flow.root else { return Some(json) };
     root.pointers().find_map(|pointer| json.pointer(pointer))
 }
@@ -617,7 +617,7 @@ pub(in crate::vendors) fn unknown_outcome(message: String) -> VendorError {
     VendorError::new(VendorErrorKind::Unknown, message)
 }
 
-/// Shortens text of a vendor and puts it in one line, without credentials.
+/// Shortens text of a vendor to [`MESSAGE_MAX`], masks credentials and replaces control characters by spaces.
 fn shorten(text: &str, mask: &CredentialMask) -> String {
     mask.apply(text).chars().map(|c| if c.is_control() { ' ' } else { c }).take(MESSAGE_MAX).collect()
 }
