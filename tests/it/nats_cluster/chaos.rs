@@ -1,5 +1,5 @@
-//! Nodes and servers of the engine that are killed and paused at random while clients work on all nodes; nodes also lose
-//! their network to the engine, or the space on their disk.
+//! Nodes and servers of the engine that are killed and paused at random while clients work on all nodes; nodes also
+//! lose their network to the engine, or the space on their disk.
 //!
 //! | Variable | Meaning |
 //! |---|---|
