@@ -1,6 +1,6 @@
-"""Closest Pillow equivalent of each engine job: `pillow.py JOB PICTURE ROUNDS` prints seconds and peak KiB.
+"""Closest Pillow equivalent of each engine job: `pillow.py JOB PICTURE ROUNDS` prints seconds, peak KiB and pixels.
 
-One thread, as Pillow works; what is read and written is not counted, as in the bench that calls it.
+Pillow uses one thread. Reading and writing files is not measured, as in the benchmark that calls this script.
 """
 
 import resource
@@ -10,12 +10,12 @@ import time
 from PIL import Image, ImageChops, ImageEnhance, ImageFilter, ImageOps
 
 
-def enlarged(picture, times):
-    size = (picture.width * times, picture.height * times)
+def enlarge(picture, factor):
+    size = (picture.width * factor, picture.height * factor)
     return picture.resize(size, Image.Resampling.LANCZOS).filter(ImageFilter.UnsharpMask(2, 60, 2))
 
 
-def skin(picture):
+def enhance_skin(picture):
     soft = picture.filter(ImageFilter.GaussianBlur(4))
     red, green, blue = picture.split()
     mask = ImageChops.subtract(red, blue).filter(ImageFilter.GaussianBlur(6))
@@ -23,7 +23,7 @@ def skin(picture):
     return ImageEnhance.Color(picture).enhance(1.1)
 
 
-def relit(picture):
+def relight(picture):
     light = ImageOps.grayscale(picture).filter(ImageFilter.GaussianBlur(40))
     lit = ImageChops.multiply(picture, Image.merge("RGB", (light, light, light)))
     picture = Image.blend(picture, lit, 0.5)
@@ -32,22 +32,22 @@ def relit(picture):
     return picture
 
 
-def painted(picture):
+def paint(picture):
     picture = picture.filter(ImageFilter.MedianFilter(5)).filter(ImageFilter.SMOOTH_MORE)
     picture = ImageOps.posterize(picture, 5)
     return ImageEnhance.Color(picture.filter(ImageFilter.EDGE_ENHANCE)).enhance(1.3)
 
 
 JOBS = {
-    "upscale 2x": lambda picture: enlarged(picture, 2),
-    "upscale 4x": lambda picture: enlarged(picture, 4),
-    "precision 2x": lambda picture: enlarged(picture, 2),
-    "precision 4x": lambda picture: enlarged(picture, 4),
-    "precision 2x, photo_denoiser": lambda picture: enlarged(picture.filter(ImageFilter.MedianFilter(5)), 2),
-    "skin, creative": skin,
-    "relight": relit,
-    "style, balanced": painted,
-    "style, colorful_anime": painted,
+    "upscale 2x": lambda picture: enlarge(picture, 2),
+    "upscale 4x": lambda picture: enlarge(picture, 4),
+    "precision 2x": lambda picture: enlarge(picture, 2),
+    "precision 4x": lambda picture: enlarge(picture, 4),
+    "precision 2x, photo_denoiser": lambda picture: enlarge(picture.filter(ImageFilter.MedianFilter(5)), 2),
+    "skin, creative": enhance_skin,
+    "relight": relight,
+    "style, balanced": paint,
+    "style, colorful_anime": paint,
 }
 
 job, path, rounds = JOBS[sys.argv[1]], sys.argv[2], int(sys.argv[3])
@@ -56,6 +56,6 @@ picture.load()
 times = []
 for _ in range(rounds):
     started = time.perf_counter()
-    made = job(picture)
+    result = job(picture)
     times.append(time.perf_counter() - started)
-print(min(times), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, made.width * made.height)
+print(min(times), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, result.width * result.height)

@@ -19,11 +19,12 @@ pub struct PacedResults {
     pub times: Vec<f64>,
     /// Number of unsuccessful responses, by message.
     pub rejected: BTreeMap<String, usize>,
-    /// Delay of each request at the client in milliseconds, for lack of processor time.
+    /// Milliseconds by which the client sent each request late, because it lacked CPU time.
     pub lateness_millis: Vec<f64>,
 }
 
 impl PacedResults {
+    /// Adds the results of another call of [`send_at`].
     pub fn add(&mut self, other: Self) {
         self.times.extend(other.times);
         for (label, count) in other.rejected {
@@ -32,7 +33,7 @@ impl PacedResults {
         self.lateness_millis.extend(other.lateness_millis);
     }
 
-    /// Median, 99th percentile and maximum of these milliseconds.
+    /// Returns the median, the 99th percentile and the maximum of `values`.
     pub fn quantiles(values: &[f64]) -> [f64; 3] {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -46,12 +47,14 @@ const IDLE_MAX: Duration = Duration::from_secs(2);
 /// Idle connections, the most recently used last.
 type IdleConnections = Rc<RefCell<Vec<(Connection, Instant)>>>;
 
-/// Sends every request once, `rate` of them a second, on as many connections as that takes. Must be called on a local
-/// set.
+/// Sends every request once, `rate` requests a second, over as many connections as necessary. Must be called within a
+/// `LocalSet`.
 pub async fn send_at(address: &str, rate: u32, requests: Vec<Vec<u8>>) -> PacedResults {
     let (pacer, mut due) = mpsc::unbounded_channel();
-    let (results, idle) = (Rc::<RefCell<PacedResults>>::default(), IdleConnections::default());
-    let (count, requests) = (requests.len(), Rc::new(requests));
+    let results = Rc::<RefCell<PacedResults>>::default();
+    let idle = IdleConnections::default();
+    let count = requests.len();
+    let requests = Rc::new(requests);
 
     // A separate thread, because the runtime's timer has a resolution of a millisecond.
     std::thread::spawn(move || {
@@ -67,12 +70,16 @@ pub async fn send_at(address: &str, rate: u32, requests: Vec<Vec<u8>>) -> PacedR
 
     let mut in_flight = JoinSet::new();
     while let Some((index, due)) = due.recv().await {
-        let (address, requests, results, idle) = (address.to_owned(), requests.clone(), results.clone(), idle.clone());
+        let address = address.to_owned();
+        let requests = requests.clone();
+        let results = results.clone();
+        let idle = idle.clone();
         in_flight.spawn_local(async move {
             let lateness = due.elapsed();
-            let mut connection = connection(&address, &idle).await;
+            let mut connection = reuse_or_connect(&address, &idle).await;
             let response = connection.exchange(&requests[index]).await;
             let rejected = (!(200..300).contains(&response.status)).then(|| response.status_and_detail());
+
             let mut results = results.borrow_mut();
             results.times.push(milliseconds(due.elapsed()));
             results.lateness_millis.push(milliseconds(lateness));
@@ -92,12 +99,13 @@ pub async fn send_at(address: &str, rate: u32, requests: Vec<Vec<u8>>) -> PacedR
     results.take()
 }
 
-/// Returns an idle connection, or a new one.
-async fn connection(address: &str, idle: &IdleConnections) -> Connection {
+/// Returns the idle connection that was used last, or a new one.
+async fn reuse_or_connect(address: &str, idle: &IdleConnections) -> Connection {
     let last = idle.borrow_mut().pop();
     match last {
         Some((connection, last_used)) if last_used.elapsed() < IDLE_MAX => connection,
         _ => {
+            // All others have been idle for even longer.
             idle.borrow_mut().clear();
             Connection::open(address).await
         }

@@ -13,7 +13,7 @@ use crate::service::TOKEN;
 const SIDE: u32 = 48;
 const PATH: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 
-/// PNG with colours unique to this number.
+/// Returns a PNG file whose colours are unique to `index`.
 pub fn png(index: usize) -> Vec<u8> {
     let [red, green, blue, ..] = index.to_le_bytes();
     let colour = |x: u32, y: u32| {
@@ -21,16 +21,16 @@ pub fn png(index: usize) -> Vec<u8> {
         if (x / 8 + y / 8).is_multiple_of(2) { Rgb([red, green, along]) } else { Rgb([along, red, blue]) }
     };
     let mut bytes = Cursor::new(Vec::new());
-    RgbImage::from_fn(SIDE, SIDE, colour).write_to(&mut bytes, ImageFormat::Png).expect("memory takes it");
+    RgbImage::from_fn(SIDE, SIDE, colour).write_to(&mut bytes, ImageFormat::Png).expect("writing to memory succeeds");
     bytes.into_inner()
 }
 
-/// Picture with this number as base64.
+/// Returns the picture of `index` as base64.
 pub fn base64_png(index: usize) -> String {
     STANDARD.encode(png(index))
 }
 
-/// Complete request of a submission.
+/// Returns a complete HTTP request that submits the picture of `index`. `webhook` is the URL of its webhook.
 pub fn submission(index: usize, webhook: &str) -> Vec<u8> {
     let body = serde_json::json!({"image": base64_png(index), "webhook_url": webhook});
     request("POST", PATH, TOKEN, &body.to_string())

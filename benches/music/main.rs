@@ -1,9 +1,9 @@
 //! Music engine through the service as shipped: `benches/music/run [DIR]`.
 //!
-//! - alone: ten prompts, one after the other; seconds of music per second of wall-clock and of processor time, and the
-//!   time to the first chunk. The pieces are stored in DIR
-//! - slow readers: 50 concurrent streams. Each reader has a small window and reads at playback speed, or pauses for a
-//!   while; reports memory and processor time of the service
+//! - single streams: ten prompts, one after the other; reports seconds of music per second of wall-clock time and of
+//!   CPU time, and the time to the first chunk. The pieces are stored in DIR
+//! - slow readers: 50 concurrent streams. Each reader has a small receive window and reads at playback speed, or pauses
+//!   for a while; reports memory and CPU time of the service
 
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
 
@@ -45,6 +45,7 @@ const PROMPTS: [(&str, &str); 10] = [
 ];
 
 fn main() {
+    // `cargo bench` adds `--bench`.
     let directory = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
     let directory = directory.map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from);
     let data = tempfile::tempdir().expect("a directory");
@@ -62,30 +63,34 @@ fn main() {
 fn single_stream(service: &Service, directory: &Path) {
     println!("{SINGLE_STREAM_SECONDS} s of music each, one after the other\n");
     println!(
-        "| prompt | first chunk, ms | seconds of music a second | of processor time | KiB |\n|---|---|---|---|---|"
+        "| prompt | first chunk, ms | seconds of music per second | per CPU second | KiB |\n|---|---|---|---|---|"
     );
     for (name, prompt) in PROMPTS {
-        let (started, processor_before) = (Instant::now(), service.processor_time());
+        let started = Instant::now();
+        let cpu_before = service.processor_time();
         let received = block_on(listen(&service.address, prompt, SINGLE_STREAM_SECONDS, Pace::AtOnce));
 
-        let (elapsed, processor_seconds) =
-            (started.elapsed().as_secs_f64(), service.processor_time() - processor_before);
-        let (first, seconds) = (received.first_sound.as_millis(), f64::from(SINGLE_STREAM_SECONDS));
+        let elapsed = started.elapsed().as_secs_f64();
+        let cpu_seconds = service.processor_time() - cpu_before;
+        let first_millis = received.first_sound.as_millis();
+        let seconds = f64::from(SINGLE_STREAM_SECONDS);
         let sound = received.sound();
         std::fs::write(directory.join(format!("{name}.opus")), &sound).expect("a file in the directory");
 
         println!(
-            "| {name} | {first} | {:.0} | {:.0} | {} |",
+            "| {name} | {first_millis} | {:.0} | {:.0} | {} |",
             seconds / elapsed,
-            seconds / processor_seconds,
+            seconds / cpu_seconds,
             sound.len() / 1024
         );
     }
 }
 
 fn slow_readers(service: &Service, label: &str, pace: impl Fn(usize) -> Pace) {
-    let (before, processor_before, started) = (service.memory().current, service.processor_time(), Instant::now());
-    let mut maximum = before;
+    let started = Instant::now();
+    let cpu_before = service.processor_time();
+    let memory_before = service.memory().current;
+    let mut memory_peak = memory_before;
 
     let received: Vec<ReceivedStream> = block_on(async {
         let streams = (0..READERS).map(|reader| {
@@ -100,9 +105,9 @@ fn slow_readers(service: &Service, label: &str, pace: impl Fn(usize) -> Pace) {
             let mut stream = std::pin::pin!(stream);
             received.push(loop {
                 tokio::select! {
-                    heard = &mut stream => break heard.expect("a reader does not panic"),
+                    finished = &mut stream => break finished.expect("a reader does not panic"),
                     () = tokio::time::sleep(Duration::from_millis(200)) => {
-                        maximum = maximum.max(service.memory().current);
+                        memory_peak = memory_peak.max(service.memory().current);
                     }
                 }
             });
@@ -111,15 +116,16 @@ fn slow_readers(service: &Service, label: &str, pace: impl Fn(usize) -> Pace) {
     });
 
     let elapsed = started.elapsed().as_secs_f64();
-    let share = (service.processor_time() - processor_before) / elapsed * 100.0;
-    let mut first: Vec<_> = received.iter().map(|received| received.first_sound.as_millis()).collect();
-    first.sort_unstable();
+    let core_percent = (service.processor_time() - cpu_before) / elapsed * 100.0;
+    let mut first_millis: Vec<_> = received.iter().map(|received| received.first_sound.as_millis()).collect();
+    first_millis.sort_unstable();
 
     println!("\n{READERS} streams of {SLOW_READER_SECONDS} s at once, readers: {label}");
-    println!("all were complete after {elapsed:.1} s; share of one core {share:.0} %");
+    println!("all were complete after {elapsed:.1} s; {core_percent:.0} % of one core");
     println!(
-        "resident memory {before:.0} MiB before, {maximum:.0} MiB at most: {:.2} MiB a stream",
-        (maximum - before) / READERS as f64
+        "resident memory {memory_before:.0} MiB before, {memory_peak:.0} MiB at most: {:.2} MiB a stream",
+        (memory_peak - memory_before) / READERS as f64
     );
-    println!("first chunk, ms: p50 {}, maximum {}", first[first.len() / 2], first[first.len() - 1]);
+    let (median, maximum) = (first_millis[READERS / 2], first_millis[READERS - 1]);
+    println!("first chunk, ms: p50 {median}, maximum {maximum}");
 }

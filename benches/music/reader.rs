@@ -1,4 +1,4 @@
-//! Client that listens: a raw connection with a small window and a given speed.
+//! Client that plays a stream: a raw connection with a small receive window that is read at a fixed speed.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ pub enum Pace {
     Stalling(Duration),
 }
 
-/// Received stream.
+/// Complete stream of a piece, as received.
 pub struct ReceivedStream {
     /// Time from the request to the first chunk of audio.
     pub first_sound: Duration,
@@ -36,7 +36,7 @@ pub struct ReceivedStream {
 }
 
 impl ReceivedStream {
-    /// Concatenated chunks.
+    /// Returns the decoded chunks of audio, concatenated.
     pub fn sound(&self) -> Vec<u8> {
         let chunks = self.body.lines().filter_map(|line| line.split_once(r#""data":""#));
         chunks
@@ -47,16 +47,19 @@ impl ReceivedStream {
     }
 }
 
-/// Requests a piece and reads it to its end.
+/// Requests `seconds` of music and reads the stream to its end; panics if the stream breaks off.
 pub async fn listen(address: &str, prompt: &str, seconds: u32, pace: Pace) -> ReceivedStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     if !matches!(pace, Pace::AtOnce) {
         socket.set_recv_buffer_size(WINDOW).expect("a socket option");
     }
     let mut stream = socket.connect(address.parse().expect("an address")).await.expect("the service listens");
+
     let started = Instant::now();
     stream.write_all(&request(prompt, seconds)).await.expect("the service reads");
+
     let (mut raw, mut first_sound) = (Vec::new(), None);
+    // Data of one `READ_INTERVAL`, which is a twentieth of a second.
     let mut buffer = vec![0; PLAYBACK_BYTES / 20];
     loop {
         let count = stream.read(&mut buffer).await.expect("the service answers");
@@ -74,7 +77,8 @@ pub async fn listen(address: &str, prompt: &str, seconds: u32, pace: Pace) -> Re
             tokio::time::sleep(READ_INTERVAL).await;
         }
     }
-    let body = without_framing(&raw);
+
+    let body = decode_chunked(&raw);
     assert!(body.contains(r#""type":"complete""#), "the stream broke off: {}", &body[body.len().saturating_sub(300)..]);
     ReceivedStream { first_sound: first_sound.expect("there was sound"), body }
 }
@@ -96,8 +100,8 @@ fn contains(bytes: &[u8], needle: &[u8]) -> bool {
     bytes.windows(needle.len()).any(|window| window == needle)
 }
 
-/// Decodes the chunked body of HTTP/1.1.
-fn without_framing(raw: &[u8]) -> String {
+/// Returns the body of an HTTP/1.1 response with chunked transfer encoding.
+fn decode_chunked(raw: &[u8]) -> String {
     let head = raw.windows(4).position(|window| window == b"\r\n\r\n").expect("a head") + 4;
     let (mut remaining, mut body) = (&raw[head..], Vec::new());
     while let Some(at) = remaining.windows(2).position(|window| window == b"\r\n") {
@@ -109,5 +113,5 @@ fn without_framing(raw: &[u8]) -> String {
         body.extend_from_slice(&remaining[at + 2..at + 2 + size]);
         remaining = &remaining[at + 2 + size + 2..];
     }
-    String::from_utf8(body).expect("the answer is UTF-8")
+    String::from_utf8(body).expect("the response is UTF-8")
 }

@@ -9,18 +9,19 @@ use crate::http::{Connection, request};
 use crate::limits;
 use crate::service::{TOKEN, block_on};
 
-/// Nodes that an account can change.
+/// Number of nodes of each account.
 pub const NODES_EACH: usize = 128;
 
 /// User with a token, who owns a publisher.
 #[derive(Debug, Clone)]
 pub struct Account {
     pub token: String,
+    /// Id of the publisher.
     pub publisher: String,
 }
 
 impl Account {
-    /// Returns the path of one of its nodes.
+    /// Returns the path of one of the account's nodes; `index` may exceed their number.
     #[must_use]
     pub fn node(&self, index: usize) -> String {
         format!("/publishers/{0}/nodes/{0}-{1}", self.publisher, index % NODES_EACH)
@@ -33,7 +34,7 @@ pub fn catalogue_node(index: usize) -> String {
     format!("node-{index:06}")
 }
 
-/// Fills a data directory with the catalogue and this many accounts, with limits switched off.
+/// Fills a data directory with the catalogue and `count` accounts, over a service with its rate limits switched off.
 #[must_use]
 pub fn fill(options: &Options, data_dir: &Path, count: usize) -> Vec<Account> {
     let service = options.start(data_dir, &limits::lifted());
@@ -45,7 +46,7 @@ pub fn fill(options: &Options, data_dir: &Path, count: usize) -> Vec<Account> {
         }
         let mut accounts = Vec::new();
         for index in 0..count {
-            accounts.push(account(&mut connection, index).await);
+            accounts.push(create_account(&mut connection, index).await);
         }
         accounts
     });
@@ -53,7 +54,7 @@ pub fn fill(options: &Options, data_dir: &Path, count: usize) -> Vec<Account> {
     accounts
 }
 
-/// About 1.3 KB in a list, like the nodes of the registry benchmark.
+/// Returns the body that creates a node: about 1.3 KB in a list, like the nodes of the registry benchmark.
 fn catalogue_body(index: usize) -> Value {
     json!({
         "id": catalogue_node(index),
@@ -66,7 +67,7 @@ fn catalogue_body(index: usize) -> Value {
     })
 }
 
-async fn account(connection: &mut Connection, index: usize) -> Account {
+async fn create_account(connection: &mut Connection, index: usize) -> Account {
     let name = format!("account-{index}");
     let user = json!({"name": name, "email": format!("{name}@example.org")});
     let user = create(connection, "/admin/users", &user).await;
@@ -82,10 +83,12 @@ async fn account(connection: &mut Connection, index: usize) -> Account {
     Account { token, publisher: name }
 }
 
+/// Creates a resource as the administrator and returns the body of the response.
 async fn create(connection: &mut Connection, path: &str, body: &Value) -> Value {
     create_as(connection, TOKEN, path, body).await
 }
 
+/// Creates a resource and returns the body of the response; panics unless its status is 201.
 async fn create_as(connection: &mut Connection, token: &str, path: &str, body: &Value) -> Value {
     let response = connection.exchange(&request("POST", path, token, &body.to_string())).await;
     assert_eq!(response.status, 201, "{path}: {}", String::from_utf8_lossy(response.body));

@@ -16,11 +16,12 @@ use crate::service::{Service, TOKEN, block_on, processor_time_of};
 use crate::workload::Workload;
 use crate::{Options, limits, median, quantile};
 
-/// Goodput at the multiple, as a share of the sustainable load; for reads, relative to that share of the baseline.
+/// Lowest acceptable goodput at the multiple, as a share of the sustainable load; for reads, relative to that share of
+/// the baseline.
 const GOODPUT_AIM: f64 = 0.9;
-/// The 99th percentile of refusals in milliseconds.
+/// Highest acceptable 99th percentile of the latency of refusals, in milliseconds.
 const REFUSAL_AIM: f64 = 50.0;
-/// Deadline for the tasks of a round to end after it.
+/// Time within which the tasks of a round must end after its last request.
 const DRAIN: Duration = Duration::from_mins(10);
 
 /// One round of a workload.
@@ -29,16 +30,20 @@ struct CapacityRound {
     outcome: LoadOutcome,
     /// Successes a second at the multiple; for submissions, completed jobs.
     goodput: f64,
-    /// Cores used by the service and by the clients at the multiple.
-    cores: [f64; 2],
-    /// Resident memory in MiB: before the ramp, and the peak at the multiple.
-    memory: [f64; 2],
+    /// Number of cores that the service used at the multiple.
+    service_cores: f64,
+    /// Number of cores that the clients used at the multiple.
+    client_cores: f64,
+    /// Resident memory of the service before the ramp, in MiB.
+    memory_before: f64,
+    /// Peak of the resident memory at the multiple, in MiB.
+    memory_peak: f64,
     /// Goodput of the baseline at the multiple, as a share of its own sustainable load.
     baseline: Option<f64>,
 }
 
 impl CapacityRound {
-    /// Goodput at the multiple, as a share of the sustainable load.
+    /// Returns the goodput at the multiple, as a share of the sustainable load.
     fn share(&self) -> f64 {
         self.goodput / self.step.goodput
     }
@@ -135,6 +140,7 @@ fn baseline_share(options: &Options, workload: Workload, baseline: &Baseline) ->
     goodput / step.goodput
 }
 
+/// Runs one round, without the baseline: the ramp, then the multiple of its best load.
 fn round(
     options: &Options,
     workload: Workload,
@@ -142,7 +148,7 @@ fn round(
     load: &Load,
     request_number: &mut usize,
 ) -> CapacityRound {
-    let before = service.memory().current;
+    let memory_before = service.memory().current;
     let step = highest(load, workload.completed(), &options.steps, options.time, request_number);
     drain(service);
 
@@ -150,13 +156,17 @@ fn round(
     let rate = step.goodput * options.factor;
     let mut completed = Vec::new();
     let counts_jobs = workload == Workload::Submission;
+    // `offer` calls this at the beginning and at the end of the load.
     let take_sample = || completed.extend(counts_jobs.then(|| completed_jobs(service)));
-    let processor_times = || [service.processor_time(), processor_time_of(std::process::id())];
-    let (started, times_before) = (Instant::now(), processor_times());
+    let cpu_times = || [service.processor_time(), processor_time_of(std::process::id())];
+
+    let started = Instant::now();
+    let cpu_before = cpu_times();
     let outcome = offer(load, workload, rate, options.connections, options.time, request_number, take_sample);
-    let (seconds, times_after) = (started.elapsed().as_secs_f64(), processor_times());
-    let cores = std::array::from_fn(|at| (times_after[at] - times_before[at]) / seconds);
-    let peak = service.memory().peak;
+    let seconds = started.elapsed().as_secs_f64();
+    let cpu_after = cpu_times();
+    let [service_cores, client_cores]: [f64; 2] = std::array::from_fn(|at| (cpu_after[at] - cpu_before[at]) / seconds);
+    let memory_peak = service.memory().peak;
 
     let goodput = if counts_jobs {
         let samples: Vec<_> = completed.into_iter().map(|sample| sample.join().expect("the service answers")).collect();
@@ -166,11 +176,11 @@ fn round(
         outcome.good_count as f64 / outcome.seconds
     };
     drain(service);
-    CapacityRound { step, outcome, goodput, cores, memory: [before, peak], baseline: None }
+    CapacityRound { step, outcome, goodput, service_cores, client_cores, memory_before, memory_peak, baseline: None }
 }
 
-/// Reads the number of completed tasks since the start of the service, with the time. On a thread, because the load
-/// continues.
+/// Starts a thread that reads how many tasks the service has completed since its start, and when. The load continues
+/// meanwhile.
 fn completed_jobs(service: &Service) -> JoinHandle<(Instant, f64)> {
     let address = service.address.clone();
     std::thread::spawn(move || {
@@ -188,13 +198,13 @@ fn completed_jobs(service: &Service) -> JoinHandle<(Instant, f64)> {
 /// Waits until no task is unfinished.
 fn drain(service: &Service) {
     let started = Instant::now();
-    while unfinished(service) > 0 {
+    while unfinished_tasks(service) > 0 {
         assert!(started.elapsed() < DRAIN, "the tasks of a round do not end");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-fn unfinished(service: &Service) -> u64 {
+fn unfinished_tasks(service: &Service) -> u64 {
     block_on(async {
         let mut connection = Connection::open(&service.address).await;
         let response = connection.exchange(&request("GET", "/admin/state", TOKEN, "")).await;
@@ -203,6 +213,7 @@ fn unfinished(service: &Service) -> u64 {
     })
 }
 
+/// Prints the row of a workload, and adds the aims that it missed to `failures`.
 fn print(workload: Workload, rounds: &[CapacityRound], failures: &mut Vec<String>) {
     let middle = |value: &dyn Fn(&CapacityRound) -> f64| median(rounds.iter().map(value));
     let all_values = |values: &dyn Fn(&CapacityRound) -> &[f64]| {
@@ -229,10 +240,10 @@ fn print(workload: Workload, rounds: &[CapacityRound], failures: &mut Vec<String
         quantile(&latencies, 0.99),
         refusals.len(),
         if refusals.is_empty() { "none".to_owned() } else { format!("{refusal_quantile:.1}") },
-        middle(&|round| round.cores[0]),
-        middle(&|round| round.cores[1]),
-        middle(&|round| round.memory[0]),
-        middle(&|round| round.memory[1]),
+        middle(&|round| round.service_cores),
+        middle(&|round| round.client_cores),
+        middle(&|round| round.memory_before),
+        middle(&|round| round.memory_peak),
     );
 
     for round in rounds.iter().filter(|round| !round.outcome.failures.is_empty()) {

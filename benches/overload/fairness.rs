@@ -23,21 +23,22 @@ const KINDS: [Workload; 4] = [Workload::Page, Workload::Write, Workload::Submiss
 const RATES: [f64; 3] = [40.0, 10.0, 2.0];
 /// Share of a default limit that a well-behaved caller uses.
 const SHARE_OF_LIMIT: f64 = 0.5;
-/// Timeout; a slower answer counts with this latency, and as failed.
+/// Timeout of a request. A slower response counts with this latency, and as failed.
 const TIMEOUT: Duration = Duration::from_mins(1);
 /// Duration of the attack before it is measured.
 const HEAD_START: Duration = Duration::from_secs(2);
 /// Idle time after which a connection is not reused: the service may be about to close it.
 const IDLE_MAX: Duration = Duration::from_secs(2);
-/// The 99th percentile beside a hostile caller, as a multiple of the one without.
+/// Highest acceptable 99th percentile beside a hostile caller, as a multiple of the value without one.
 const SLOWDOWN_AIM: f64 = 2.0;
 
 /// Latencies of the callers by kind of request.
 #[derive(Debug, Clone, Default)]
 struct CallerMeasurements {
-    /// Milliseconds from sending to the complete answer, including a new connection if there was one.
+    /// Milliseconds from sending to the complete response, including a new connection if there was one. One list for
+    /// each of [`KINDS`].
     latencies: [Vec<f64>; 4],
-    /// Answers other than successes, and requests without an answer.
+    /// Number of responses other than successes, and of requests without a response.
     failures: usize,
 }
 
@@ -46,9 +47,11 @@ struct CallerMeasurements {
 struct AttackComparison {
     baseline: CallerMeasurements,
     attacked: CallerMeasurements,
-    /// Resident memory in MiB before the attacks, and the highest during one.
-    memory: [f64; 2],
-    /// Answers to the hostile caller in the last round.
+    /// Highest resident memory before an attack, in MiB.
+    memory_before: f64,
+    /// Highest resident memory during an attack, in MiB.
+    memory_peak: f64,
+    /// Responses to the hostile caller in the last round.
     report: String,
 }
 
@@ -74,7 +77,7 @@ pub fn run(options: &Options) {
     println!();
     println!(
         "| one hostile caller | reads: p99 alone → beside it, ms | writes | submissions | jobs | failed alone · beside it | \
-         memory before · peak, MiB | answers to the hostile caller |"
+         memory before · peak, MiB | responses to the hostile caller |"
     );
     println!("|---|---|---|---|---|---|---|---|");
 
@@ -95,13 +98,14 @@ pub fn run(options: &Options) {
     println!("\naims missed: {}\n", if failures.is_empty() { "none".to_owned() } else { failures.join("; ") });
 }
 
-/// Rates of the command line, or rates derived from the default limits.
+/// Returns the rates of the command line, or rates derived from the default limits.
 fn rates(options: &Options) -> Rates {
     let share = |kind: &str, rate: f64| per_minute(kind).map_or(rate, |limit| rate.min(limit / 60.0 * SHARE_OF_LIMIT));
     let defaults = [share("reads", RATES[0]), share("changes", RATES[1]), share("submissions", RATES[2]) / 2.0];
     std::array::from_fn(|kind| options.rates[kind].unwrap_or(defaults[kind]))
 }
 
+/// Runs one round of an attack on a new service, and adds its results to `comparison`.
 fn round(
     options: &Options,
     attack: AttackKind,
@@ -117,7 +121,8 @@ fn round(
     let service = options.start(&data_dir, &[]);
     let measure = |time: Duration, first: usize| measure(&service.address, accounts, options.nodes, rates, time, first);
 
-    // The first seconds of a service do not count: caches and threads are new.
+    // The first seconds of a service do not count: caches and threads are new. Every measurement has its own range of
+    // request numbers, so that no two writes or pictures are the same.
     let _ = measure(HEAD_START, 0);
     comparison.baseline.add(measure(options.time, 1_000_000));
 
@@ -128,7 +133,8 @@ fn round(
     comparison.attacked.add(measure(options.time, 2_000_000));
     let peak = service.memory().peak;
     comparison.report = process.stop();
-    comparison.memory = [comparison.memory[0].max(before), comparison.memory[1].max(peak)];
+    comparison.memory_before = comparison.memory_before.max(before);
+    comparison.memory_peak = comparison.memory_peak.max(peak);
     // Killed: jobs of the attack may take minutes, and this directory is not used again.
     drop(service);
 }
@@ -139,7 +145,7 @@ fn copy(from: &Path, to: &Path) {
     assert!(copied.expect("cp starts").success(), "the data directory cannot be copied");
 }
 
-/// Runs all callers at their rates for a time. `first` is the number of the first request of each.
+/// Runs all callers at their rates for `time`. `first` is the number of the first request of each caller.
 fn measure(
     address: &str,
     accounts: &[Account],
@@ -160,6 +166,7 @@ fn measure(
                 let offset = (index * KINDS.len() + kind) as f64 / (accounts.len() * KINDS.len()) as f64;
                 // Pictures of different accounts differ.
                 let first = first + index * 100_000;
+                // Jobs have the rate of submissions.
                 let schedule = Schedule { rate: rates[kind.min(2)], offset, time, first };
                 pacers.push(tokio::task::spawn_local(send_at_rate(caller, workload, kind, schedule, measurements)));
             }
@@ -176,7 +183,7 @@ fn measure(
 struct Schedule {
     /// Requests a second.
     rate: f64,
-    /// Share of the interval that passes before the first one.
+    /// Share of the interval between two requests that passes before the first request.
     offset: f64,
     time: Duration,
     /// Number of the first request.
@@ -195,7 +202,7 @@ struct Caller {
 /// Idle connections, the most recently used last.
 type Idle = Rc<RefCell<Vec<(Connection, Instant)>>>;
 
-/// Sends the requests of one kind on schedule, regardless of earlier answers, and waits for the answers.
+/// Sends the requests of one kind on schedule, regardless of earlier responses, and waits for all responses.
 async fn send_at_rate(
     caller: Rc<Caller>,
     workload: Workload,
@@ -253,8 +260,9 @@ impl CallerMeasurements {
     }
 }
 
+/// Prints the row of an attack, and adds the aims that it missed to `failures`.
 fn print(attack: AttackKind, comparison: &AttackComparison, failures: &mut Vec<String>) {
-    let AttackComparison { baseline: alone, attacked, memory, report } = comparison;
+    let AttackComparison { baseline: alone, attacked, memory_before, memory_peak, report } = comparison;
     let cells: Vec<String> = KINDS
         .into_iter()
         .enumerate()
@@ -274,12 +282,10 @@ fn print(attack: AttackKind, comparison: &AttackComparison, failures: &mut Vec<S
     }
 
     println!(
-        "| {} | {} | {} · {} | {:.0} · {:.0} | {report} |",
+        "| {} | {} | {} · {} | {memory_before:.0} · {memory_peak:.0} | {report} |",
         attack.name(),
         cells.join(" | "),
         alone.failures,
         attacked.failures,
-        memory[0],
-        memory[1],
     );
 }

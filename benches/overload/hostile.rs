@@ -1,6 +1,6 @@
 //! Hostile caller: one account, one address, its own process, and one kind of attack at a time.
 //!
-//! The process runs until its standard input is closed. Then it prints the number of answers by status.
+//! The process runs until its standard input is closed. Then it prints the number of responses by status.
 
 mod bombs;
 mod connections;
@@ -25,7 +25,7 @@ const SOURCE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 66);
 const TIMEOUT: Duration = Duration::from_secs(90);
 /// Pause before a failed connection is reopened: the attack is the request, not the reconnection.
 const RECONNECT: Duration = Duration::from_millis(10);
-/// Nice value of the process: it uses only processor time that the measured clients leave.
+/// Nice value of the process: it uses only CPU time that the measured clients leave.
 const NICE: i32 = 19;
 
 /// Kind of attack.
@@ -43,7 +43,7 @@ pub enum AttackKind {
     LongVideos,
     /// Connections that send half of a head.
     HalfHeads,
-    /// Connections that read large answers byte by byte.
+    /// Connections that read large responses a few bytes at a time.
     SlowReaders,
     /// Reads at full speed.
     ReadFlood,
@@ -127,11 +127,11 @@ impl AttackKind {
     }
 }
 
-/// Target of the attack, attacking account, and answers so far.
+/// Target of the attack, attacking account, and responses so far.
 struct AttackTarget {
     address: String,
     account: Account,
-    /// Number of answers by status, and of failures by error.
+    /// Number of responses by status, and of failures by error.
     responses: RefCell<BTreeMap<String, usize>>,
 }
 
@@ -152,7 +152,7 @@ impl AttackTarget {
     }
 }
 
-/// Status of an answer, with the error code for errors unrelated to load, to detect invalid requests.
+/// Returns the status of a response, with the error code for errors unrelated to load, to detect invalid requests.
 fn outcome(response: &Answer<'_>) -> String {
     if !(400..500).contains(&response.status) || response.status == 429 {
         return response.status.to_string();
@@ -161,7 +161,8 @@ fn outcome(response: &Answer<'_>) -> String {
     format!("{} {}", response.status, body["error"].as_str().unwrap_or_default())
 }
 
-/// Sends requests on this many connections, the next one after each answer. Ignores `Retry-After`.
+/// Sends requests on `connections` connections, each the next one after a response. Ignores `Retry-After`. Returns at
+/// once; the requests continue until the process ends.
 fn flood(target: &Rc<AttackTarget>, connections: usize, request: impl Fn(usize) -> Rc<[u8]> + Clone + 'static) {
     for index in 0..connections {
         let (target, request) = (target.clone(), request.clone());
@@ -187,7 +188,7 @@ fn flood(target: &Rc<AttackTarget>, connections: usize, request: impl Fn(usize) 
                         tokio::time::sleep(RECONNECT).await;
                     }
                     Err(_) => {
-                        target.count("no answer");
+                        target.count("no response");
                         connection = None;
                     }
                 }
@@ -205,15 +206,15 @@ pub fn run(arguments: &[String]) {
     let target = AttackTarget { address: address.clone(), account, responses: RefCell::default() };
     block_on(async {
         let target = Rc::new(target);
-        let (closed, mut until_closed) = tokio::sync::mpsc::unbounded_channel();
+        let (close_sender, mut close_receiver) = tokio::sync::mpsc::unbounded_channel();
         std::thread::spawn(move || {
             let lines = std::io::stdin().lines().map_while(Result::ok);
             lines.for_each(drop);
-            let _: Result<(), _> = closed.send(());
+            let _: Result<(), _> = close_sender.send(());
         });
         attack.run(&target).await;
         println!("at work");
-        until_closed.recv().await;
+        close_receiver.recv().await;
         let responses = target.responses.borrow();
         let response_counts: Vec<_> =
             responses.iter().map(|(response, count)| format!("{count} x {response}")).collect();
@@ -230,7 +231,7 @@ pub struct HostileProcess {
 }
 
 impl HostileProcess {
-    /// Starts it and waits until the attack runs.
+    /// Starts the process and waits until its attack runs.
     #[must_use]
     pub fn start(attack: AttackKind, address: &str, account: &Account) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("the path of this program"));
@@ -238,17 +239,17 @@ impl HostileProcess {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
         let output = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut process = Self { child, output };
-        assert_eq!(process.line(), "at work", "the hostile caller did not start");
+        assert_eq!(process.read_line(), "at work", "the hostile caller did not start");
         process
     }
 
-    /// Ends it and returns its report.
+    /// Ends the process and returns its report: the number of responses by status.
     pub fn stop(mut self) -> String {
         drop(self.child.stdin.take());
-        self.line()
+        self.read_line()
     }
 
-    fn line(&mut self) -> String {
+    fn read_line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("a pipe");
         line.trim().to_owned()

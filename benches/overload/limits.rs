@@ -1,4 +1,4 @@
-//! Limits of the service, read from its default settings file, which covers new ones without a change here.
+//! Limits of the service, read from its default settings file, so that new limits need no change here.
 
 use std::path::Path;
 
@@ -16,14 +16,14 @@ pub fn lifted() -> Vec<(String, String)> {
     keys.map(|key| (format!("MEDIARY_LIMITS__{}", key.to_uppercase()), "0".to_owned())).collect()
 }
 
-/// Returns a default limit in requests a minute; `None` if it is off.
+/// Returns the default limit of `kind`, in requests a minute; `None` if it is switched off.
 #[must_use]
 pub fn per_minute(kind: &str) -> Option<f64> {
     let limit = section().get(&format!("{kind}_per_minute"))?.as_integer()?;
     (limit > 0).then_some(limit as f64)
 }
 
-/// Section `[limits]` of the default settings.
+/// Returns the section `[limits]` of the default settings.
 fn section() -> toml::Table {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config/default.toml");
     let text = std::fs::read_to_string(file).expect("the default settings");

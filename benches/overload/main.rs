@@ -7,7 +7,7 @@
 //! - `all`: both
 //!
 //! The service runs on the first core, all clients on the others. The hostile caller is a separate process with the
-//! lowest priority, so that it takes no processor time from the measured clients.
+//! lowest priority, so that it takes no CPU time from the measured clients.
 //!
 //! Options:
 //!
@@ -164,7 +164,7 @@ fn raise_open_files() {
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).expect("a process may raise its soft limit");
 }
 
-/// Returns the value below which this share of the values lies; NaN if `values` is empty.
+/// Returns the value below which a `share` (0 to 1) of the values lies; NaN if `values` is empty.
 #[must_use]
 pub fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();

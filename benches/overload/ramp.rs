@@ -1,4 +1,4 @@
-//! Closed-loop ramp: increasing numbers of connections, each sending its next request after the answer.
+//! Closed-loop ramp: increasing numbers of connections, each of which sends its next request after a response.
 
 use std::cell::RefCell;
 use std::net::Ipv4Addr;
@@ -11,7 +11,7 @@ use crate::service::block_on;
 use crate::workload::Workload;
 use crate::{milliseconds, quantile};
 
-/// Timeout of an answer. Longer than `Prefer: wait` of a job.
+/// Timeout of a response, longer than the `Prefer: wait` of a job.
 const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Service and callers of a load.
@@ -52,7 +52,7 @@ pub struct RampStep {
     pub p99: f64,
 }
 
-/// Runs all steps and returns the one with the highest goodput.
+/// Runs all steps and returns the one with the highest goodput. Increases `first`, the number of the next request.
 pub fn highest(load: &Load, workload: Workload, steps: &[usize], time: Duration, first: &mut usize) -> RampStep {
     let run = |connections: &usize| step(load, workload, *connections, time, first);
     let steps = steps.iter().map(run);

@@ -6,7 +6,7 @@ use crate::accounts::{Account, catalogue_node};
 use crate::http::request;
 use crate::picture;
 
-/// Path of the submissions.
+/// Path of the job that all submissions request.
 pub const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 /// Nodes on a page.
 const PAGE: usize = 30;
@@ -24,11 +24,12 @@ pub enum Workload {
     Write,
     /// A small upscaling job by the built-in engine.
     Submission,
-    /// The same; the answer waits for the end of the job.
+    /// The same job, with a response that is sent only when the job ends (`Prefer: wait`).
     Job,
 }
 
 impl Workload {
+    /// Kinds whose capacity is measured.
     pub const CAPACITY: [Self; 4] = [Self::Page, Self::Node, Self::Write, Self::Submission];
 
     #[must_use]
@@ -42,7 +43,7 @@ impl Workload {
         }
     }
 
-    /// Kind whose answers count as goodput: a submission is useful only once its job is done.
+    /// Returns the kind whose responses count as goodput: a submission is useful only once its job is done.
     #[must_use]
     pub const fn completed(self) -> Self {
         if matches!(self, Self::Submission) { Self::Job } else { self }
@@ -54,17 +55,17 @@ impl Workload {
         matches!(self, Self::Page | Self::Node)
     }
 
-    /// Returns the paths of all requests of a read.
+    /// Returns the paths of all requests of this kind; none if it is not a read.
     #[must_use]
     pub fn paths(self, nodes: usize) -> Vec<String> {
         match self {
-            Self::Page => (1..=nodes.div_ceil(PAGE)).map(page).collect(),
-            Self::Node => (0..nodes).map(node).collect(),
+            Self::Page => (1..=nodes.div_ceil(PAGE)).map(page_path).collect(),
+            Self::Node => (0..nodes).map(node_path).collect(),
             Self::Write | Self::Submission | Self::Job => Vec::new(),
         }
     }
 
-    /// Returns a request of an account. Requests with different numbers differ.
+    /// Returns the request number `index` of an account. Writes and submissions with different numbers differ.
     #[must_use]
     pub fn request(self, account: &Account, nodes: usize, index: usize) -> Vec<u8> {
         // A multiplicative sequence visits the catalogue in an order that defeats caches.
@@ -72,9 +73,9 @@ impl Workload {
         match self {
             Self::Page => {
                 let index = 1 + scattered % nodes.div_ceil(PAGE).max(1);
-                request("GET", &page(index), &account.token, "")
+                request("GET", &page_path(index), &account.token, "")
             }
-            Self::Node => request("GET", &node(scattered % nodes.max(1)), &account.token, ""),
+            Self::Node => request("GET", &node_path(scattered % nodes.max(1)), &account.token, ""),
             Self::Write => {
                 let text = format!("{index:012}{}", "x".repeat(DESCRIPTION));
                 request("PUT", &account.node(index), &account.token, &json!({"description": text}).to_string())
@@ -85,17 +86,17 @@ impl Workload {
     }
 }
 
-/// Path of a page of the list.
-fn page(index: usize) -> String {
+/// Returns the path of a page of the list.
+fn page_path(index: usize) -> String {
     format!("/nodes?sort=downloads;desc&limit={PAGE}&page={index}")
 }
 
-/// Path of a node.
-fn node(index: usize) -> String {
+/// Returns the path of a node of the catalogue.
+fn node_path(index: usize) -> String {
     format!("/nodes/{}", catalogue_node(index))
 }
 
-/// Submission with an additional header line.
+/// Returns a submission with an additional header line, which is empty or ends with CRLF.
 fn submission(account: &Account, index: usize, header: &str) -> Vec<u8> {
     let body = json!({"image": picture::base64_png(index)}).to_string();
     let base_request = request("POST", UPSCALER, &account.token, &body);

@@ -1,4 +1,4 @@
-//! Catalogue of any size, from the words of the sample registry in `data/seed`. The same numbers give the same
+//! Catalogue of any size, from the words of the sample registry in `data/seed`. The same size gives the same
 //! catalogue.
 
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 /// Length of a changelog, for events of about 400 bytes.
-const CHANGELOG: usize = 300;
+pub const CHANGELOG: usize = 300;
 const SYSTEMS: [&[&str]; 5] = [&["Linux", "Windows", "macOS"], &["Linux", "Windows"], &["Linux"], &["Windows"], &[]];
 const ACCELERATORS: [&[&str]; 4] = [&[], &["CUDA"], &["CUDA", "ROCm"], &["CUDA", "DirectML", "Metal"]];
 const HOSTS: [&str; 4] = [">=0.2.0", ">=0.3.0", ">=0.3.10,<0.7.0", ">=0.5.0"];
@@ -16,12 +16,12 @@ const HOSTS: [&str; 4] = [">=0.2.0", ">=0.3.0", ">=0.3.10,<0.7.0", ">=0.5.0"];
 pub struct BenchRng(u64);
 
 impl BenchRng {
-    /// Generator with the same numbers for the same seed.
+    /// Creates a generator. The same seed gives the same numbers.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
-    /// Number below `end`.
+    /// Returns a random number below `end`.
     pub fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -30,7 +30,7 @@ impl BenchRng {
         usize::try_from((z ^ (z >> 31)) % end.max(1) as u64).expect("below a usize")
     }
 
-    /// Random element.
+    /// Returns a random element of `items`.
     pub fn pick<'t, T>(&mut self, items: &'t [T]) -> &'t T {
         &items[self.below(items.len())]
     }
@@ -44,7 +44,7 @@ pub struct Size {
     pub versions: usize,
 }
 
-/// Vocabulary.
+/// Generator of the catalogue: its size, and the vocabulary of its texts.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
     pub size: Size,
@@ -80,22 +80,22 @@ impl Catalogue {
         Self { size, words, sentences }
     }
 
-    /// Publisher with this number.
+    /// Returns the id of the publisher number `index`.
     pub fn publisher(index: usize) -> String {
         format!("publisher-{index}")
     }
 
-    /// Publisher of the node with this number.
+    /// Returns the id of the publisher that owns the node number `node`.
     pub fn owner(&self, node: usize) -> String {
         Self::publisher(node % self.size.publishers)
     }
 
-    /// Id of the node with this number.
+    /// Returns the id of the node number `index`.
     pub fn node(index: usize) -> String {
         format!("node-{index:06}")
     }
 
-    /// Body that creates a node with its first version, including administrators' fields.
+    /// Returns the body that creates a node with its first version, including administrators' fields.
     pub fn node_body(&self, index: usize) -> String {
         let mut rng = BenchRng::new(index as u64);
         let name: Vec<_> = (0..2 + index % 2).map(|_| rng.pick(&self.words).clone()).collect();
@@ -121,7 +121,7 @@ impl Catalogue {
         body.to_string()
     }
 
-    /// Body that publishes a further version.
+    /// Returns the body that publishes the version 1.`version`.0.
     pub fn version_body(&self, index: usize, version: usize) -> String {
         let changelog = self.changelog(index, version);
         let version = format!("1.{version}.0");
@@ -129,7 +129,7 @@ impl Catalogue {
             .to_string()
     }
 
-    /// Changelog of [`CHANGELOG`] characters.
+    /// Returns a changelog of [`CHANGELOG`] characters.
     fn changelog(&self, index: usize, version: usize) -> String {
         let mut rng = BenchRng::new((index * 64 + version) as u64 ^ 0xC0FF_EE00);
         let mut text = String::new();
@@ -140,8 +140,8 @@ impl Catalogue {
         text.chars().take(CHANGELOG).collect()
     }
 
-    /// Two words for a search.
-    pub fn pair(&self, rng: &mut BenchRng) -> String {
+    /// Returns a search for two random words.
+    pub fn search_terms(&self, rng: &mut BenchRng) -> String {
         format!("{}+{}", rng.pick(&self.words), rng.pick(&self.words))
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::catalogue::{BenchRng, Catalogue, Size};
+use crate::catalogue::{BenchRng, CHANGELOG, Catalogue, Size};
 use crate::http::{Connection, Measured, load, request};
 use crate::ready_made::record;
 use crate::service::{Service, TOKEN, block_on, on_separate_cores};
@@ -18,7 +18,7 @@ const PAGE: usize = 30;
 struct ListKind {
     name: String,
     paths: Vec<String>,
-    /// Versions that another client changes each second.
+    /// Number of versions that another client changes each second; `None` if there is no such client.
     writes: Option<usize>,
 }
 
@@ -43,7 +43,7 @@ pub fn run(options: &Options) {
         options.time.as_secs_f64()
     );
     println!(
-        "\n| request | bytes | requests/s | ready-made | ratio | processor µs | ready-made | p50, µs | p99, µs | ready-made p99 |"
+        "\n| request | bytes | requests/s | ready-made | ratio | CPU µs | ready-made | p50, µs | p99, µs | ready-made p99 |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     for kind in kinds(options).iter().filter(|kind| kind.name.contains(&options.only)) {
@@ -57,11 +57,12 @@ pub fn run(options: &Options) {
 fn kinds(options: &Options) -> Vec<ListKind> {
     let catalogue = Catalogue::new(options.size);
     let mut rng = BenchRng::new(7);
-    let searches: Vec<String> =
-        (0..options.urls).map(|_| format!("/nodes/search?limit={PAGE}&search={}", catalogue.pair(&mut rng))).collect();
+    let searches: Vec<String> = (0..options.urls)
+        .map(|_| format!("/nodes/search?limit={PAGE}&search={}", catalogue.search_terms(&mut rng)))
+        .collect();
     let fresh_searches = searches.iter().map(|path| format!("{path}&latest=true")).collect();
     let pages = (options.size.nodes / PAGE).max(1);
-    let far = (pages * 9).div_ceil(10);
+    let far_page = (pages * 9).div_ceil(10);
     let page = |query: &str, page: usize| format!("/nodes?limit={PAGE}{query}&page={page}");
     let single_page = |name: &str, path: String| ListKind::new(name, vec![path]);
     let mut paged_kind = |name: &str, query: &str, pages: usize| {
@@ -69,8 +70,9 @@ fn kinds(options: &Options) -> Vec<ListKind> {
         ListKind::new(name, paths.collect())
     };
     let (sorted, filtered) = ("&sort=downloads;desc&sort=name", "&supported_os=linux&supported_accelerator=cuda");
-    // Three of five systems and three of four accelerators match more than a quarter.
+    // Three of five systems and three of four accelerators match: 9 of 20 nodes, more than a quarter of the pages.
     let (narrow, few_pages) = (format!("{sorted}{filtered}"), (pages / 4).max(1));
+    // `latest=true` bypasses the cache of pages.
     let uncached = |query: &str| format!("{query}&latest=true");
     let with_writer = |kind: ListKind| ListKind {
         name: format!("{}, beside a writer", kind.name),
@@ -80,11 +82,11 @@ fn kinds(options: &Options) -> Vec<ListKind> {
     vec![
         single_page("the stack alone: `/health`", "/health".to_owned()),
         single_page("page 1", page("", 1)),
-        single_page(&format!("page {far}"), page("", far)),
+        single_page(&format!("page {far_page}"), page("", far_page)),
         paged_kind("random pages", "", pages),
         paged_kind("random pages, `latest=true`", &uncached(""), pages),
         single_page("by two columns, page 1", page(sorted, 1)),
-        single_page(&format!("by two columns, page {far}"), page(sorted, far)),
+        single_page(&format!("by two columns, page {far_page}"), page(sorted, far_page)),
         paged_kind("by two columns, random pages", sorted, pages),
         paged_kind("by two columns, random pages, `latest=true`", &uncached(sorted), pages),
         paged_kind("the same, filtered by two facets", &narrow, few_pages),
@@ -129,8 +131,8 @@ fn measure(kind: &ListKind, service: &Service, ready_made: &Service, connections
         middle(|(own, _)| own.load.rate),
         middle(|(_, ready)| ready.load.rate),
         middle(|(own, ready)| own.load.rate / ready.load.rate),
-        middle(|(own, _)| own.processor),
-        middle(|(_, ready)| ready.processor),
+        middle(|(own, _)| own.cpu_micros),
+        middle(|(_, ready)| ready.cpu_micros),
         middle(|(own, _)| own.load.p50),
         middle(|(own, _)| own.load.p99),
         middle(|(_, ready)| ready.load.p99),
@@ -140,8 +142,8 @@ fn measure(kind: &ListKind, service: &Service, ready_made: &Service, connections
 /// Results of one round at one server.
 struct ListRound {
     load: Measured,
-    /// Processor time of the server per request in microseconds: the relevant value when the client is the bottleneck.
-    processor: f64,
+    /// CPU time of the server per request in microseconds: the relevant value when the client is the bottleneck.
+    cpu_micros: f64,
 }
 
 fn round(server: &Service, connections: usize, options: &Options, requests: &Arc<[Vec<u8>]>) -> ListRound {
@@ -151,12 +153,12 @@ fn round(server: &Service, connections: usize, options: &Options, requests: &Arc
         let iteration = usize::try_from(iteration).unwrap_or(0);
         requests[(client * 7919 + iteration) % requests.len()].clone()
     });
-    let processor_used = server.processor_time() - before;
-    ListRound { load, processor: processor_used * 1e6 / (load.rate * options.time.as_secs_f64()) }
+    let cpu_seconds = server.processor_time() - before;
+    ListRound { load, cpu_micros: cpu_seconds * 1e6 / (load.rate * options.time.as_secs_f64()) }
 }
 
-/// Measures while one client changes the changelogs of the latest versions of random nodes at this rate. The changed
-/// texts keep their length.
+/// Measures while one client changes the changelogs of the latest versions of random nodes, `rate` times a second. The
+/// changed texts keep their length.
 fn beside_a_writer<T>(service: &Service, size: Size, rate: usize, measure: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);
     let write = || {
@@ -173,7 +175,7 @@ fn beside_a_writer<T>(service: &Service, size: Size, rate: usize, measure: impl 
                     Catalogue::node(node),
                     size.versions - 1
                 );
-                let body = serde_json::json!({"changelog": letter.to_string().repeat(300)}).to_string();
+                let body = serde_json::json!({"changelog": letter.to_string().repeat(CHANGELOG)}).to_string();
                 let response = connection.exchange(&request("PUT", &path, TOKEN, &body)).await;
                 assert_eq!(response.status, 200, "{}", response.head);
                 next += Duration::from_secs(1) / u32::try_from(rate.max(1)).unwrap_or(u32::MAX);

@@ -9,12 +9,12 @@ use crate::http::{request, send_all};
 use crate::service::{MemoryUsage, Service, TOKEN, block_on};
 use crate::{Options, median};
 
-/// Clients that fill the registry.
+/// Number of clients that fill the registry.
 const CONNECTIONS: usize = 256;
-/// Measured starts of each kind.
+/// Number of measured starts, with a warm and with a cold page cache each.
 const STARTS: usize = 3;
 
-/// Fills the registry, unless that was done before, and measures.
+/// Fills the registry unless an earlier run did, and prints its size and the duration of starts.
 pub fn run(options: &Options) {
     let (data_dir, filled) = fill(options);
     let size = options.size;
@@ -30,7 +30,7 @@ pub fn run(options: &Options) {
         println!("| resident memory after filling, peak | {:.0} MiB, {:.0} MiB |", memory.current, memory.peak);
     }
 
-    let (journal, total_bytes) = (bytes(&data_dir.join("log").join("journal")), bytes(&data_dir));
+    let (journal, total_bytes) = (disk_usage(&data_dir.join("log").join("journal")), disk_usage(&data_dir));
     println!("| journal · whole data directory | {} MiB · {} MiB |", journal >> 20, total_bytes >> 20);
 
     let workers = options.workers.unwrap_or(0);
@@ -59,13 +59,14 @@ struct FillResult {
     memory: MemoryUsage,
 }
 
-struct StartupTime {
+struct StartMeasurement {
     ready: Duration,
     memory: MemoryUsage,
     stop_duration: Duration,
 }
 
-/// Data directory of this size, filled if necessary, with the results if it was filled now.
+/// Fills the data directory of the selected size unless an earlier run did. Returns its path, and the results if it
+/// was filled now.
 fn fill(options: &Options) -> (PathBuf, Option<FillResult>) {
     let size = options.size;
     let name = format!("registry-{}-{}-{}", size.publishers, size.nodes, size.versions);
@@ -89,11 +90,12 @@ fn fill(options: &Options) -> (PathBuf, Option<FillResult>) {
     (data_dir, Some(FillResult { requests, time, retries, memory }))
 }
 
-/// Filled data directory of this size.
+/// Returns the data directory of the selected size, which is filled first if necessary.
 pub fn filled(options: &Options) -> PathBuf {
     fill(options).0
 }
 
+/// Creates all publishers, nodes and versions, and returns the number of retries.
 async fn send_catalogue(service: &Service, catalogue: &Catalogue) -> u64 {
     let size = catalogue.size;
     let share = |client: usize, total: usize| (client..total).step_by(CONNECTIONS);
@@ -120,13 +122,14 @@ fn requests_of_node(catalogue: &Catalogue, index: usize) -> Vec<Vec<u8>> {
     std::iter::once(create).chain((1..catalogue.size.versions).map(publish)).collect()
 }
 
-fn start(data_dir: &Path, workers: usize) -> StartupTime {
+/// Starts the service, measures it and stops it.
+fn start(data_dir: &Path, workers: usize) -> StartMeasurement {
     let service = Service::start(data_dir, workers);
     let (ready, memory) = (service.ready_after, service.memory());
-    StartupTime { ready, memory, stop_duration: service.stop() }
+    StartMeasurement { ready, memory, stop_duration: service.stop() }
 }
 
-fn print_starts(label: &str, starts: &[StartupTime]) {
+fn print_starts(label: &str, starts: &[StartMeasurement]) {
     println!("| {label} | {:.2} s |", median(starts.iter().map(|start| start.ready.as_secs_f64())));
 }
 
@@ -136,12 +139,12 @@ fn drop_page_cache() -> bool {
     std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok()
 }
 
-/// Bytes on disk of everything below a directory.
-fn bytes(directory: &Path) -> u64 {
+/// Returns the bytes on disk of everything below a directory.
+fn disk_usage(directory: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let Ok(entries) = std::fs::read_dir(directory) else { return 0 };
     let size = |entry: std::fs::DirEntry| match entry.metadata() {
-        Ok(metadata) if metadata.is_dir() => bytes(&entry.path()),
+        Ok(metadata) if metadata.is_dir() => disk_usage(&entry.path()),
         Ok(metadata) => metadata.blocks() * 512,
         Err(_) => 0,
     };

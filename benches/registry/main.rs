@@ -95,7 +95,7 @@ fn main() {
     }
 }
 
-/// Median.
+/// Returns the median of at least one value.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);

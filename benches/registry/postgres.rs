@@ -24,7 +24,7 @@ impl Postgres {
         None
     }
 
-    /// Returns the commits a second of this many clients.
+    /// Runs `clients` concurrent clients for `time`, at least four seconds, and returns their commits a second.
     pub fn run(&self, clients: usize, time: Duration) -> f64 {
         // Hundreds of clients take a second to connect.
         let seconds = time.as_secs().max(4).to_string();

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# PostgreSQL as an event store, for benches/registry/writes.rs: a cluster of its own in the directory $CLUSTER.
+# PostgreSQL as an event store, for benches/registry/writes.rs: a temporary cluster in the directory $CLUSTER.
 #
-#   CLUSTER=DIR postgres.sh start            makes and starts it; exits 3 when PostgreSQL is not installed
+#   CLUSTER=DIR postgres.sh start            creates and starts the cluster; exits 3 if PostgreSQL is not installed
 #   CLUSTER=DIR postgres.sh run CLIENTS SECONDS    inserts events, one a commit; prints commits a second
-#   CLUSTER=DIR postgres.sh stop             stops it
+#   CLUSTER=DIR postgres.sh stop             stops the cluster
 #
-# Every commit is synced (fsync and synchronous_commit are on, as they are by default); a row has the bytes of an event, and
-# (stream, version) is unique, which is what an event store needs from its database.
+# Every commit is synced (fsync and synchronous_commit are on, as they are by default). A row has the size of an event, and
+# (stream, version) is unique, as an event store requires.
 set -euo pipefail
 bin=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1 || true)
 [ -x "${bin:-}/postgres" ] || { echo "Install it (Debian: apt-get install postgresql) and run this again." >&2; exit 3; }
@@ -39,7 +39,7 @@ CONF
 INSERT INTO events (stream, version, body)
     VALUES ('node/bench-' || :client_id || '-' || (:v % 4), :v / 4, decode(repeat('a5', 350), 'hex'));
 SQL
-    # Segments of its log are made now and used again later, as in a database that has run for a while.
+    # Create the WAL segments now: measured runs recycle them, as in a database that has run for a while.
     run 32 4 >/dev/null
 }
 run() { # $1: clients, $2: seconds

@@ -1,7 +1,7 @@
-//! Durable changes: the changelog of versions, alternating with the same server sending the same bytes without a
-//! command, and with PostgreSQL inserting the same rows.
+//! Durable changes of the changelogs of versions, alternating with a server on the same framework that sends the same
+//! bytes ready-made, and with PostgreSQL inserting rows of the same size.
 
-use crate::catalogue::{Catalogue, Size};
+use crate::catalogue::{CHANGELOG, Catalogue, Size};
 use crate::http::{Connection, Measured, load, request, send_all};
 use crate::postgres::Postgres;
 use crate::ready_made::record;
@@ -9,10 +9,8 @@ use crate::service::{Service, TOKEN, block_on};
 use crate::{Options, median};
 
 const CONNECTIONS: [usize; 4] = [1, 8, 64, 512];
-/// Nodes whose versions are changed, divided among the clients.
+/// Number of nodes whose versions are changed, divided among the clients.
 const NODES: usize = 2048;
-/// Length of a changelog, for events of about 400 bytes.
-const CHANGELOG: usize = 300;
 
 /// Results of one round.
 struct WriteRound {
@@ -61,7 +59,7 @@ fn round(
     WriteRound { service, ready_made, postgres: postgres.map(|postgres| postgres.run(connections, options.time)) }
 }
 
-/// Node for a client's next change; clients share no node if there are enough.
+/// Returns the node of a client's next change; clients share no node if there are enough.
 fn node_of(client: usize, iteration: u64, connections: usize) -> usize {
     let nodes_each = (NODES / connections).max(1);
     (client * nodes_each + usize::try_from(iteration).unwrap_or(0) % nodes_each) % NODES
@@ -71,13 +69,13 @@ fn path_of(node: usize) -> String {
     format!("/publishers/publisher-0/nodes/{}/versions/1.0.0", Catalogue::node(node))
 }
 
-/// Change to a text that differs from the previous one.
+/// Returns a request that sets the changelog to repetitions of `letter`.
 fn change(node: usize, letter: char) -> Vec<u8> {
     let body = serde_json::json!({"changelog": letter.to_string().repeat(CHANGELOG)}).to_string();
     request("PUT", &path_of(node), TOKEN, &body)
 }
 
-/// Prepares the nodes, and stores the service's response to a change of each.
+/// Creates the nodes in the service, and stores its response to a change of each node in `ready_made`.
 fn prepare(service: &Service, ready_made: &Service) {
     let catalogue = Catalogue::new(Size { publishers: 1, nodes: NODES, versions: 1 });
     block_on(async {

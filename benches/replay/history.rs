@@ -24,19 +24,25 @@ const WORDS: [&str; 24] = [
 const EVENTS_A_NODE: u64 = 20;
 const PUBLISHERS: u64 = 2_000;
 const USERS: u64 = 5_000;
-const TOKENS: u64 = 5_000;
+/// Publishers and tokens together: the numbers of tokens follow those of publishers.
+const PUBLISHERS_AND_TOKENS: u64 = 5_000;
 
 /// Endless, reproducible sequence of commits.
 pub struct History {
+    /// Current version of each stream.
     versions: HashMap<StreamId, u64>,
     rng_state: u64,
+    /// Time of the last commit, in microseconds since 1970.
     now: i64,
+    /// Number of users, publishers and tokens created so far.
     setup: u64,
     /// Number of versions of each node.
     nodes: Vec<u32>,
+    /// Number of tasks submitted so far.
     tasks: u128,
+    /// Number of events so far.
     events: u64,
-    /// Commits that must follow the last step.
+    /// Commits that must follow the last one, in reverse order.
     pending: Vec<Append>,
 }
 
@@ -54,11 +60,12 @@ impl History {
         }
     }
 
-    /// `true` if an operation has begun whose end is not recorded yet.
+    /// Returns `true` if an operation has begun whose end is not recorded yet.
     pub fn has_unfinished_operation(&self) -> bool {
         !self.pending.is_empty()
     }
 
+    /// Returns a random number below `below` (xorshift64).
     fn draw(&mut self, below: u64) -> u64 {
         self.rng_state ^= self.rng_state << 13;
         self.rng_state ^= self.rng_state >> 7;
@@ -66,13 +73,13 @@ impl History {
         self.rng_state % below.max(1)
     }
 
-    /// Random number below a bound, small more often than large.
+    /// Returns a random number below `below`, small ones more often than large ones.
     fn draw_low(&mut self, below: u64) -> u64 {
         let bound = self.draw(below) + 1;
         self.draw(bound)
     }
 
-    fn id(&mut self) -> u128 {
+    fn random_id(&mut self) -> u128 {
         u128::from(self.draw(u64::MAX)) << 64 | u128::from(self.draw(u64::MAX))
     }
 
@@ -85,8 +92,10 @@ impl History {
         let user = UserId(Uuid::from_u128(1 + u128::from(self.events) % u128::from(USERS)));
         let mut context = CommandContext::from_system(None, Timestamp::from_micros(self.now));
         context.actor = Actor::User(user);
-        let events =
-            events.into_iter().map(|event| NewEvent { id: EventId(Uuid::from_u128(self.id())), event }).collect();
+        let events = events
+            .into_iter()
+            .map(|event| NewEvent { id: EventId(Uuid::from_u128(self.random_id())), event })
+            .collect();
         Append { stream, expected, context, events, guards: Vec::new() }
     }
 
@@ -95,7 +104,8 @@ impl History {
         self.commit(stream, events.into_iter().map(Event::from).collect())
     }
 
-    fn next_user(&mut self) -> Append {
+    /// Creates the next user, publisher or token, in this order.
+    fn next_setup(&mut self) -> Append {
         let n = self.setup;
         self.setup += 1;
         if n < USERS {
@@ -140,6 +150,7 @@ impl History {
         )
     }
 
+    /// Publishes a version of a random node, whose archive and activation follow.
     fn new_version(&mut self) -> Append {
         let node = self.draw(self.nodes.len() as u64);
         let at = usize::try_from(node).expect("few nodes");
@@ -160,7 +171,8 @@ impl History {
         published
     }
 
-    fn task(&mut self) -> Append {
+    /// Submits a task, whose submission to the vendor, acceptance and completion follow.
+    fn new_task(&mut self) -> Append {
         self.tasks += 1;
         let id = TaskId(Uuid::from_u128(self.tasks << 64 | 0xa));
         let picture = |n: u128| {
@@ -186,7 +198,7 @@ impl History {
         let reference = Text::from_recorded(format!("job-{:032x}", self.tasks));
         let stream = StreamId::from(&id);
         let submitted = self.commit(stream.clone(), vec![TaskEvent::TaskSubmitted(submission).into()]);
-        let mut later_events: Vec<Append> = [
+        let mut later_commits: Vec<Append> = [
             TaskEvent::SubmissionStarted { attempt: 1, key, vendor: None },
             TaskEvent::VendorAccepted { reference },
             TaskEvent::TaskCompleted { results: vec![output] },
@@ -194,11 +206,12 @@ impl History {
         .into_iter()
         .map(|event| self.commit(stream.clone(), vec![event.into()]))
         .collect();
-        later_events.reverse();
-        self.pending.append(&mut later_events);
+        later_commits.reverse();
+        self.pending.append(&mut later_commits);
         submitted
     }
 
+    /// Counts installs, reviews or revises a node, or uses a token.
     fn change(&mut self) -> Append {
         let count = self.nodes.len() as u64;
         match self.draw(400) {
@@ -219,7 +232,7 @@ impl History {
                 self.node_commit(node, vec![NodeEvent::NodeRevised { change }])
             }
             _ => {
-                let token = PUBLISHERS + self.draw(TOKENS - PUBLISHERS);
+                let token = PUBLISHERS + self.draw(PUBLISHERS_AND_TOKENS - PUBLISHERS);
                 let id = TokenId(Uuid::from_u128(u128::from(token) << 40));
                 let at = Timestamp::from_micros(self.now);
                 self.commit(StreamId::from(&id), vec![TokenEvent::TokenUsed { at }.into()])
@@ -250,7 +263,7 @@ impl History {
     }
 
     fn draft(&mut self, minor: u32) -> VersionDraft {
-        let id = self.id();
+        let id = self.random_id();
         let fields = VersionFields {
             changelog: Some(Text::from_recorded(self.sentence(30))),
             dependencies: Some(text_list(&["numpy>=1.26", "pillow", "opencv-python"])),
@@ -282,15 +295,15 @@ impl Iterator for History {
         if let Some(next) = self.pending.pop() {
             return Some(next);
         }
-        if self.setup < USERS + TOKENS {
-            return Some(self.next_user());
+        if self.setup < USERS + PUBLISHERS_AND_TOKENS {
+            return Some(self.next_setup());
         }
         if (self.nodes.len() as u64) * EVENTS_A_NODE <= self.events - self.setup {
             return Some(self.new_node());
         }
         Some(match self.draw(100) {
             0..30 => self.new_version(),
-            30..38 => self.task(),
+            30..38 => self.new_task(),
             _ => self.change(),
         })
     }

@@ -48,7 +48,7 @@ const TAIL: u64 = 10_000;
 #[derive(Clone, Copy)]
 struct ReplayMeasurement {
     seconds: f64,
-    /// Processor time of all threads.
+    /// CPU time of all threads, in seconds.
     busy: f64,
     /// Memory in MiB: at the end, and the peak.
     memory: (f64, f64),
@@ -64,21 +64,22 @@ fn main() {
     match value("--part").map(String::as_str) {
         Some("read") => read_log(&data),
         Some("rebuild") => rebuild(&data),
-        Some(other) => panic!("there is no part {other}"),
-        None => table(&data, events, usize::try_from(number_of("--rounds", 3)).expect("few rounds")),
+        Some(other) => panic!("unknown part {other}: it must be read or rebuild"),
+        None => print_table(&data, events, usize::try_from(number_of("--rounds", 3)).expect("few rounds")),
     }
 }
 
-fn table(data: &Path, events: u64, rounds: usize) {
+/// Generates the log unless an earlier run did, runs every part, and prints the medians.
+fn print_table(data: &Path, events: u64, rounds: usize) {
     if !data.join("made").exists() {
         generate(data, events);
     }
     let snapshot = data.join("snapshots/models");
     let stored_snapshot = data.join("kept-snapshot");
-    println!("| what | seconds | processor s | events/s | VmRSS MiB | VmHWM MiB |\n|---|---|---|---|---|---|");
+    println!("| what | seconds | CPU s | events/s | VmRSS MiB | VmHWM MiB |\n|---|---|---|---|---|---|");
 
-    let read_seconds = row("read + decode", events, rounds, || part(data, events, "read"));
-    let rebuild_seconds = row("rebuild of all read models", events, rounds, || part(data, events, "rebuild"));
+    let read_seconds = print_row("read + decode", events, rounds, || run_part(data, events, "read"));
+    let rebuild_seconds = print_row("rebuild of all read models", events, rounds, || run_part(data, events, "rebuild"));
 
     let start = |with_snapshot: bool| {
         if with_snapshot {
@@ -91,8 +92,8 @@ fn table(data: &Path, events: u64, rounds: usize) {
         service_measurement
     };
 
-    row("start to ready, the whole log", events, rounds, || start(false));
-    row(&format!("start to ready, snapshot + {TAIL} events"), events, rounds, || start(true));
+    print_row("start to ready, the whole log", events, rounds, || start(false));
+    print_row(&format!("start to ready, snapshot + {TAIL} events"), events, rounds, || start(true));
 
     let megabytes = fs::metadata(&stored_snapshot).expect("a snapshot").len() as f64 / 1e6;
     println!(
@@ -101,8 +102,8 @@ fn table(data: &Path, events: u64, rounds: usize) {
     );
 }
 
-/// Prints the median of the rounds; returns its seconds.
-fn row(label: &str, events: u64, rounds: usize, mut run: impl FnMut() -> ReplayMeasurement) -> f64 {
+/// Prints the round with the median duration, and returns its seconds.
+fn print_row(label: &str, events: u64, rounds: usize, mut run: impl FnMut() -> ReplayMeasurement) -> f64 {
     let mut measurements: Vec<ReplayMeasurement> = (0..rounds).map(|_| run()).collect();
     measurements.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
     let ReplayMeasurement { seconds, busy, memory: (now, maximum) } = &measurements[measurements.len() / 2];
@@ -111,8 +112,8 @@ fn row(label: &str, events: u64, rounds: usize, mut run: impl FnMut() -> ReplayM
     *seconds
 }
 
-/// Runs a part in its own process.
-fn part(data: &Path, events: u64, name: &str) -> ReplayMeasurement {
+/// Runs a part in its own process and returns its measurement.
+fn run_part(data: &Path, events: u64, name: &str) -> ReplayMeasurement {
     let program = std::env::current_exe().expect("the path of this program");
     let directory = data.parent().expect("a directory above");
     let mut command = Command::new(program);
@@ -134,6 +135,7 @@ fn print_measurement(started: Instant) {
 
 fn options(data: &Path) -> SledLogOptions {
     let mut options = SledLogOptions::new(data.join("log"));
+    // Generating the log does not wait for the disk.
     options.journal.sync = Arc::new(|_| Ok(()));
     options
 }
@@ -149,7 +151,7 @@ fn generate(data: &Path, events: u64) {
     eprintln!("{events} events were generated in {:.1?}", started.elapsed());
 }
 
-/// Appends until the log has this many events and no unfinished operation that a service would resume.
+/// Appends until the log has `events` events and no unfinished operation that a service would resume.
 fn append(data: &Path, history: &mut History, events: u64) {
     let (log, _) = SledLog::open(&options(data), &Environment::system(), |_| {}).expect("a log");
     while log.head().0 < events || history.has_unfinished_operation() {
@@ -159,7 +161,7 @@ fn append(data: &Path, history: &mut History, events: u64) {
             outcome.expect("the version that was expected");
         }
     }
-    log.close().expect("a log that closes");
+    log.close().expect("the log closes");
 }
 
 /// Reads the bytes of the journal and decodes every commit, without checks.
@@ -181,6 +183,7 @@ fn read_log(data: &Path) {
     print_measurement(started);
 }
 
+/// Returns the paths of the journal's segments, in order.
 fn segments(data: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(data.join("log/journal")).expect("a journal");
     let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -189,7 +192,7 @@ fn segments(data: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Reads, checks and folds the whole journal, and builds the indexes of lists.
+/// Reads and checks the whole journal, applies it to the read models, and builds the indexes of lists.
 fn rebuild(data: &Path) {
     let (started, mut models) = (Instant::now(), Models::default());
     let options = options(data);

@@ -1,4 +1,4 @@
-//! HTTP/1.1 client of the benchmarks: persistent connections, one request at a time on each, minimal work per answer.
+//! HTTP/1.1 client of the benchmarks: persistent connections, one request at a time on each, minimal work per response.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Initial size of a connection's buffer, large enough for any head; it grows to the largest answer.
+/// Initial size of a connection's buffer, large enough for any head; it grows to the largest response.
 const BUFFER_BYTES: usize = 32 * 1024;
 
 /// Persistent connection.
@@ -18,7 +18,7 @@ pub struct Connection {
     filled: usize,
 }
 
-/// Answer to a request, borrowed from the connection's buffer.
+/// Response to a request, borrowed from the connection's buffer.
 pub struct Answer<'c> {
     pub status: u16,
     pub head: &'c str,
@@ -26,12 +26,12 @@ pub struct Answer<'c> {
 }
 
 impl Answer<'_> {
-    /// Returns `true` if the service closes the connection after this answer.
+    /// Returns `true` if the service closes the connection after this response.
     pub fn closes(&self) -> bool {
         header(self.head, "connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
 
-    /// Status, and the `detail` of the body if there is one.
+    /// Returns the status, and the `detail` of the body if there is one.
     pub fn status_and_detail(&self) -> String {
         let body: serde_json::Value = serde_json::from_slice(self.body).unwrap_or_default();
         format!("{} {}", self.status, body["detail"].as_str().unwrap_or_default())
@@ -60,42 +60,44 @@ impl Connection {
         Ok(Self { stream, buffer: vec![0; BUFFER_BYTES], filled: 0 })
     }
 
-    /// Sends a complete request and reads the complete answer; panics if the connection fails.
+    /// Sends a complete request and reads the complete response; panics if the connection fails.
     pub async fn exchange(&mut self, request: &[u8]) -> Answer<'_> {
         self.try_exchange(request).await.expect("the service answers")
     }
 
-    /// Sends a complete request and reads the complete answer.
+    /// Sends a complete request and reads the complete response.
     ///
     /// # Errors
-    /// Returns the I/O error if the connection fails before the answer is complete. The connection is unusable then.
+    /// Returns the I/O error if the connection fails before the response is complete. It cannot be used again then.
     pub async fn try_exchange(&mut self, request: &[u8]) -> io::Result<Answer<'_>> {
         self.stream.write_all(request).await?;
         self.filled = 0;
-        let head = self.read_head().await?;
+        let head_length = self.read_head().await?;
 
-        let text = std::str::from_utf8(&self.buffer[..head]).map_err(io::Error::other)?;
+        let text = std::str::from_utf8(&self.buffer[..head_length]).map_err(io::Error::other)?;
         let status = text.get(9..12).and_then(|status| status.parse().ok());
-        let status = status.ok_or_else(|| io::Error::other("the answer has no status line"))?;
+        let status = status.ok_or_else(|| io::Error::other("the response has no status line"))?;
         let length = header(text, "content-length").and_then(|value| value.parse().ok()).unwrap_or(0);
-        self.fill(head + length).await?;
+        self.fill(head_length + length).await?;
 
-        let head_text = std::str::from_utf8(&self.buffer[..head]).map_err(io::Error::other)?;
-        Ok(Answer { status, head: head_text, body: &self.buffer[head..head + length] })
+        let head = std::str::from_utf8(&self.buffer[..head_length]).map_err(io::Error::other)?;
+        Ok(Answer { status, head, body: &self.buffer[head_length..head_length + length] })
     }
 
+    /// Reads until the buffer holds a complete head, and returns its length.
     async fn read_head(&mut self) -> io::Result<usize> {
         let mut searched = 0;
         loop {
             self.read().await?;
-            let found = self.buffer[searched..self.filled].windows(4).position(|window| window == b"\r\n\r\n");
-            if let Some(at) = found {
+            let end = self.buffer[searched..self.filled].windows(4).position(|window| window == b"\r\n\r\n");
+            if let Some(at) = end {
                 return Ok(searched + at + 4);
             }
             searched = self.filled.saturating_sub(3);
         }
     }
 
+    /// Reads until the buffer holds `length` bytes.
     async fn fill(&mut self, length: usize) -> io::Result<()> {
         if self.buffer.len() < length {
             self.buffer.resize(length, 0);
@@ -118,10 +120,10 @@ impl Connection {
 
 fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     let mut lines = head.lines().filter_map(|line| line.split_once(':'));
-    lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    lines.find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
 }
 
-/// Complete request. `token` and `body` may be empty.
+/// Returns a complete request. `token` and `body` may be empty.
 pub fn request(method: &str, path: &str, token: &str, body: &str) -> Vec<u8> {
     let authorization = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
     let content = if body.is_empty() {
@@ -143,8 +145,8 @@ pub struct Measured {
     pub p99: f64,
 }
 
-/// Runs clients on persistent connections for a time. `next` returns the request of a client's turn; every answer must
-/// have a status from 200 to 299.
+/// Runs `connections` clients for `time`, each on a persistent connection. `next(client, iteration)` returns the next
+/// request of a client. Every response must have a status from 200 to 299.
 pub fn load(
     address: &str,
     connections: usize,
@@ -182,6 +184,7 @@ pub fn load_of_all(
     })
 }
 
+/// Sends a client's requests until `end`, and returns their latencies in tenths of a microsecond.
 async fn run(mut connection: Connection, end: Instant, next: impl Fn(u64) -> Vec<u8>) -> Vec<u32> {
     let mut latencies = Vec::new();
     for iteration in 0.. {
@@ -197,14 +200,15 @@ async fn run(mut connection: Connection, end: Instant, next: impl Fn(u64) -> Vec
     latencies
 }
 
+/// Summarizes latencies in tenths of a microsecond.
 fn summary(mut latencies: Vec<u32>, time: Duration) -> Measured {
     latencies.sort_unstable();
-    let at = |share: usize| f64::from(*latencies.get(latencies.len() * share / 100).unwrap_or(&0)) / 10.0;
-    Measured { rate: latencies.len() as f64 / time.as_secs_f64(), p50: at(50), p99: at(99) }
+    let micros_at = |percent: usize| f64::from(*latencies.get(latencies.len() * percent / 100).unwrap_or(&0)) / 10.0;
+    Measured { rate: latencies.len() as f64 / time.as_secs_f64(), p50: micros_at(50), p99: micros_at(99) }
 }
 
-/// Sends every request once, on this many connections, and panics at the first error. Requests that the service asks to
-/// retry later are sent again. Returns the number of such retries.
+/// Sends all requests, each item of `queued` on its own connection, and panics at the first error. Repeats a
+/// request after a 429 or 503. Returns the number of repetitions.
 pub async fn send_all<I>(address: &str, queued: Vec<I>) -> u64
 where
     I: Iterator<Item = Vec<u8>> + 'static,

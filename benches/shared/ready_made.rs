@@ -22,13 +22,13 @@ struct StoredPage {
 
 type StoredPages = Arc<RwLock<HashMap<String, StoredPage>>>;
 
-/// Serves until the process gets a signal.
+/// Prints the base URL of the server, and serves until the process gets a signal.
 pub fn serve(workers: usize) {
     let pages = StoredPages::default();
     actix_web::rt::System::new().block_on(async move {
         let server = HttpServer::new(move || {
             let store_route = web::put()
-                .guard(actix_web::guard::fn_guard(|c| c.head().headers().contains_key("x-stored-path")))
+                .guard(actix_web::guard::fn_guard(|context| context.head().headers().contains_key("x-stored-path")))
                 .to(store_page);
             App::new()
                 .app_data(Data::new(pages.clone()))
@@ -76,7 +76,7 @@ pub async fn record(
 ) {
     let response = service.exchange(&request(method, path, token, body)).await;
     assert_eq!(response.status, 200, "{path}: {}", String::from_utf8_lossy(response.body));
-    // The framework adds these to every response.
+    // The framework adds these headers to every response.
     let framework_headers = ["content-length", "date", "connection"];
     let headers = response.head.lines().skip(1).filter_map(|line| line.split_once(": "));
     let headers = headers.filter(|(name, _)| !framework_headers.contains(&name.to_ascii_lowercase().as_str()));
@@ -88,5 +88,5 @@ pub async fn record(
         response.body.len()
     );
     let store_response = ready_made.exchange(&[head.as_bytes(), response.body].concat()).await;
-    assert_eq!(store_response.status, 204);
+    assert_eq!(store_response.status, 204, "the response for {path} was not stored");
 }

@@ -12,7 +12,8 @@ from support import WIDE, BrowserTest, name, png, send, user
 PHONE = {"width": 360, "height": 740}
 
 
-def task(token):
+def submit_task(token):
+    """Submits a small picture and returns the id of the task."""
     picture = base64.b64encode(png(8, 8)).decode()
     return send("POST", "/proxy/imagevendor/v1/ai/image-upscaler", {"image": picture}, token=token)["data"]["task_id"]
 
@@ -58,7 +59,7 @@ class Account(BrowserTest):
     def test_usage_and_budgets_are_shown(self):
         ada = user(name("Ada"))
         send("PUT", f"/admin/budgets/user/{ada['id']}", {"credits": 50, "period": "day"})
-        task(ada["token"])
+        submit_task(ada["token"])
         page = self.page("/account", token=ada["token"])
         expect(page.get_by_role("main")).to_contain_text("50 of 50 credits a day left")
         chart = page.get_by_role("img", name="Tasks by day")
@@ -94,55 +95,55 @@ class Account(BrowserTest):
 
     def test_the_account_is_downloaded(self):
         ada = user(name("Ada"))
-        made = task(ada["token"])
+        task_id = submit_task(ada["token"])
         page = self.page("/account/data", token=ada["token"])
         with page.expect_download() as download:
             page.get_by_role("button", name="Download").click()
         export = json.loads(download.value.path().read_text())
-        self.assertEqual((export["account"]["id"], [task["task_id"] for task in export["tasks"]]), (ada["id"], [made]))
+        self.assertEqual((export["account"]["id"], [task["task_id"] for task in export["tasks"]]), (ada["id"], [task_id]))
 
     def test_an_erasure_names_what_is_lost(self):
         ada = user(name("Ada"))
-        publisher, shared = name("publisher"), name("publisher")
-        for own in (publisher, shared):
-            send("POST", "/publishers", {"id": own, "name": own}, token=ada["token"])
+        publishers = [name("publisher"), name("publisher")]
+        for publisher in publishers:
+            send("POST", "/publishers", {"id": publisher, "name": publisher}, token=ada["token"])
         page = self.page("/account/data", token=ada["token"], allowed=(409, 401))
         page.get_by_role("button", name="Erase the account").click()
         dialog = page.get_by_role("dialog")
-        for loss in ("1 token", "2 publishers", publisher, shared, "name and e-mail address"):
+        for loss in ("1 token", "2 publishers", *publishers, "name and e-mail address"):
             expect(dialog).to_contain_text(loss)
         erase = dialog.get_by_role("button", name="Erase", exact=True)
         expect(erase).to_be_disabled()
-        # The last owner of a publisher cannot go.
+        # The last owner of a publisher cannot be erased.
         dialog.get_by_label("I understand that this is permanent").check()
         erase.click()
-        expect(dialog.get_by_role("alert")).to_contain_text(publisher)
-        for own in (publisher, shared):
-            send("DELETE", f"/publishers/{own}")
+        expect(dialog.get_by_role("alert")).to_contain_text(publishers[0])
+        for publisher in publishers:
+            send("DELETE", f"/publishers/{publisher}")
         erase.click()
         expect(page.get_by_role("button", name="Sign in").first).to_be_visible()
-        found = [user for user in send("GET", f"/admin/users?user_id={ada['id']}")["users"]]
-        self.assertTrue(found[0]["erased"])
+        users = send("GET", f"/admin/users?user_id={ada['id']}")["users"]
+        self.assertTrue(users[0]["erased"])
 
     def test_every_tab_is_accessible(self):
         ada = user(name("Ada"), isApproved=True)
         send("PUT", f"/admin/budgets/user/{ada['id']}", {"credits": 50, "period": "month"})
-        task(ada["token"])
-        found = []
+        submit_task(ada["token"])
+        problems = []
         for theme, size in (("light", WIDE), ("dark", WIDE), ("dark", PHONE)):
             page = self.page("/nodes", token=ada["token"], theme=theme, size=size, bypass_csp=True)
             for path in ("/account", "/account?by=job&show=credits", "/account/tokens", "/account/webhooks", "/account/data"):
                 self.show(page, path)
                 page.evaluate("document.querySelectorAll('main details').forEach(it => { it.open = true })")
                 findings = Axe().run(page).response["violations"]
-                found += [f"{path} {theme} {size['width']}: {it['id']} {node['target']}" for it in findings for node in it["nodes"]]
+                problems += [f"{path} {theme} {size['width']}: {it['id']} {node['target']}" for it in findings for node in it["nodes"]]
                 if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-                    found.append(f"{path} is too wide")
+                    problems.append(f"{path} is too wide")
             self.show(page, "/account/tokens")
             page.get_by_role("button", name="Create token").click()
             page.get_by_role("dialog").get_by_label("Name").wait_for()
-            found += [f"the form: {it['id']}" for it in Axe().run(page).response["violations"]]
-        self.assertEqual(found, [])
+            problems += [f"the form: {it['id']}" for it in Axe().run(page).response["violations"]]
+        self.assertEqual(problems, [])
 
 
 if __name__ == "__main__":

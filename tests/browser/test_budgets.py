@@ -11,7 +11,8 @@ from support import ADMIN, WIDE, BrowserTest, name, png, send, user
 PHONE = {"width": 360, "height": 740}
 
 
-def task(token):
+def submit_task(token):
+    """Submits a small picture and returns the id of the task."""
     picture = base64.b64encode(png(8, 8)).decode()
     return send("POST", "/proxy/imagevendor/v1/ai/image-upscaler", {"image": picture}, token=token)["data"]["task_id"]
 
@@ -57,10 +58,10 @@ class Budgets(BrowserTest):
         self.assertGreaterEqual(page.locator(".release").count(), 1)
 
     def test_the_usage_of_the_service_is_shown_by_user_vendor_and_day(self):
-        # The chart has the twelve users with the most tasks.
+        # Eight tasks, because the chart has only the twelve users with the most tasks.
         ada = user(name("Ada"))
         for _ in range(8):
-            task(ada["token"])
+            submit_task(ada["token"])
         page = self.page("/budgets/usage?by=user", token=ADMIN)
         expect(page.get_by_role("img", name="Tasks by user")).to_be_visible()
         page.get_by_text("Table", exact=True).click()
@@ -74,21 +75,21 @@ class Budgets(BrowserTest):
     def test_the_pages_are_accessible(self):
         ada = user(name("Ada"))
         send("PUT", f"/admin/budgets/user/{ada['id']}", {"credits": 50, "period": "month"})
-        task(ada["token"])
-        found = []
+        submit_task(ada["token"])
+        problems = []
         for theme, size in (("light", WIDE), ("dark", WIDE), ("dark", PHONE)):
             page = self.page("/nodes", token=ADMIN, theme=theme, size=size, bypass_csp=True)
             for path in ("/budgets", "/budgets/usage", "/budgets/usage?by=user&show=credits"):
                 self.show(page, path)
                 page.evaluate("document.querySelectorAll('main details').forEach(it => { it.open = true })")
                 findings = Axe().run(page).response["violations"]
-                found += [f"{path} {theme} {size['width']}: {it['id']} {node['target']}" for it in findings for node in it["nodes"]]
+                problems += [f"{path} {theme} {size['width']}: {it['id']} {node['target']}" for it in findings for node in it["nodes"]]
                 if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-                    found.append(f"{path} is too wide")
+                    problems.append(f"{path} is too wide")
             page.get_by_role("button", name="Set budget").click()
             page.get_by_role("dialog").get_by_label("Credits").wait_for()
-            found += [f"the form: {it['id']}" for it in Axe().run(page).response["violations"]]
-        self.assertEqual(found, [])
+            problems += [f"the form: {it['id']}" for it in Axe().run(page).response["violations"]]
+        self.assertEqual(problems, [])
 
 
 if __name__ == "__main__":

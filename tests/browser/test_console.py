@@ -1,4 +1,4 @@
-"""Small things of the console: errors of forms, notifications, widths, titles, and typed URLs."""
+"""The console: errors of forms, notifications, widths, titles, typed URLs, and pictures of a node."""
 
 import re
 import unittest
@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from support import ADMIN, NARROW, REPORTS, WIDE, BrowserTest, name, png, registry, send, user
 
 START_END = "/proxy/videovendor/start-end2video"
-# Notifications that overlap a button or a field that is in view.
+# Returns the buttons and fields in view that a notification overlaps.
 COVERED = """(() => {
     const box = document.querySelector('.notes p').getBoundingClientRect();
     return [...document.querySelectorAll('button, .button, input, select, textarea')].filter((it) => {
@@ -87,7 +87,7 @@ class Console(BrowserTest):
             dark.click()
             self.until(page, "document.documentElement.dataset.theme === 'dark'")
 
-    def test_a_page_that_is_not_there_has_a_title(self):
+    def test_a_missing_page_has_a_title(self):
         page = self.page("/nothing")
         expect(page).to_have_title("Not found · Mediary")
         self.show(page, "/tasks")
@@ -99,7 +99,6 @@ class Console(BrowserTest):
             page.goto(typed)
             expect(page.locator("h1").first).to_have_text(heading)
             self.until(page, f"location.pathname === '/' && location.hash === '#{typed}'")
-
 
     def test_the_pictures_of_a_node_are_uploaded_and_shown(self):
         publisher, (node,) = registry()

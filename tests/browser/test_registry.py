@@ -1,4 +1,4 @@
-"""Signing in, browsing, searching, reviews, and the reference."""
+"""The registry: signing in, browsing, searching, nodes and reviews."""
 
 import unittest
 
@@ -125,21 +125,21 @@ class Registry(BrowserTest):
         _, (node,) = registry()
         page = self.page(f"/nodes/{node}")
         self.settle(page)
-        asked = []
-        page.on("request", lambda request: asked.append(request.url) if "/nodes/" in request.url else None)
+        requested_urls = []
+        page.on("request", lambda request: requested_urls.append(request.url) if "/nodes/" in request.url else None)
         tab = page.get_by_role("link", name="Details")
         tab.click()
         expect(page.get_by_text("Created", exact=True)).to_be_visible()
         expect(tab).to_be_focused()
-        self.assertEqual(asked, [])
+        self.assertEqual(requested_urls, [], "a change of the tab loads nothing")
 
     def test_the_readme_and_the_files_of_a_node_are_shown(self):
         publisher, (node,) = registry()
         readme = "# Face tools\n\nMends **faces**.\n\n<script>window.ran = true</script>\n"
         publish(publisher, node, "1.1.0", files={"README.md": readme, "node.py": "VALUE = 2\n", "model.bin": "\0"})
         page = self.page(f"/nodes/{node}")
-        shown = page.locator(".readme")
-        expect(shown.get_by_text("faces", exact=True)).to_be_visible()
+        readme_element = page.locator(".readme")
+        expect(readme_element.get_by_text("faces", exact=True)).to_be_visible()
         self.assertIsNone(page.evaluate("window.ran ?? null"))
 
         page.get_by_role("link", name="Files").click()
@@ -205,16 +205,16 @@ class Registry(BrowserTest):
         ])
         _, (node,) = registry(1, description=text)
         page = self.page(f"/nodes/{node}")
-        shown = page.locator(".markdown").first
-        expect(shown.locator("strong")).to_have_text("zebras")
-        expect(shown.get_by_role("cell", name="40 MB")).to_be_visible()
-        expect(shown.locator("pre")).to_have_text("zebra --all")
-        expect(shown.locator("ol li")).to_have_text(["Load", "Run"])
-        expect(shown.locator("blockquote")).to_have_text("Needs a GPU.")
-        expect(shown.get_by_text("<b>not bold</b>")).to_be_visible()
+        markdown = page.locator(".markdown").first
+        expect(markdown.locator("strong")).to_have_text("zebras")
+        expect(markdown.get_by_role("cell", name="40 MB")).to_be_visible()
+        expect(markdown.locator("pre")).to_have_text("zebra --all")
+        expect(markdown.locator("ol li")).to_have_text(["Load", "Run"])
+        expect(markdown.locator("blockquote")).to_have_text("Needs a GPU.")
+        expect(markdown.get_by_text("<b>not bold</b>")).to_be_visible()
         # External pictures and other schemes are not loaded or linked.
-        self.assertEqual(shown.locator("a").evaluate_all("all => all.map(it => it.getAttribute('href'))"), ["https://notes.example/zebra", "https://notes.example/z.png"])
-        self.assertEqual(shown.locator("img, b").count(), 0)
+        self.assertEqual(markdown.locator("a").evaluate_all("all => all.map(it => it.getAttribute('href'))"), ["https://notes.example/zebra", "https://notes.example/z.png"])
+        self.assertEqual(markdown.locator("img, b").count(), 0)
 
     def test_a_description_nested_too_deeply_is_shown_as_text(self):
         for text in (">" * 900 + " deep", "- " * 450 + "deep"):

@@ -21,7 +21,7 @@ KEY = Path(__file__).parent / "../golden/oidc/rsa-key.base64"
 AUDIENCE, CLIENT = "mediary", "console"
 
 
-def encoded(bytes):
+def base64url(bytes):
     return base64.urlsafe_b64encode(bytes).rstrip(b"=").decode()
 
 
@@ -51,22 +51,29 @@ class SigningKey:
         self.size = (self.modulus.bit_length() + 7) // 8
 
     def public(self):
+        """Returns the public key as a JSON Web Key."""
         parts = {"n": self.modulus.to_bytes(self.size), "e": self.exponent.to_bytes(3)}
-        return {"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "1", **{key: encoded(part) for key, part in parts.items()}}
+        return {"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "1", **{key: base64url(part) for key, part in parts.items()}}
 
     def token(self, claims):
-        text = ".".join(encoded(json.dumps(part).encode()) for part in ({"alg": "RS256", "typ": "JWT", "kid": "1"}, claims))
+        """Returns a JSON Web Token with these claims."""
+        text = ".".join(base64url(json.dumps(part).encode()) for part in ({"alg": "RS256", "typ": "JWT", "kid": "1"}, claims))
         info = bytes.fromhex("3031300d060960864801650304020105000420") + hashlib.sha256(text.encode()).digest()
         padded = b"\0\1" + b"\xff" * (self.size - len(info) - 3) + b"\0" + info
         signature = pow(int.from_bytes(padded), self.secret, self.modulus).to_bytes(self.size)
-        return f"{text}.{encoded(signature)}"
+        return f"{text}.{base64url(signature)}"
 
 
 class Issuer:
     """Issuer that signs everyone in at once, and checks what the console sends."""
 
     def __init__(self):
-        self.key, self.subject, self.claims, self.response, self.requests, self.codes = SigningKey(), name("subject"), {}, {}, [], {}
+        self.key = SigningKey()
+        self.subject = name("subject")
+        # Fields that a test adds to the next id token, and to the next response of the authorization endpoint.
+        self.claims, self.response = {}, {}
+        # Authorization requests, and those whose code was not used yet by code.
+        self.requests, self.codes = [], {}
         issuer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -92,8 +99,8 @@ class Issuer:
             def do_POST(self):
                 form = dict(urllib.parse.parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
                 authorization = issuer.codes.pop(form.get("code"), None)
-                verifier = encoded(hashlib.sha256(form.get("code_verifier", "").encode()).digest())
-                if authorization is None or form["grant_type"] != "authorization_code" or verifier != authorization["code_challenge"] \
+                challenge = base64url(hashlib.sha256(form.get("code_verifier", "").encode()).digest())
+                if authorization is None or form["grant_type"] != "authorization_code" or challenge != authorization["code_challenge"] \
                         or form["redirect_uri"] != authorization["redirect_uri"] or form["client_id"] != CLIENT:
                     return self.reply(400, {"error": "invalid_grant", "error_description": "The code is not valid."})
                 now = int(time.time())
@@ -144,17 +151,17 @@ class SignIn(BrowserTest):
         super().setUp()
         self.issuer.claims, self.issuer.response = {}, {}
 
-    def opened(self, path="/tasks", **options):
+    def open_sign_in(self, path="/tasks", **options):
         page = self.page(path, base=self.base, hosts=(self.issuer.base,), **options)
         page.get_by_role("button", name="Sign in").first.click()
         return page, page.get_by_role("dialog")
 
     def test_a_person_signs_in_at_the_issuer_and_returns_to_the_page(self):
-        page, dialog = self.opened()
+        page, dialog = self.open_sign_in()
         dialog.get_by_role("button", name="Sign in at 127.0.0.1").click()
         expect(page.get_by_role("heading", name="Tasks", exact=True)).to_be_visible()
         expect(page.locator(".account")).to_contain_text("Ada of the issuer")
-        # The address holds neither the code nor the state, and the token is where a pasted one is.
+        # The URL has neither the code nor the state, and the token is stored like a pasted one.
         self.assertEqual(page.url, f"{self.base}/#/tasks")
         stored = page.evaluate("Object.keys(sessionStorage)")
         self.assertEqual(stored, ["mediary.token"])
@@ -171,7 +178,7 @@ class SignIn(BrowserTest):
             ({}, {"nonce": "another"}, "does not belong to this sign-in"),
         ):
             self.issuer.response, self.issuer.claims = fields, claims
-            page, dialog = self.opened(allowed=(400,))
+            page, dialog = self.open_sign_in(allowed=(400,))
             dialog.get_by_role("button", name="Sign in at 127.0.0.1").click()
             expect(page.get_by_role("alert")).to_contain_text(reason)
             self.assertEqual(page.evaluate("Object.keys(sessionStorage)"), [])
@@ -180,7 +187,7 @@ class SignIn(BrowserTest):
     def test_a_stray_response_does_not_end_a_sign_in_in_progress(self):
         # Given a sign-in whose response has another state
         self.issuer.response = {"state": "another"}
-        page, dialog = self.opened()
+        page, dialog = self.open_sign_in()
         dialog.get_by_role("button", name="Sign in at 127.0.0.1").click()
         expect(page.get_by_role("alert")).to_contain_text("does not belong to a sign-in of this tab")
         self.assertNotIn("state=", page.url)
@@ -202,7 +209,7 @@ class SignIn(BrowserTest):
         self.assertEqual(page.evaluate("Object.keys(sessionStorage)"), [])
 
     def test_a_token_can_still_be_pasted_and_other_origins_stay_closed(self):
-        page, dialog = self.opened()
+        page, dialog = self.open_sign_in()
         dialog.get_by_label("Token", exact=True).fill("sign-in-test-administrator")
         page.keyboard.press("Enter")
         expect(dialog).to_have_count(0)

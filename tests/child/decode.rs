@@ -4,26 +4,27 @@ use std::path::Path;
 
 use mediary::media::decoders::PictureDecoders;
 
-/// Prints `figures INSPECTING DECODING ESTIMATED GOOD`: both peaks and the estimate that is reserved, in bytes, and 1
-/// if the picture is good.
+/// Prints `figures INSPECTING DECODING ESTIMATED GOOD`: the memory that inspecting and decoding took and the estimate
+/// that the service reserves, all in bytes, and 1 if the picture is good, otherwise 0.
 pub fn print_memory_of(file: &Path) {
     let bytes = std::fs::read(file).unwrap();
+    // A budget that no picture exceeds.
     let decoders = PictureDecoders::new(1 << 40);
-    let (is_inspected, inspecting) = peak_of(|| decoders.inspect(&bytes).is_ok());
-    let (is_decoded, decoding) = peak_of(|| decoders.decode(&bytes).is_ok());
+    let (is_inspected, inspecting) = measure_peak(|| decoders.inspect(&bytes).is_ok());
+    let (is_decoded, decoding) = measure_peak(|| decoders.decode(&bytes).is_ok());
     let estimated = decoders.memory_needed(&bytes).unwrap_or(0);
     println!("figures {inspecting} {decoding} {estimated} {}", u8::from(is_inspected && is_decoded));
 }
 
-/// Does work; returns its result and how much the memory of the process grew at most.
-fn peak_of(work: impl FnOnce() -> bool) -> (bool, u64) {
+/// Does the work; returns its result and the peak growth of the process's resident memory, in bytes.
+fn measure_peak(work: impl FnOnce() -> bool) -> (bool, u64) {
     std::fs::write("/proc/self/clear_refs", "5").expect("the kernel resets the peak");
     let before = status_bytes("VmRSS:");
     let result = work();
     (result, status_bytes("VmHWM:").saturating_sub(before))
 }
 
-/// Returns the value of a line of `/proc/self/status`.
+/// Returns the value of a line of `/proc/self/status`, in bytes.
 fn status_bytes(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
     let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line of this name");

@@ -3,8 +3,8 @@
 //! | Variable | Effect |
 //! |---|---|
 //! | `FAULT_KILL_AT` | Fail point, as its `Debug` shows it, at which the process kills itself |
-//! | `FAULT_KILL_PASS` | … when the fail point is passed for this time; 1 by default |
-//! | `FAULT_ARMED_BY` | … counted only while this file exists |
+//! | `FAULT_KILL_PASS` | … at this pass of the fail point; by default at the first |
+//! | `FAULT_ARMED_BY` | … counting passes only while this file exists |
 //! | `FAULT_PANIC_PATH` | Path of the requests whose handler panics |
 
 use std::path::PathBuf;
@@ -23,6 +23,7 @@ pub fn from_variables() -> FailPointHandler {
     let passes = AtomicU64::new(0);
 
     Arc::new(move |point, subject| {
+        // The line break shows that the log of a panic stays on one line.
         assert!(point != FailPoint::Handler || Some(subject) != panic_path.as_deref(), "made to\nfail");
 
         let is_armed = || armed_by.as_ref().is_none_or(|file| file.exists());

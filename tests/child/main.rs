@@ -8,7 +8,7 @@
 //! | `decode FILE` | Inspects and decodes a picture, and prints how much memory each took. |
 //! | `mutants KIND FROM UNTIL PROGRESS` | Tries mutants of a kind of input. |
 //! | `rejected-seeds KIND` | Prints the number of seeds that are rejected unchanged. |
-//! | `film FILE` | Writes the engine's video for the seeds. |
+//! | `film FILE` | Writes a video of the built-in engine, a seed of the mutants of videos. |
 //!
 //! `CHILD_SEGMENT_BYTES` makes the segments of `serve` smaller than the setting allows.
 

@@ -44,11 +44,11 @@ async fn users_are_looked_up_by_their_ids() {
 
     // When an administrator requests some of them, and an unknown id
     let unknown = uuid::Uuid::nil();
-    let found = users_with_ids(format!("user_id={}&user_id={}&user_id={unknown}", carol.id, alice.id)).await;
+    let response = users_with_ids(format!("user_id={}&user_id={}&user_id={unknown}", carol.id, alice.id)).await;
 
-    // Then the answer lists exactly the known ones, oldest first
-    let ids: Vec<_> = found["users"].as_array().unwrap().iter().map(|user| user["id"].as_str().unwrap()).collect();
-    assert_eq!((ids, &found["total"]), (vec![alice.id.as_str(), carol.id.as_str()], &json!(2)));
+    // Then the response lists exactly the known users, oldest first
+    let ids: Vec<_> = response["users"].as_array().unwrap().iter().map(|user| user["id"].as_str().unwrap()).collect();
+    assert_eq!((ids, &response["total"]), (vec![alice.id.as_str(), carol.id.as_str()], &json!(2)));
     assert_eq!(users_with_ids(format!("user_id={}", bob.id)).await["users"][0]["erased"], true);
     assert_eq!(users_with_ids(format!("user_id={unknown}")).await["total"], 0);
 

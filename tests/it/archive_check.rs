@@ -13,7 +13,7 @@ const GIB: u64 = 1 << 30;
 #[track_caller]
 fn flaws_of(bytes: &[u8]) -> ArchiveFlaws {
     match check(Cursor::new(bytes)) {
-        Err(ArchiveError::Rejected(found)) => found,
+        Err(ArchiveError::Rejected(flaws)) => flaws,
         other => panic!("{other:?}"),
     }
 }
@@ -21,9 +21,9 @@ fn flaws_of(bytes: &[u8]) -> ArchiveFlaws {
 /// Returns the only flaw of the archive.
 #[track_caller]
 fn single_flaw(bytes: &[u8]) -> String {
-    let found = flaws_of(bytes);
-    assert_eq!((found.count(), found.reported().len()), (1, 1), "{:?}", found.reported());
-    found.reported()[0].clone()
+    let flaws = flaws_of(bytes);
+    assert_eq!((flaws.count(), flaws.reported().len()), (1, 1), "{:?}", flaws.reported());
+    flaws.reported()[0].clone()
 }
 
 #[track_caller]
@@ -173,9 +173,9 @@ fn many_conflicts_are_counted_and_the_first_reported() {
     let mut entries: Vec<_> = (1..=480).map(|depth| ZipTestEntry::stored(&deep(depth), b"")).collect();
     entries.extend((0..9_500).map(|n| ZipTestEntry::stored(&format!("{}/{n}", deep(480)), b"")));
     let bytes = zip(&entries);
-    let found = flaws_of(&bytes);
-    assert_eq!((found.count(), found.reported().len()), (479 + 9_500, 20));
-    assert_eq!(found.reported()[1], "\"a/a/a\" is inside \"a\", which is not a directory");
+    let flaws = flaws_of(&bytes);
+    assert_eq!((flaws.count(), flaws.reported().len()), (479 + 9_500, 20));
+    assert_eq!(flaws.reported()[1], "\"a/a/a\" is inside \"a\", which is not a directory");
 }
 
 #[test]
@@ -220,8 +220,8 @@ fn contradictory_headers_are_rejected() {
             "the entries and the central directory differ: ",
         ),
     ] {
-        let found = single_flaw(&zip(&[lie]));
-        assert!(found.starts_with(expected), "{found} and not {expected}");
+        let flaw = single_flaw(&zip(&[lie]));
+        assert!(flaw.starts_with(expected), "the flaw is not {expected}: {flaw}");
     }
 
     for count in [0, 2] {
@@ -256,6 +256,6 @@ fn the_number_of_entries_is_limited_and_twenty_flaws_are_reported() {
     assert_accepted(&zip(&entries(10_000)));
     assert_eq!(single_flaw(&zip(&entries(10_001))), "the archive has 10001 entries; at most 10000 are allowed");
     let invalid: Vec<_> = (0..25).map(|n| ZipTestEntry::stored(&format!("../{n}"), b"")).collect();
-    let found = flaws_of(&zip(&invalid));
-    assert_eq!((found.count(), found.reported().len()), (25, 20));
+    let flaws = flaws_of(&zip(&invalid));
+    assert_eq!((flaws.count(), flaws.reported().len()), (25, 20));
 }

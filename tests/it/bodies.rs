@@ -26,7 +26,7 @@ async fn idle() -> TestApp {
     TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(Arc::new(handler))).await
 }
 
-/// Job with this many elements in an unknown field.
+/// Adds an unknown field with [`JUNK`] elements to a job.
 fn with_junk(job: &Value) -> String {
     let known_text = job.to_string();
     let junk = "0,".repeat(JUNK);
@@ -38,8 +38,8 @@ fn waiting_request(app: &TestApp, body: String) -> reqwest::RequestBuilder {
     request.header("prefer", "wait=60").body(body)
 }
 
-/// Waits until this many tasks are unfinished.
-async fn until_submitted(app: &TestApp, count: usize) {
+/// Waits until at least `count` tasks are unfinished.
+async fn wait_until_submitted(app: &TestApp, count: usize) {
     let all_submitted = async || app.app.models().read().tasks.unfinished_count() >= count;
     eventually("all are submitted", all_submitted).await;
 }
@@ -52,14 +52,14 @@ async fn waiting_requests_do_not_block_others() {
     assert!(body.len() > 190_000);
     let requests: Vec<_> =
         (0..13).map(|_| tokio::task::spawn_local(waiting_request(&app, body.clone()).send())).collect();
-    until_submitted(&app, 13).await;
+    wait_until_submitted(&app, 13).await;
 
     // When other callers submit pictures
     let responses = join_all((0..4).map(|_| {
         let body = json!({"images": [base64_png(8, 8)], "model": "vq2-turbo", "duration": 1});
         app.send(app.request(Method::POST, VIDEO).json(&body))
     }));
-    let responses = within("answers", responses).await;
+    let responses = within("responses", responses).await;
 
     // Then these are served, and the thirteen still wait
     for response in responses {
@@ -75,7 +75,7 @@ async fn a_delayed_response_echoes_the_request() {
     let image = base64_png(16, 16);
     let body = with_junk(&json!({"images": [image], "model": "vq2-turbo", "duration": 1, "payload": "p"}));
 
-    let response = within("an answer", app.send(waiting_request(&app, body))).await.expect(200);
+    let response = within("a response", app.send(waiting_request(&app, body))).await.expect(200);
 
     assert_eq!(response.header("preference-applied"), Some("wait=60"));
     let response = response.json();

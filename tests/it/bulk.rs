@@ -63,9 +63,9 @@ async fn build_metadata_and_case_are_ignored_and_deleted_versions_missing() {
     let requested = json!({"node_versions": [{"node_id": "FACE-tools", "version": "1.0.0+mac"}]});
     let look_up = async || app.post("/bulk/nodes/versions", requested.clone()).await.expect(200).json();
 
-    let found = look_up().await["node_versions"][0].clone();
-    assert_eq!((&found["status"], &found["identifier"]["version"]), (&json!("success"), &json!("1.0.0+mac")));
-    assert_eq!(found["node_version"]["version"], "1.0.0+linux");
+    let result = look_up().await["node_versions"][0].clone();
+    assert_eq!((&result["status"], &result["identifier"]["version"]), (&json!("success"), &json!("1.0.0+mac")));
+    assert_eq!(result["node_version"]["version"], "1.0.0+linux");
 
     let path = "/publishers/acme/nodes/Face-Tools/versions/1.0.0";
     app.send(app.request(Method::DELETE, path).bearer_auth(&alice.token)).await.expect(204);

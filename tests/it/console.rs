@@ -47,8 +47,8 @@ async fn the_policy_admits_exactly_the_origin_of_the_issuer() {
     }
 }
 
-/// Scripts, style sheets and icon that the page refers to.
-fn named_by(page: &str) -> BTreeSet<String> {
+/// Returns the paths of the scripts, style sheets and icon to which the page refers.
+fn files_of(page: &str) -> BTreeSet<String> {
     let after = |name: &'static str| page.split(name).skip(1).filter_map(|remaining| remaining.split('"').next());
     after("href=\"")
         .chain(after("src=\""))
@@ -57,6 +57,7 @@ fn named_by(page: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// Returns the directives of the content security policy.
 fn policy_of(response: &TestResponse) -> BTreeSet<&str> {
     response.header("content-security-policy").unwrap_or_default().split(';').map(str::trim).collect()
 }
@@ -79,7 +80,7 @@ async fn the_console_is_served_at_the_root_and_at_the_paths_of_its_pages() {
 async fn every_file_has_its_type_and_security_headers() {
     let app = TestApp::start().await;
     let page = app.get("/").await.expect(200).text();
-    let files = named_by(&page);
+    let files = files_of(&page);
     assert!(files.len() > 15, "{files:?}");
 
     for path in files.iter().map(String::as_str).chain(["/", "/docs"]) {
@@ -135,7 +136,7 @@ async fn unchanged_files_return_304() {
     }
     let tags: BTreeSet<_> = [app.get("/").await, app.get("/console/app.js").await]
         .iter()
-        .map(|item| item.header("etag").map(str::to_owned))
+        .map(|response| response.header("etag").map(str::to_owned))
         .collect();
     assert_eq!(tags.len(), 2, "different files have different tags");
     app.stop().await;
@@ -215,7 +216,7 @@ async fn the_studio_loads_only_the_jobs_of_the_document() {
         let whole = app.get("/openapi.json").await.expect(200);
         let document = whole.json();
 
-        // When their list and the jobs are loaded
+        // When the list of jobs and the jobs are loaded
         let list = app.get("/console/job-list.json").await.expect(200).json();
         let file = app.get("/console/jobs.json").await.expect(200);
         assert_eq!(file.header("content-type"), Some("application/json"));
@@ -245,8 +246,8 @@ async fn the_studio_loads_only_the_jobs_of_the_document() {
         }
         for field in ["kind", "state"] {
             let pointer = format!("/components/schemas/Task/properties/{field}");
-            let of = |document: &Value| resolve(document.pointer(&pointer).expect("the field"), document);
-            assert_eq!(of(&jobs), of(&document));
+            let schema_in = |document: &Value| resolve(document.pointer(&pointer).expect("the field"), document);
+            assert_eq!(schema_in(&jobs), schema_in(&document), "{field} of a task");
         }
         app.stop().await;
     }
@@ -289,9 +290,11 @@ async fn the_reference_loads_a_list_and_single_operations_of_the_document() {
         // And each is a document of its own, with everything that it refers to and that the reference shows
         let id = entry["operationId"].as_str().expect("an id");
         let part = app.get(&format!("/console/reference/{id}.json")).await.expect(200).json();
-        let found = operations(&part);
-        let [(found_path, found_method, shown)] = found[..] else { panic!("{id} has {} operations", found.len()) };
-        assert_eq!((found_path, found_method), (path, method));
+        let part_operations = operations(&part);
+        let [(part_path, part_method, shown)] = part_operations[..] else {
+            panic!("{id} has {} operations", part_operations.len())
+        };
+        assert_eq!((part_path, part_method), (path, method));
         for field in ["operationId", "summary", "description", "tags", "security", "parameters", "requestBody"] {
             assert_eq!(resolve(&shown[field], &part), resolve(&operation[field], &document), "{field} of {id}");
         }

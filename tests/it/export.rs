@@ -160,37 +160,46 @@ fn dropped_added_and_moved_lines_are_reported() {
     let text = exported(same_log(&[1, 3, 1, 2]).path());
     let key = ExportTrust::Key(key_of(&text));
     let lines: Vec<&str> = text.lines().collect();
-    let found = |lines: &[&str]| {
+    let first_finding = |lines: &[&str]| {
         let text: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
         verify(text.as_bytes(), ExportFormat::default(), key, &mut |_| {})
             .map(|report| report.findings.first().map(|first| first.line))
     };
-    assert_eq!(found(&lines).unwrap(), None);
+    assert_eq!(first_finding(&lines).unwrap(), None);
 
     for index in 0..lines.len() {
         let mut dropped = lines.clone();
         dropped.remove(index);
         let mut doubled = lines.clone();
         doubled.insert(index, lines[index]);
-        assert_eq!(found(&doubled).unwrap(), Some(index as u64 + 2), "line {} twice", index + 1);
+        assert_eq!(first_finding(&doubled).unwrap(), Some(index as u64 + 2), "line {} twice", index + 1);
         if index == 0 {
-            assert!(found(&dropped).is_err());
+            assert!(first_finding(&dropped).is_err());
             continue;
         }
-        assert_eq!(found(&dropped).unwrap(), Some(index as u64 + 1), "without line {}", index + 1);
+        assert_eq!(first_finding(&dropped).unwrap(), Some(index as u64 + 1), "without line {}", index + 1);
         let mut added = lines.clone();
         added.insert(index, "{}");
-        assert_eq!(found(&added).unwrap(), Some(index as u64 + 1), "a line before {}", index + 1);
+        assert_eq!(first_finding(&added).unwrap(), Some(index as u64 + 1), "a line before {}", index + 1);
         if index + 1 < lines.len() {
             let mut reordered = lines.clone();
             reordered.swap(index, index + 1);
-            assert_eq!(found(&reordered).unwrap(), Some(index as u64 + 1), "line {} behind the next", index + 1);
+            assert_eq!(
+                first_finding(&reordered).unwrap(),
+                Some(index as u64 + 1),
+                "line {} behind the next",
+                index + 1
+            );
         }
     }
 
     // Everything after a line is missing
     for kept_lines in 1..lines.len() {
-        assert_eq!(found(&lines[..kept_lines]).unwrap(), Some(kept_lines as u64 + 1), "{kept_lines} lines are left");
+        assert_eq!(
+            first_finding(&lines[..kept_lines]).unwrap(),
+            Some(kept_lines as u64 + 1),
+            "{kept_lines} lines are left"
+        );
     }
 }
 

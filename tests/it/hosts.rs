@@ -1,5 +1,5 @@
 //! `Host` header: a page whose name resolves to this machine (DNS rebinding) reaches nothing; clients and probes that
-//! use a configured name are answered.
+//! use a configured name are served.
 
 use mediary::config::Settings;
 use mediary::environment::Environment;
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use crate::support::TestApp;
 
-/// Sends bytes on a new connection and reads the answer to its end.
+/// Sends bytes on a new connection and reads the response to its end.
 async fn exchange(app: &TestApp, request: &str) -> String {
     let mut connection = TcpStream::connect(("127.0.0.1", app.app.address().port())).await.unwrap();
     connection.write_all(request.as_bytes()).await.unwrap();
@@ -37,7 +37,7 @@ async fn on_loopback_only_local_and_public_hosts_are_served() {
     let app = start(|settings| settings.public_url = Some("https://media.example/base".to_owned())).await;
     let port = app.app.address().port();
 
-    // Then local names and the public one are answered, with any port
+    // Then local names and the public name are accepted, with any port
     for host in ["localhost", "127.0.0.1", "[::1]", "LocalHost", "media.example"] {
         for host in [host.to_owned(), format!("{host}:{port}")] {
             assert_eq!(status(&app, "/nodes", &host).await, 200, "{host}");

@@ -68,7 +68,7 @@ async fn an_announced_file_is_uploaded_by_its_link_and_used_without_egress() {
     let upload_url = text(&announced["upload_url"]);
     let stored = put(&app, &upload_url, &picture).await.expect(200).json();
 
-    // Then the answer names the same file, without the link
+    // Then the response names the same file, without the link
     let expected = json!({"id": announced["id"], "url": announced["url"], "content_type": "image/png",
         "bytes": picture.len(), "expires_at": announced["expires_at"]});
     assert_eq!(stored, expected);
@@ -101,11 +101,11 @@ async fn a_file_stands_for_pictures_watermarks_and_videos() {
     let first = text(&first["task_id"]);
     wait_for_task_end(&app, &first).await;
     let creations = format!("/proxy/videovendor/tasks/{first}/creations");
-    let made = app.get_as(&alice.token, &creations).await.expect(200).json();
-    assert_eq!(made["state"], "success", "{made}");
+    let creations = app.get_as(&alice.token, &creations).await.expect(200).json();
+    assert_eq!(creations["state"], "success", "{creations}");
 
     // And the video is uploaded and extended by the URL of the file
-    let video = app.get(&text(&made["creations"][0]["url"]).replace(&app.url(""), "")).await.expect(200).body;
+    let video = app.get(&text(&creations["creations"][0]["url"]).replace(&app.url(""), "")).await.expect(200).body;
     let url = upload(&app, &alice, &video).await;
     let body = json!({"model": "vq2-turbo", "video_creation_id": "mine", "video_url": url, "duration": 1});
     let extension = app.post_as(&alice.token, EXTEND, body).await.expect(200).json();
@@ -153,9 +153,10 @@ async fn a_file_belongs_to_its_owner() {
 
     for (user, url) in [(&bob, &picture), (&alice, &missing), (&alice, &format!("{picture}x"))] {
         let problem = app.post_as(&user.token, UPSCALER, json!({"image": url, "hdr": 99})).await.expect(400).json();
-        let reasons: Vec<_> = problem["errors"].as_array().expect("errors").iter().map(|e| &e["pointer"]).collect();
-        assert_eq!(reasons, ["/hdr", "/image"], "{problem}");
-        let reason = problem["errors"][1]["reason"].as_str().expect("a reason");
+        let errors = problem["errors"].as_array().expect("errors");
+        let pointers: Vec<_> = errors.iter().map(|error| &error["pointer"]).collect();
+        assert_eq!(pointers, ["/hdr", "/image"], "{problem}");
+        let reason = errors[1]["reason"].as_str().expect("a reason");
         assert!(reason.starts_with("names a file that was not uploaded, has expired, or belongs"), "{reason}");
     }
     // Anonymous callers own no file
@@ -225,9 +226,10 @@ async fn a_form_with_an_idempotency_key_is_stored_once() {
     };
 
     let first = send(&png(4, 4)).await.expect(200);
-    let again = send(&png(4, 4)).await.expect(200);
-    assert_eq!((first.json()["id"].clone(), first.header("idempotent-replayed")), (again.json()["id"].clone(), None));
-    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    let repeated = send(&png(4, 4)).await.expect(200);
+    assert_eq!(repeated.json()["id"], first.json()["id"]);
+    assert_eq!(first.header("idempotent-replayed"), None);
+    assert_eq!(repeated.header("idempotent-replayed"), Some("true"));
     assert_eq!(send(&png(5, 5)).await.expect(422).json()["error"], "idempotency_key_reused");
     app.stop().await;
 }
@@ -268,7 +270,7 @@ async fn an_erased_user_leaves_no_file() {
     let url = upload(&app, &alice, &png(8, 8)).await;
     app.delete_as(&alice.token, "/users").await.expect(204);
     app.get(&url.replace(&app.url(""), "")).await.expect(404);
-    assert!(!app.dir.path().join("media/uploads").join(&alice.id).exists());
+    assert!(!app.dir.path().join("media/uploads").join(&alice.id).exists(), "the file of an erased user is left");
     app.stop().await;
 }
 
@@ -305,7 +307,7 @@ async fn an_upload_is_read_no_further_than_announced() {
 
     // Then it is refused at once
     let mut response = [0; 12];
-    within("an answer", connection.read_exact(&mut response)).await.expect("an answer");
+    within("a response", connection.read_exact(&mut response)).await.expect("a response");
     assert_eq!(&response, b"HTTP/1.1 400");
     app.stop().await;
 }
@@ -315,16 +317,17 @@ async fn a_link_expires_and_ends_with_the_access_of_its_holder() {
     let environment = Environment::manual(Timestamp::parse("2026-11-22T12:00:00Z").expect("a time"), 7);
     let app = TestApp::start_with(|_| {}, environment.clone()).await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
-    let [link, other] = [announce(&app, &alice, json!({})).await, announce(&app, &bob, json!({})).await];
+    let alices_link = announce(&app, &alice, json!({})).await;
+    let bobs_link = announce(&app, &bob, json!({})).await;
 
     // An erased holder cannot upload
     app.delete_as(&bob.token, "/users").await.expect(204);
-    assert_eq!(put(&app, &other, &png(2, 2)).await.expect(403).json()["error"], "upload_link_invalid");
+    assert_eq!(put(&app, &bobs_link, &png(2, 2)).await.expect(403).json()["error"], "upload_link_invalid");
 
     // An expired link cannot be used, even for the file that it uploaded
-    put(&app, &link, &png(2, 2)).await.expect(200);
+    put(&app, &alices_link, &png(2, 2)).await.expect(200);
     environment.advance(Duration::from_hours(24));
-    let problem = put(&app, &link, &png(2, 2)).await.expect(403).json();
+    let problem = put(&app, &alices_link, &png(2, 2)).await.expect(403).json();
     assert_eq!(problem["error"], "upload_link_expired");
     assert!(problem["detail"].as_str().expect("a text").contains("POST /files"), "{problem}");
     app.stop().await;
@@ -352,36 +355,47 @@ async fn two_uploads_by_one_link_at_once_store_one_content() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let link = announce(&app, &alice, json!({})).await;
-    let (first, second) = (png(2, 2), png(3, 3));
+    let (small, large) = (png(2, 2), png(3, 3));
 
-    let (one, two) = tokio::join!(put(&app, &link, &first), put(&app, &link, &second));
-    let mut statuses = [one.status, two.status];
+    let (first, second) = tokio::join!(put(&app, &link, &small), put(&app, &link, &large));
+    let mut statuses = [first.status, second.status];
     statuses.sort_unstable();
-    assert_eq!(statuses, [200, 409], "{} {}", one.text(), two.text());
-    let (stored, content) = if one.status == 200 { (one, first) } else { (two, second) };
+    assert_eq!(statuses, [200, 409], "{} {}", first.text(), second.text());
+    let (stored, content) = if first.status == 200 { (first, small) } else { (second, large) };
     let path = text(&stored.json()["url"]).replace(&app.url(""), "");
     assert_eq!(app.get(&path).await.expect(200).body, content);
     app.stop().await;
 }
 
-/// Environment in which uploads are committed only after the sender is dropped, and the receiver of their number.
-fn held_uploads() -> (Environment, Sender<()>, Arc<Mutex<usize>>) {
-    let (sender, receiver) = channel::<()>();
-    let (receiver, held) = (Mutex::new(receiver), Arc::new(Mutex::new(0)));
-    let count = Arc::clone(&held);
-    let handler = move |point, _: &str| {
-        if point == FailPoint::After(CommitStep::InputFileSynced) {
-            *count.lock() += 1;
-            let _ = receiver.lock().recv();
-        }
-    };
-    (Environment::system().with_fail_point_handler(Arc::new(handler)), sender, held)
+/// Environment in which uploads are held before they are committed.
+struct HeldUploads {
+    environment: Environment,
+    /// Number of uploads that have arrived.
+    arrived: Arc<Mutex<usize>>,
+    /// Uploads are committed once this is dropped.
+    hold: Sender<()>,
+}
+
+impl HeldUploads {
+    fn new() -> Self {
+        let (hold, receiver) = channel::<()>();
+        let receiver = Mutex::new(receiver);
+        let arrived = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&arrived);
+        let handler = move |point, _: &str| {
+            if point == FailPoint::After(CommitStep::InputFileSynced) {
+                *count.lock() += 1;
+                let _ = receiver.lock().recv();
+            }
+        };
+        Self { environment: Environment::system().with_fail_point_handler(Arc::new(handler)), arrived, hold }
+    }
 }
 
 #[actix_web::test]
 async fn an_upload_does_not_survive_the_erasure_of_its_owner() {
     // Given an upload that has arrived and is not committed
-    let (environment, hold, held) = held_uploads();
+    let HeldUploads { environment, arrived, hold } = HeldUploads::new();
     let app = TestApp::start_with(|_| {}, environment).await;
     let alice = app.user("alice").await;
     let link = announce(&app, &alice, json!({})).await;
@@ -389,7 +403,7 @@ async fn an_upload_does_not_survive_the_erasure_of_its_owner() {
 
     // When its owner is erased before the commit
     let erasure = async {
-        eventually("the upload has arrived", async || *held.lock() == 1).await;
+        eventually("the upload has arrived", async || *arrived.lock() == 1).await;
         app.delete_as(&alice.token, "/users").await.expect(204);
         drop(hold);
     };
@@ -397,6 +411,6 @@ async fn an_upload_does_not_survive_the_erasure_of_its_owner() {
 
     // Then the upload fails and leaves nothing
     assert_eq!(stored.expect(403).json()["error"], "forbidden");
-    assert!(!app.dir.path().join("media/uploads").join(&alice.id).exists());
+    assert!(!app.dir.path().join("media/uploads").join(&alice.id).exists(), "the file of an erased user is left");
     app.stop().await;
 }

@@ -35,7 +35,7 @@ impl LogFixture {
         Self { directory, options }
     }
 
-    /// Directory with `groups` groups of 2 appends of 1 event, each with its HEAD.
+    /// Creates a log with `groups` groups of two events, each group signed in HEAD.
     pub fn with_groups(groups: u64) -> Self {
         let fixture = Self::new();
         let log = fixture.open().0;
@@ -72,7 +72,7 @@ impl LogFixture {
         segments
     }
 
-    /// Last segment and the offset after its last non-zero byte.
+    /// Returns the last segment, and the offset after its last non-zero byte.
     pub fn end(&self) -> (PathBuf, u64) {
         let path = self.segments().pop().unwrap();
         let bytes = fs::read(&path).unwrap();
@@ -80,7 +80,7 @@ impl LogFixture {
         (path, end as u64)
     }
 
-    /// Restores HEAD to its state before `work`.
+    /// Does `work`, and restores HEAD to its state before.
     pub fn without_head(&self, work: impl FnOnce()) {
         let head = fs::read(self.path("journal/HEAD")).unwrap();
         work();
@@ -94,6 +94,7 @@ pub fn write_group(log: &SledLog, index: u64) {
     log.after_group();
 }
 
+/// Reads all events of a log.
 pub fn all(log: &dyn EventLog) -> Vec<RecordedEvent> {
     log.read_all(Position(0), usize::MAX).unwrap()
 }
@@ -102,6 +103,7 @@ pub fn overwrite(path: &Path, offset: u64, bytes: &[u8]) {
     OpenOptions::new().write(true).open(path).unwrap().write_all_at(bytes, offset).unwrap();
 }
 
+/// Flips one bit of the byte at `offset`.
 pub fn flip(path: &Path, offset: u64) {
     let mut byte = [0];
     File::open(path).unwrap().read_exact_at(&mut byte, offset).unwrap();
@@ -126,7 +128,7 @@ fn a_torn_tail_is_cut_and_reported() {
     assert_eq!((log.head(), torn.position, torn.file), (Position(6), Position(7), segment.clone()));
     assert_eq!(all(&log).len(), 6);
 
-    // And its place is used again
+    // And the next append takes its place
     log.append(vec![append(1, 3, 10, 1)]).unwrap();
     drop(log);
     let (log, report) = log_fixture.open();
@@ -194,7 +196,9 @@ fn a_damaged_record_before_a_later_group_fails_the_start() {
     });
     flip(&segment, end + 60);
     fs::remove_dir_all(log_fixture.path("sled")).unwrap();
-    let OpenError::Damaged { position, offset, .. } = log_fixture.open_error() else { panic!("another refusal") };
+    let OpenError::Damaged { position, offset, .. } = log_fixture.open_error() else {
+        panic!("the start failed with another error")
+    };
     assert_eq!((position, offset), (Position(5), end));
 }
 
@@ -211,7 +215,7 @@ fn a_truncated_segment_fails_the_start() {
 fn a_missing_segment_fails_the_start() {
     let log_fixture = LogFixture::with_groups(200);
     let segments = log_fixture.segments();
-    assert!(segments.len() > 2);
+    assert!(segments.len() > 2, "the log has only {} segments", segments.len());
     fs::remove_dir_all(log_fixture.path("sled")).unwrap();
     for missing in &segments {
         let bytes = fs::read(missing).unwrap();
@@ -339,11 +343,11 @@ fn segments_roll_and_are_read_from_any_position() {
 
     for after in [0, 1, 57, 399, 400] {
         let mut reader = log.read_journal(Position(after)).unwrap();
-        let mut found = Vec::new();
+        let mut read_events = Vec::new();
         while let Some(record) = reader.next_record().unwrap() {
-            found.extend_from_slice(&record.commit);
+            read_events.extend_from_slice(&record.commit);
         }
-        assert_eq!(found, events[usize::try_from(after).unwrap()..], "after {after}");
+        assert_eq!(read_events, events[usize::try_from(after).unwrap()..], "after {after}");
     }
 }
 

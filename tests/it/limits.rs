@@ -18,26 +18,28 @@ use crate::support::{TestApp, TestResponse};
 
 const VIDEO: &str = "/proxy/videovendor/start-end2video";
 
-/// Clock set to noon, which only the test advances.
+/// Returns an environment whose clock is set to noon and is advanced only by the test.
 fn noon() -> Environment {
     Environment::manual(Timestamp::parse("2026-11-22T12:00:00Z").unwrap(), 7)
 }
 
-/// The same, with tasks that never start.
+/// Like [`noon`], but no task ever starts.
 fn idle_noon() -> Environment {
     noon().with_fail_point_handler(Arc::new(|point, _: &str| assert!(point != FailPoint::Reactor, "made to fail")))
 }
 
-/// Burst of two, and one more every two seconds.
+/// Allows a burst of two reads, and one more read every two seconds.
 fn allow_two_reads(settings: &mut Settings) {
     settings.limits.reads = RateSetting { per_minute: 30, burst: 2 };
 }
 
+/// Returns the remaining quota, its policy, and the seconds until a retry; an empty text for a missing header.
 fn rate_headers(response: &TestResponse) -> [&str; 3] {
     ["ratelimit", "ratelimit-policy", "retry-after"].map(|name| response.header(name).unwrap_or_default())
 }
 
-async fn forwarded(app: &TestApp, header: &str, value: &str) -> u16 {
+/// Sends a read with a header, and returns the status of the response.
+async fn read_with_header(app: &TestApp, header: &str, value: &str) -> u16 {
     app.send(app.request(Method::GET, "/nodes").header(header, value)).await.status
 }
 
@@ -59,7 +61,7 @@ async fn a_burst_is_admitted_then_rejected_and_refills() {
     environment.advance(Duration::from_secs(2));
     app.get("/nodes").await.expect(200);
     app.get("/nodes").await.expect(429);
-    // Probes and metrics are never rejected, and show it.
+    // Probes are never rejected, so they have no such headers.
     for _ in 0..5 {
         assert_eq!(rate_headers(&app.get("/health").await.expect(200)), ["", "", ""]);
     }
@@ -111,7 +113,7 @@ async fn callers_and_request_kinds_are_counted_separately() {
         settings.limits.changes = RateSetting { per_minute: 1, burst: 4 };
     };
     let app = TestApp::start_with(change, noon()).await;
-    // Two users and their tokens: four changes by the administrator.
+    // Two users and their tokens are four changes by the administrator, who may not make a fifth.
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     app.post_as(app.admin_token(), "/admin/users", json!({"name": "c"})).await.expect(429);
 
@@ -183,9 +185,9 @@ async fn without_limits_no_headers_are_sent() {
 async fn only_trusted_proxies_determine_the_client_address() {
     // No proxy is trusted, so the headers are ignored and all requests have the address of the tests.
     let app = TestApp::start_with(allow_two_reads, noon()).await;
-    assert_eq!(forwarded(&app, "x-forwarded-for", "203.0.113.1").await, 200);
-    assert_eq!(forwarded(&app, "x-forwarded-for", "203.0.113.2").await, 200);
-    assert_eq!(forwarded(&app, "x-forwarded-for", "203.0.113.3").await, 429);
+    assert_eq!(read_with_header(&app, "x-forwarded-for", "203.0.113.1").await, 200);
+    assert_eq!(read_with_header(&app, "x-forwarded-for", "203.0.113.2").await, 200);
+    assert_eq!(read_with_header(&app, "x-forwarded-for", "203.0.113.3").await, 429);
     app.stop().await;
 
     // The tests are trusted as a proxy: callers are distinguished, but not by entries that they prepend.
@@ -208,18 +210,18 @@ async fn only_trusted_proxies_determine_the_client_address() {
         ("2001:db8:1:2::3", 429),
         ("2001:db8:1:3::1", 200),
     ] {
-        assert_eq!(forwarded(&app, "x-forwarded-for", value).await, status, "{value}");
+        assert_eq!(read_with_header(&app, "x-forwarded-for", value).await, status, "{value}");
     }
-    assert_eq!(forwarded(&app, "forwarded", "for=203.0.113.9").await, 200);
-    assert_eq!(forwarded(&app, "forwarded", "for=203.0.113.10").await, 200);
-    assert_eq!(forwarded(&app, "forwarded", "for=203.0.113.11").await, 429, "the other header is not read");
+    assert_eq!(read_with_header(&app, "forwarded", "for=203.0.113.9").await, 200);
+    assert_eq!(read_with_header(&app, "forwarded", "for=203.0.113.10").await, 200);
+    assert_eq!(read_with_header(&app, "forwarded", "for=203.0.113.11").await, 429, "the other header is not read");
     app.stop().await;
 
     let app = TestApp::start_with(trusting(ProxyHeader::Forwarded), noon()).await;
     for (value, status) in
         [("for=203.0.113.1", 200), ("for=1.1.1.1, for=\"203.0.113.1:80\"", 200), ("for=203.0.113.1", 429)]
     {
-        assert_eq!(forwarded(&app, "forwarded", value).await, status, "{value}");
+        assert_eq!(read_with_header(&app, "forwarded", value).await, status, "{value}");
     }
     app.stop().await;
 }
@@ -287,7 +289,7 @@ async fn anonymous_tasks_are_limited_together_and_one_address_has_half() {
         app.send(app.request(Method::POST, VIDEO).header("x-forwarded-for", address).json(&video)).await
     };
 
-    // When one address exceeds half of that, then it is rejected
+    // When one address exceeds half of that limit, then its request is rejected
     submit_from("203.0.113.1").await.expect(200);
     let problem = submit_from("203.0.113.1").await.expect(429);
     assert_eq!(problem.json()["error"], "quota_exceeded");

@@ -40,11 +40,11 @@ async fn start_again(dir: TempDir) -> TestApp {
     TestApp::start_in(dir, |_| {}, Environment::system()).await
 }
 
-/// Archives below a directory, by relative path.
+/// Returns the paths of the archives below a directory.
 fn archives(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
-    let found = entries.flat_map(|path| if path.is_dir() { archives(&path) } else { vec![path] });
-    found.filter(|path| path.extension().is_some_and(|extension| extension == "zip")).collect()
+    let files = entries.flat_map(|path| if path.is_dir() { archives(&path) } else { vec![path] });
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "zip")).collect()
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -109,8 +109,9 @@ async fn an_older_log_deletes_no_archive() {
     let (app, alice) = with_an_archive().await;
     let dir = app.stop().await;
     let other_dir = tempfile::tempdir().unwrap();
-    let (log, older_log, newer_log) =
-        (dir.path().join("log"), other_dir.path().join("older"), other_dir.path().join("newer"));
+    let log = dir.path().join("log");
+    let older_log = other_dir.path().join("older");
+    let newer_log = other_dir.path().join("newer");
     copy(&log, &older_log);
     let app = start_again(dir).await;
     let later_archive = zip(&[ZipTestEntry::stored("later.py", b"print(2)\n")]);

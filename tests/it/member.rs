@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::support::{TestApp, TestUser};
 
-/// Publisher `acme` of alice, and bob, who is not a member.
-async fn acme() -> (TestApp, TestUser, TestUser) {
+/// Starts a service with the publisher `acme` of alice, and with bob, who is not a member.
+async fn app_with_acme() -> (TestApp, TestUser, TestUser) {
     let app = TestApp::start().await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
     app.publisher("acme", &alice).await;
@@ -23,7 +23,7 @@ fn roles(publisher: &Value) -> Vec<(&str, &str)> {
 
 #[actix_web::test]
 async fn members_can_publish_but_not_manage() {
-    let (app, alice, bob) = acme().await;
+    let (app, alice, bob) = app_with_acme().await;
     app.post_as(&bob.token, "/publishers/acme/nodes", json!({"id": "a"})).await.expect(403);
 
     let publisher = app.put_as(&alice.token, &membership(&bob), json!({})).await.expect(200).json();
@@ -45,7 +45,7 @@ async fn members_can_publish_but_not_manage() {
 
 #[actix_web::test]
 async fn role_changes_apply_to_the_next_request() {
-    let (app, alice, bob) = acme().await;
+    let (app, alice, bob) = app_with_acme().await;
     let rename = || json!({"name": "Acme Ltd"});
     app.put_as(&alice.token, &membership(&bob), json!({"role": "owner"})).await.expect(200);
     app.put_as(&bob.token, "/publishers/acme", rename()).await.expect(200);
@@ -60,7 +60,7 @@ async fn role_changes_apply_to_the_next_request() {
 
 #[actix_web::test]
 async fn the_last_owner_cannot_be_removed() {
-    let (app, alice, bob) = acme().await;
+    let (app, alice, bob) = app_with_acme().await;
     app.put_as(&alice.token, &membership(&bob), json!({"role": "member"})).await.expect(200);
     for token in [alice.token.as_str(), app.admin_token()] {
         let problem = app.delete_as(token, &membership(&alice)).await.expect(409).json();
@@ -74,7 +74,7 @@ async fn the_last_owner_cannot_be_removed() {
 
 #[actix_web::test]
 async fn an_update_without_a_role_keeps_the_role() {
-    let (app, alice, bob) = acme().await;
+    let (app, alice, bob) = app_with_acme().await;
     app.put_as(&alice.token, &membership(&bob), json!({"role": "owner"})).await.expect(200);
     for user in [&alice, &bob] {
         let publisher = app.put_as(&alice.token, &membership(user), json!({"role": null})).await.expect(200).json();
@@ -85,7 +85,7 @@ async fn an_update_without_a_role_keeps_the_role() {
 
 #[actix_web::test]
 async fn members_need_an_existing_user_and_a_valid_role() {
-    let (app, alice, bob) = acme().await;
+    let (app, alice, bob) = app_with_acme().await;
     let reason = "must be one of owner member";
     for role in [json!("admin"), json!(1)] {
         let problem = app.put_as(&alice.token, &membership(&bob), json!({"role": role})).await.expect(400).json();
@@ -104,7 +104,7 @@ async fn members_need_an_existing_user_and_a_valid_role() {
 
 #[actix_web::test]
 async fn users_can_list_their_publishers() {
-    let (app, alice, bob) = acme().await;
+    let (app, alice, bob) = app_with_acme().await;
     app.publisher("zeta", &bob).await;
     app.put_as(&alice.token, &membership(&bob), json!({})).await.expect(200);
 
@@ -127,7 +127,7 @@ async fn users_can_list_their_publishers() {
 
 #[actix_web::test]
 async fn members_can_remove_only_themselves() {
-    let (app, alice, bob) = acme().await;
+    let (app, alice, bob) = app_with_acme().await;
     let carol = app.user("carol").await;
     app.delete_as(&bob.token, &membership(&bob)).await.expect(403);
     for user in [&bob, &carol] {

@@ -97,7 +97,7 @@ async fn an_estimate_has_the_price_of_the_submission_and_does_nothing() {
     let app = TestApp::start_with(change, Environment::system()).await;
     let alice = app.user("alice").await;
 
-    // When prices are asked for, more often than there are submissions a day
+    // When more prices are requested than the quota of submissions a day allows
     for _ in 0..3 {
         let body = json!({"prompt": "a calm sea", "duration": 5, "off_peak": true, "is_rec": true});
         let video = estimate(&app, &alice, START_END, body).await;

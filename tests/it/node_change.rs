@@ -7,7 +7,7 @@ use crate::support::{TestApp, TestUser};
 const NODES: &str = "/publishers/acme/nodes";
 const NODE: &str = "/publishers/acme/nodes/face-tools";
 
-/// Service with the publishers `acme` of the first user and `other` of the second, and a node of `acme`.
+/// Starts a service with the users alice and bob, who own the publishers `acme` and `other`, and a node of `acme`.
 async fn app_with_node() -> (TestApp, TestUser, TestUser) {
     let app = TestApp::start().await;
     let (alice, bob) = (app.user("alice").await, app.user("bob").await);
@@ -21,6 +21,7 @@ async fn app_with_node() -> (TestApp, TestUser, TestUser) {
     (app, alice, bob)
 }
 
+/// Returns the fields of a node except those in `names`.
 fn without<'v>(node: &'v Value, names: &[&str]) -> Vec<(&'v String, &'v Value)> {
     node.as_object().unwrap().iter().filter(|(name, _)| !names.contains(&name.as_str())).collect()
 }
@@ -136,15 +137,15 @@ async fn a_deleted_node_is_not_found_and_its_id_is_never_reused() {
 async fn admin_fields_from_others_are_ignored_even_if_invalid() {
     let (app, alice, _) = app_with_node().await;
     let before = app.get("/nodes/face-tools").await.expect(200).json();
-    let facts = json!({
+    let admin_fields = json!({
         "created_at": "yesterday", "downloads": -1, "rating": 99, "github_stars": "many", "search_ranking": 1.5,
         "status": "NodeStatusBanned", "status_detail": 7, "tags_admin": "x", "latest_version": 3, "publisher": {"id": "other"},
     });
-    assert_eq!(app.put_as(&alice.token, NODE, facts.clone()).await.expect(200).json(), before);
+    assert_eq!(app.put_as(&alice.token, NODE, admin_fields.clone()).await.expect(200).json(), before);
 
-    let problem = app.put_as(app.admin_token(), NODE, facts).await.expect(400).json();
+    let problem = app.put_as(app.admin_token(), NODE, admin_fields).await.expect(400).json();
     let mut pointers: Vec<_> =
-        problem["errors"].as_array().unwrap().iter().map(|e| e["pointer"].as_str().unwrap()).collect();
+        problem["errors"].as_array().unwrap().iter().map(|error| error["pointer"].as_str().unwrap()).collect();
     pointers.sort_unstable();
     let invalid_pointers =
         ["/created_at", "/downloads", "/github_stars", "/rating", "/search_ranking", "/status_detail", "/tags_admin"];
@@ -156,12 +157,12 @@ async fn admin_fields_from_others_are_ignored_even_if_invalid() {
 #[actix_web::test]
 async fn administrators_can_set_admin_fields_of_nodes() {
     let (app, ..) = app_with_node().await;
-    let facts = json!({
+    let admin_fields = json!({
         "created_at": "2024-02-29T12:00:00+02:00", "downloads": 1234, "rating": 4.5, "github_stars": 77, "search_ranking": -3,
         "tags_admin": ["security"],
     });
 
-    let mut body = facts.clone();
+    let mut body = admin_fields.clone();
     body["id"] = json!("imported");
     body["latest_version"] = json!({
         "version": "1.0.0", "createdAt": "2024-03-01T00:00:00Z", "status": "NodeVersionStatusPending",
@@ -169,12 +170,12 @@ async fn administrators_can_set_admin_fields_of_nodes() {
     });
 
     let created = app.post_as(app.admin_token(), NODES, body).await.expect(201).json();
-    let changed = app.put_as(app.admin_token(), NODE, facts.clone()).await.expect(200).json();
+    let changed = app.put_as(app.admin_token(), NODE, admin_fields.clone()).await.expect(200).json();
 
     for (node, name) in [(&created, "imported"), (&changed, "face-tools")] {
         assert_eq!(*node, app.get(&format!("/nodes/{name}")).await.expect(200).json());
         for field in ["downloads", "rating", "github_stars", "search_ranking", "tags_admin"] {
-            assert_eq!(node[field], facts[field], "{name} {field}");
+            assert_eq!(node[field], admin_fields[field], "{name} {field}");
         }
         assert_eq!(node["created_at"], "2024-02-29T10:00:00.000000Z", "{name}");
     }

@@ -23,20 +23,20 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Line with every `$(cat FILE)` expanded, as a shell does.
-fn expanded(line: &str) -> String {
+/// Expands the `$(cat FILE)` of a line, as a shell does.
+fn expand_cat(line: &str) -> String {
     let Some((before, remaining)) = line.split_once("$(cat ") else { return line.to_owned() };
     let (file, after) = remaining.split_once(')').expect("an end");
     let text = std::fs::read_to_string(file).expect("the file that is named");
     // The double quotes around the command become single ones; those of a JSON body stay.
     let (before, header) = before.rsplit_once('"').expect("a quote before it");
-    let (rest, after) = after.split_once('"').expect("a quote after it");
-    format!("{before}'{header}{}{rest}'{after}", text.trim())
+    let (header_end, after) = after.split_once('"').expect("a quote after it");
+    format!("{before}'{header}{}{header_end}'{after}", text.trim())
 }
 
-/// Sends the request of a printed curl command. Its words are bare or quoted.
-async fn pasted(line: &str) -> reqwest::Response {
-    let line = expanded(line);
+/// Sends the request of a printed curl command, whose words are bare or in single quotes.
+async fn send_curl(line: &str) -> reqwest::Response {
+    let line = expand_cat(line);
     let quoted = line.trim().split('\'').enumerate();
     let mut arguments =
         quoted.flat_map(|(index, part)| if index % 2 == 1 { vec![part] } else { part.split(' ').collect() });
@@ -83,7 +83,7 @@ async fn the_first_start_creates_a_token_and_prints_a_working_request() {
     let printed = service.printed();
     let line = printed.lines().find(|line| line.contains("curl ")).expect("a request to paste");
     for _ in 0..2 {
-        let response = pasted(line).await;
+        let response = send_curl(line).await;
         assert_eq!(response.status().as_u16(), 200, "{line}");
         let task: serde_json::Value = response.json().await.unwrap();
         assert_eq!(task["data"]["status"], "COMPLETED", "{task}");
@@ -123,7 +123,7 @@ async fn a_configured_token_overrides_the_stored_one_and_the_start_reports_it() 
     assert!(service.printed().contains("admin-token is not used"), "{}", service.printed());
     for (token, status) in [(TOKEN, 200), (stored_token.trim(), 401)] {
         let response = client().get(service.url("/users")).bearer_auth(token).send().await.unwrap();
-        assert_eq!(response.status().as_u16(), status);
+        assert_eq!(response.status().as_u16(), status, "status for {token}");
     }
 }
 
@@ -147,8 +147,8 @@ fn a_recreated_secret_is_logged() {
     let expected = "secret was missing";
     assert!(!logged().contains(expected));
 
-    // When they are moved away, then the next start reports the ones that it has created, and the one after that
-    // nothing
+    // When the secrets are removed, then the next start reports those that it creates, and the start after it reports
+    // none
     let secrets = ["admin-token", "webhook-key", "url-key"];
     for secret in secrets {
         std::fs::remove_file(dir.path().join(secret)).unwrap();
@@ -219,8 +219,8 @@ impl Drop for KillOnDrop {
     }
 }
 
-/// Output of a start, up to its first request or its last line.
-fn greeting(stdout: impl Read) -> String {
+/// Reads the output of a start, up to its example request or its last line.
+fn read_greeting(stdout: impl Read) -> String {
     let lines = BufReader::new(stdout).lines().map_while(Result::ok);
     let mut is_request_printed = false;
     let greeting = lines.take_while(|line| {
@@ -243,7 +243,7 @@ fn an_unspecified_listen_address_without_public_url_warns() {
         command.args(["serve", "--listen", listen, "--data-dir"]).arg(dir.path().join("data"));
         command.args(url.iter().flat_map(|url| ["--public-url", url])).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut service = KillOnDrop(command.spawn().expect("the program starts"));
-        let printed = greeting(service.0.stdout.take().expect("a pipe"));
+        let printed = read_greeting(service.0.stdout.take().expect("a pipe"));
         assert_eq!(printed.contains(warning), warns, "{printed}");
     }
 }
@@ -334,7 +334,7 @@ fn a_low_file_limit_fails_the_start_with_the_required_number() {
     service.env("MEDIARY_WORKERS", "16");
     let error = Process::try_start(&mut in_shell("ulimit -n 127", &service)).err().expect("no start");
     assert!(error.contains("the limit of open files is 127") && error.contains("needs 128"), "{error}");
-    // With this many it serves, and reports the shortage
+    // With 128 files the service works, and reports the shortage
     let (status, log) = Process::from_command(&mut in_shell("ulimit -n 128", &service)).terminate();
     assert!(status.success() && log.contains("limit of open files too low"), "{status} {log}");
 }

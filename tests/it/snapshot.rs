@@ -25,7 +25,7 @@ use crate::support::eventually::eventually;
 use crate::support::process::run;
 use crate::support::{TestApp, settings};
 
-/// Snapshots at any log size.
+/// Takes snapshots of logs of any size.
 fn snapshot_always(settings: &mut Settings) {
     settings.snapshots.every_events = 3;
     settings.snapshots.whole_below = 0;
@@ -46,6 +46,7 @@ async fn directory_with_history() -> TempDir {
     app.stop().await
 }
 
+/// Returns the path of the snapshot in a data directory.
 fn snapshot(dir: &Path) -> PathBuf {
     dir.join("snapshots/models")
 }
@@ -62,7 +63,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-async fn scrubbed(app: &TestApp) -> ScrubState {
+/// Waits until the background check of the log ends, and returns its result.
+async fn wait_for_scrub(app: &TestApp) -> ScrubState {
     eventually("the background check ends", async || {
         let state = app.app.log().verification().state;
         (!matches!(state, ScrubState::Checking)).then_some(state)
@@ -85,9 +87,9 @@ async fn a_start_from_a_snapshot_equals_a_full_replay() {
     let app = start(dir).await;
     assert_eq!(app.app.reports(), [""; 0]);
     assert_complete(&app, "second").await;
-    assert_eq!(scrubbed(&app).await, ScrubState::Intact);
+    assert_eq!(wait_for_scrub(&app).await, ScrubState::Intact);
     let dir = app.stop().await;
-    assert_ne!(fs::read(snapshot(dir.path())).unwrap(), before, "the next stop takes another");
+    assert_ne!(fs::read(snapshot(dir.path())).unwrap(), before, "the next stop took no new snapshot");
 
     let app = start(dir).await;
     assert_complete(&app, "third").await;
@@ -153,7 +155,7 @@ async fn an_unfinished_snapshot_is_removed() {
     let draft = dir.path().join("snapshots/models.draft");
     fs::write(&draft, "half").unwrap();
     let app = start(dir).await;
-    assert!(!draft.exists());
+    assert!(!draft.exists(), "the unfinished snapshot is left");
     app.stop().await;
 }
 
@@ -168,7 +170,7 @@ async fn damage_before_the_snapshot_is_found_in_the_background_and_stops_writes(
 
     // When the service starts and checks the older part
     let app = start(dir).await;
-    let ScrubState::Damaged { reason } = scrubbed(&app).await else { panic!("damage is found") };
+    let ScrubState::Damaged { reason } = wait_for_scrub(&app).await else { panic!("the damage was not found") };
 
     // Then it names the location, serves reads, and accepts no changes
     for part in [segment.display().to_string().as_str(), "offset 512", "position 1"] {
@@ -211,7 +213,7 @@ async fn unverified_events_are_not_reported_as_sound() {
     let environment = Environment::system().with_fail_point_handler(Arc::new(handler));
     let app = TestApp::start_in(directory_with_history().await, snapshot_always, environment).await;
 
-    // When the state is requested, then nothing is reported as verified, in the metrics neither
+    // When the state is requested, then neither the state nor the metrics report events as verified
     let verification_body = verification(&app).await;
     let metrics = app.get("/metrics").await.expect(200).text();
     drop(release);
@@ -223,8 +225,8 @@ async fn unverified_events_are_not_reported_as_sound() {
     assert!(metrics.contains("mediary_verification_state{state=\"checking\"} 1"), "{metrics}");
     assert!(metrics.contains("mediary_verified_position 0"), "{metrics}");
 
-    // And after the check everything from before the start is
-    assert_eq!(scrubbed(&app).await, ScrubState::Intact);
+    // And after the check, all events from before the start are reported as verified
+    assert_eq!(wait_for_scrub(&app).await, ScrubState::Intact);
     let verification_body = verification(&app).await;
     assert_eq!(
         (&verification_body["state"], &verification_body["position"]),
@@ -247,11 +249,11 @@ async fn the_verification_compares_a_snapshot_with_the_log() {
     run(dir.path(), &["audit", "verify"]).expect(1).assert_contains(&["damaged: 1 finding", "snapshots/models: "]);
     fs::write(snapshot(dir.path()), &bytes).unwrap();
 
-    // When it is valid but lacks the users and a node, then these are named
+    // When it is valid but lacks the users and a node, then the differences are named
     let snapshots = snapshot_dir(dir.path());
-    let found = OpenedSnapshot::open(&snapshots).unwrap().unwrap();
-    let anchor = found.anchor;
-    let mut models = found.load(Links::default()).unwrap();
+    let opened = OpenedSnapshot::open(&snapshots).unwrap().unwrap();
+    let anchor = opened.anchor;
+    let mut models = opened.load(Links::default()).unwrap();
     models.users = Users::default();
     let deletion = NodeEvent::NodeDeleted;
     models.nodes.apply("mask", &deletion, Timestamp::from_micros(1));

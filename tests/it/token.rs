@@ -10,19 +10,21 @@ use crate::support::{TestApp, TestUser};
 
 const TOKENS: &str = "/publishers/acme/tokens";
 
-async fn acme() -> (TestApp, TestUser) {
+/// Starts a service with the publisher `acme` of alice.
+async fn app_with_acme() -> (TestApp, TestUser) {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     app.publisher("acme", &alice).await;
     (app, alice)
 }
 
+/// Issues a token of the publisher `acme`, and returns its secret.
 async fn issue(app: &TestApp, owner: &TestUser, body: Value) -> String {
     let response = app.post_as(&owner.token, TOKENS, body).await.expect(201).json();
     response["token"].as_str().unwrap().to_owned()
 }
 
-/// Id of the only token in a list.
+/// Returns the id of the only token in a list.
 fn only_id(tokens: &Value) -> &str {
     assert_eq!(tokens.as_array().map(Vec::len), Some(1), "{tokens}");
     tokens[0]["id"].as_str().unwrap()
@@ -30,7 +32,7 @@ fn only_id(tokens: &Value) -> &str {
 
 #[actix_web::test]
 async fn tokens_are_listed_without_anything_secret() {
-    let (app, alice) = acme().await;
+    let (app, alice) = app_with_acme().await;
     let secrets = [
         issue(&app, &alice, json!({"name": "ci", "description": "builds"})).await,
         issue(&app, &alice, json!({"name": "laptop"})).await,
@@ -46,14 +48,14 @@ async fn tokens_are_listed_without_anything_secret() {
     assert!(first["createdAt"].as_str().unwrap().ends_with('Z'));
 
     for secret in &secrets {
-        assert!(!response.text().contains(&secret[4..]));
+        assert!(!response.text().contains(&secret[4..]), "the list shows a secret");
     }
     app.stop().await;
 }
 
 #[actix_web::test]
 async fn a_revoked_token_is_refused_on_the_very_next_request() {
-    let (app, alice) = acme().await;
+    let (app, alice) = app_with_acme().await;
     let token = issue(&app, &alice, json!({"name": "ci"})).await;
     let tokens = app.get_as(&alice.token, TOKENS).await.expect(200).json();
     let path = format!("{TOKENS}/{}", only_id(&tokens));
@@ -71,7 +73,7 @@ async fn a_revoked_token_is_refused_on_the_very_next_request() {
 
 #[actix_web::test]
 async fn a_token_in_the_body_must_be_a_string() {
-    let (app, alice) = acme().await;
+    let (app, alice) = app_with_acme().await;
     app.node("acme", "a", &alice).await;
     let version = json!({"personal_access_token": 5, "node_version": {"version": "1.0.0"}});
     let problem = app.post("/publishers/acme/nodes/a/versions", version).await.expect(400).json();
@@ -81,7 +83,7 @@ async fn a_token_in_the_body_must_be_a_string() {
 
 #[actix_web::test]
 async fn only_owners_of_the_publisher_can_revoke_its_tokens() {
-    let (app, alice) = acme().await;
+    let (app, alice) = app_with_acme().await;
     let bob = app.user("bob").await;
     app.publisher("other", &bob).await;
     let token = issue(&app, &alice, json!({"name": "ci"})).await;
@@ -120,7 +122,7 @@ async fn administrators_can_list_and_revoke_user_tokens() {
 
 #[actix_web::test]
 async fn tokens_of_a_deleted_publisher_are_invalid() {
-    let (app, alice) = acme().await;
+    let (app, alice) = app_with_acme().await;
     let token = issue(&app, &alice, json!({"name": "ci"})).await;
     app.get_as(&token, "/publishers/acme").await.expect(200);
     app.delete_as(&alice.token, "/publishers/acme").await.expect(204);
@@ -130,7 +132,7 @@ async fn tokens_of_a_deleted_publisher_are_invalid() {
 
 #[actix_web::test]
 async fn the_last_use_of_a_token_survives_a_shutdown() {
-    let (app, alice) = acme().await;
+    let (app, alice) = app_with_acme().await;
     let token = issue(&app, &alice, json!({"name": "ci"})).await;
     issue(&app, &alice, json!({"name": "never used"})).await;
     app.get_as(&token, "/publishers/acme").await.expect(200);

@@ -74,7 +74,7 @@ fn remote_settings(base: &str, mode: SimMode) -> [(&'static str, String); 11] {
     settings.map(|(name, value)| (name, value.to_owned()))
 }
 
-/// The same settings as [`remote`], for a service in another process.
+/// Like [`remote`], for a service in another process, by environment variables.
 pub fn remote_by_variables(command: &mut Command, base: &str, mode: SimMode) {
     for medium in ["IMAGE", "VIDEO"] {
         for (name, value) in remote_settings(base, mode) {
@@ -84,7 +84,8 @@ pub fn remote_by_variables(command: &mut Command, base: &str, mode: SimMode) {
     command.env("MEDIARY_LIMITS__SUBMISSIONS_PER_CALLER", "100000");
 }
 
-/// The same with several vendors in order, in a settings file in `directory`, where the service is to run.
+/// Like [`remote_by_variables`], with several vendors in order of priority, by a settings file in `directory`, in which
+/// the service must run.
 pub fn remote_by_file(command: &mut Command, directory: &Path, bases: &[String], mode: SimMode) {
     let mut file = String::new();
     for medium in ["image", "video"] {

@@ -23,7 +23,7 @@ pub fn two_histories() -> (TempDir, TempDir) {
     (first_history, second_history)
 }
 
-/// Replaces the segments of a log by those of another one, and keeps its HEAD.
+/// Replaces the segments of the log in `to` by those in `from`, and keeps its HEAD.
 pub fn exchange_segments(from: &Path, to: &Path) {
     for segment in segments(to) {
         fs::remove_file(segment).unwrap();
@@ -42,7 +42,7 @@ fn a_journal_that_contradicts_head_rejects_audit_queries() {
     // Given a stopped log with the segments of a fork
     let (data, other) = two_histories();
     exchange_segments(other.path(), data.path());
-    let questions: [&[&str]; 6] = [
+    let queries: [&[&str]; 6] = [
         &["log"],
         &["log", "--json", "--from", "39"],
         &["log", "--to", "5"],
@@ -50,24 +50,20 @@ fn a_journal_that_contradicts_head_rejects_audit_queries() {
         &["diff", "1", "5"],
         &["as-of", "5", "publisher/acme"],
     ];
-    for question in questions {
+    for query in queries {
         // When a query runs, then the damage is named and nothing else is printed
-        let result = run(data.path(), &[&["audit"], question].concat()).expect(1);
+        let result = run(data.path(), &[&["audit"], query].concat()).expect(1);
         assert!(
             result.err.contains("HEAD was signed for another history up to position 40"),
-            "{question:?}: {}",
+            "{query:?}: {}",
             result.err
         );
-        assert!(
-            result.err.contains("00000000000000000001.seg") && result.out.is_empty(),
-            "{question:?}: {}",
-            result.out
-        );
+        assert!(result.err.contains("00000000000000000001.seg") && result.out.is_empty(), "{query:?}: {}", result.out);
     }
 
     // And with their own HEAD the same segments are valid
     run(other.path(), &["audit", "log", "--json", "--from", "39"]).expect(0).assert_contains(&["\"position\":40"]);
-    // The same for records behind HEAD that were never signed
+    // So are records behind HEAD that were never signed
     let foreign_head = fs::read(other.path().join("log/journal/HEAD")).unwrap();
     add_marked(other.path(), 20..21, 700);
     fs::write(other.path().join("log/journal/HEAD"), foreign_head).unwrap();
@@ -91,12 +87,13 @@ fn a_failed_export_keeps_the_previous_file() {
     // An export that meets damage half-way changes nothing and leaves no file
     flip(&segments(data.path())[1], 2000);
     assert!(run(data.path(), &["audit", "export", name]).expect(1).err.contains("the journal is damaged"));
-    assert!(fs::read(&file).unwrap() == previous_export);
+    assert!(fs::read(&file).unwrap() == previous_export, "the failed export changed the file");
 
-    let left: Vec<_> = fs::read_dir(other_dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert_eq!(left, [file]);
+    let files: Vec<_> = fs::read_dir(other_dir.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files, [file], "the failed export left a file");
 }
 
+/// Returns the path of a user's key.
 fn key_of(data: &Path, user: &TestUser) -> PathBuf {
     data.join("personal").join(&user.id[user.id.len() - 2..]).join(&user.id)
 }
@@ -111,16 +108,18 @@ async fn erase(app: &TestApp, user: &TestUser) {
 async fn user_keys_that_do_not_decrypt_are_reported() {
     // Given two users, and an erased one
     let app = TestApp::start().await;
-    let (alice, bob, carol) = (app.user("alice").await, app.user("bob").await, app.user("carol").await);
-    let old = fs::read(key_of(app.dir.path(), &carol)).unwrap();
+    let alice = app.user("alice").await;
+    let bob = app.user("bob").await;
+    let carol = app.user("carol").await;
+    let erased_key = fs::read(key_of(app.dir.path(), &carol)).unwrap();
     erase(&app, &carol).await;
     verify(app.dir.path()).expect(0).assert_contains(&["clean: "]);
     let data = app.stop().await;
     let data = data.path();
     verify(data).expect(0).assert_contains(&["clean: "]);
     let key = key_of(data, &alice);
-    let sound = fs::read(&key).unwrap();
-    let found = |expected: &str| {
+    let intact_key = fs::read(&key).unwrap();
+    let assert_reported = |expected: &str| {
         let result = verify(data).expect(1).assert_contains(&[
             "damaged: 1 finding ",
             &alice.id,
@@ -132,17 +131,17 @@ async fn user_keys_that_do_not_decrypt_are_reported() {
 
     // When a key is damaged, of another user, too short, or missing, then it is named
     flip(&key, 7);
-    found("the key does not decrypt the data of its user");
+    assert_reported("the key does not decrypt the data of its user");
     fs::copy(key_of(data, &bob), &key).unwrap();
-    found("the key does not decrypt the data of its user");
+    assert_reported("the key does not decrypt the data of its user");
     fs::write(&key, b"short").unwrap();
-    found("the key does not decrypt the data of its user");
+    assert_reported("the key does not decrypt the data of its user");
     fs::remove_file(&key).unwrap();
-    found("the key of a user is missing");
+    assert_reported("the key of a user is missing");
 
     // And with the right key the log is clean; the key of an erased user is reported
-    fs::write(&key, sound).unwrap();
-    fs::write(key_of(data, &carol), old).unwrap();
+    fs::write(&key, intact_key).unwrap();
+    fs::write(key_of(data, &carol), erased_key).unwrap();
     let result =
         verify(data).expect(0).assert_contains(&["note: ", &carol.id, "of an erased user: the next start destroys it"]);
     assert_eq!(result.out.lines().count(), 2, "{}", result.out);
@@ -163,23 +162,23 @@ async fn user_keys_of_a_running_service_are_verified() {
 #[test]
 fn an_unreadable_sled_is_not_reported_as_clean() {
     let data = with_log(20);
-    // Without space for a copy
-    let unable = |arguments: &[&str]| {
+    // The check compares a copy of sled, which it cannot create without a directory for temporary files.
+    let run_without_temp_dir = |arguments: &[&str]| {
         let output = command_on(data.path(), arguments).env("TMPDIR", "/nonexistent").output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
-    let (code, out) = unable(&["audit", "verify"]);
+    let (code, out) = run_without_temp_dir(&["audit", "verify"]);
     assert_eq!(code, Some(2), "{out}");
     assert!(out.contains("not verified: sled was not compared: it could not be copied"), "{out}");
     assert!(out.contains("incomplete: no damage found in 40 events") && !out.contains("clean"), "{out}");
 
-    let (code, out) = unable(&["audit", "verify", "--json"]);
+    let (code, out) = run_without_temp_dir(&["audit", "verify", "--json"]);
     let report: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, &report["result"], &report["findings"]), (Some(2), &json!("unverified"), &json!([])));
     assert_eq!(report["unverified"].as_array().unwrap().len(), 1);
     // Damage takes precedence
     flip(&segments(data.path())[0], 2000);
-    let (code, out) = unable(&["audit", "verify"]);
+    let (code, out) = run_without_temp_dir(&["audit", "verify"]);
     assert_eq!(code, Some(1), "{out}");
     assert!(out.contains("not verified: sled was not compared") && out.contains("damaged: 1 finding"), "{out}");
 }

@@ -21,7 +21,7 @@ use crate::support::process::{Process, TOKEN, run};
 use crate::support::zip::valid_archive;
 use crate::support::{TestApp, client, picture};
 
-/// Data directory that contains only a log, with small segments.
+/// Creates a data directory that contains only a log with small segments.
 pub fn with_log(groups: u64) -> TempDir {
     let data = tempfile::tempdir().unwrap();
     add(data.path(), 0..groups);
@@ -34,11 +34,12 @@ fn options(data: &Path) -> SledLogOptions {
     options
 }
 
-/// Adds numbered groups of two events.
+/// Adds numbered groups of two events to the log of a data directory.
 pub fn add(data: &Path, groups: std::ops::Range<u64>) {
     add_marked(data, groups, 0);
 }
 
+/// Like [`add`]; events with different marks have different content.
 pub fn add_marked(data: &Path, groups: std::ops::Range<u64>, mark: u64) {
     fs::create_dir_all(data.join("log")).unwrap();
     let (log, _) = SledLog::open(&options(data), &Environment::system(), |_| {}).unwrap();
@@ -62,7 +63,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Every file and directory below, with all attributes that a change would affect.
+/// Returns the content, mode and time of change (seconds and nanoseconds) of every file and directory below `root`.
 fn directory_state(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32, i64, i64)> {
     let mut entries_by_path = BTreeMap::new();
     let mut open = vec![root.to_owned()];
@@ -84,6 +85,7 @@ pub fn segments(data: &Path) -> Vec<PathBuf> {
     segments
 }
 
+/// Flips one bit of the byte at an offset.
 pub fn flip(file: &Path, at: u64) {
     let opened = fs::File::options().read(true).write(true).open(file).unwrap();
     let mut byte = [0];
@@ -91,7 +93,7 @@ pub fn flip(file: &Path, at: u64) {
     opened.write_all_at(&[byte[0] ^ 0x40], at).unwrap();
 }
 
-/// Data directory of a stopped service that has stored an archive and pictures.
+/// Creates a data directory with an archive and pictures, by a service that has stopped.
 pub async fn with_media() -> TempDir {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
@@ -108,6 +110,7 @@ pub async fn with_media() -> TempDir {
     app.stop().await
 }
 
+/// Returns any file below a directory.
 pub fn file_below(folder: &Path) -> PathBuf {
     let mut open = vec![folder.to_owned()];
     while let Some(path) = open.pop() {
@@ -274,7 +277,7 @@ const HARMS: &[VerifyHarm] = &[
         &["position 201: the record is not in the journal", "position 206"],
     ),
     (
-        "no sled any more",
+        "a file in place of sled",
         |data| {
             fs::remove_dir_all(data.join("log/sled")).unwrap();
             fs::write(data.join("log/sled"), "x").unwrap();
@@ -285,15 +288,15 @@ const HARMS: &[VerifyHarm] = &[
 
 #[test]
 fn every_kind_of_log_damage_is_reported() {
-    let sound = with_log(100);
-    run(sound.path(), &["audit", "verify"]).expect(0).assert_contains(&["clean: 200 events up to position 200"]);
-    for (label, harm, words) in HARMS {
+    let intact = with_log(100);
+    run(intact.path(), &["audit", "verify"]).expect(0).assert_contains(&["clean: 200 events up to position 200"]);
+    for (label, harm, findings) in HARMS {
         let data = tempfile::tempdir().unwrap();
-        copy(sound.path(), data.path());
+        copy(intact.path(), data.path());
         harm(data.path());
         let before = directory_state(data.path());
         println!("{label}");
-        run(data.path(), &["audit", "verify"]).expect(1).assert_contains(words).assert_contains(&["damaged: "]);
+        run(data.path(), &["audit", "verify"]).expect(1).assert_contains(findings).assert_contains(&["damaged: "]);
         assert!(directory_state(data.path()) == before, "{label}: something was changed");
     }
 }
@@ -301,9 +304,9 @@ fn every_kind_of_log_damage_is_reported() {
 #[test]
 fn self_repairing_defects_are_notes_and_not_damage() {
     // Given an unfinished write after HEAD, and a sled that is behind or missing
-    let sound = with_log(20);
+    let intact = with_log(20);
     let data = tempfile::tempdir().unwrap();
-    copy(sound.path(), data.path());
+    copy(intact.path(), data.path());
     let last = segments(data.path()).pop().unwrap();
     let end = fs::read(&last).unwrap().iter().rposition(|byte| *byte != 0).unwrap() as u64 + 1;
     fs::File::options().write(true).open(&last).unwrap().write_all_at(&[0xff; 100], end).unwrap();
@@ -313,7 +316,7 @@ fn self_repairing_defects_are_notes_and_not_damage() {
     add(data.path(), 20..22);
     fs::remove_dir_all(data.path().join("log/sled")).unwrap();
     run(data.path(), &["audit", "verify"]).expect(0).assert_contains(&["sled is missing", "clean: 44"]);
-    copy(&sound.path().join("log/sled"), &data.path().join("log/sled"));
+    copy(&intact.path().join("log/sled"), &data.path().join("log/sled"));
     run(data.path(), &["audit", "verify"]).expect(0).assert_contains(&["sled is 4 events behind", "clean: 44"]);
 }
 

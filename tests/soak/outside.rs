@@ -16,8 +16,8 @@ use crate::support::vendor_sim::{SimBehavior, SimMode, SimOptions, SimRequest, S
 
 /// Time that the vendor needs for a job.
 const WORK: Duration = Duration::from_millis(300);
-/// One in this many webhooks is rejected at its first delivery.
-const REFUSED_WEBHOOKS: u64 = 10;
+/// One in `REJECTED_WEBHOOKS` webhooks is rejected at its first delivery.
+const REJECTED_WEBHOOKS: u64 = 10;
 
 /// The vendors and the receiver.
 pub struct Outside {
@@ -30,11 +30,11 @@ pub struct Outside {
 impl Outside {
     pub async fn start() -> Self {
         let options = SimOptions { mode: SimMode::HonoursKeys, job_duration: WORK, result: picture::png(16, 16) };
-        let known = Mutex::<HashSet<String>>::default();
+        let rejected_ids = Mutex::<HashSet<String>>::default();
         let receiver = Receiver::with_replies(move |_, received| {
             let id = received.header("webhook-id").to_owned();
-            let refused = hash(&id).is_multiple_of(REFUSED_WEBHOOKS) && known.lock().insert(id);
-            if refused { "HTTP/1.1 500 Internal Server Error" } else { "HTTP/1.1 204 No Content" }.to_owned()
+            let is_rejected = hash(&id).is_multiple_of(REJECTED_WEBHOOKS) && rejected_ids.lock().insert(id);
+            if is_rejected { "HTTP/1.1 500 Internal Server Error" } else { "HTTP/1.1 204 No Content" }.to_owned()
         });
         let turn = AtomicU64::new(0);
         let music = MusicSim::with_behavior(move |_| music_behavior(turn.fetch_add(1, Ordering::Relaxed)));
@@ -42,30 +42,30 @@ impl Outside {
     }
 }
 
-/// Makes half of all requests fail, each attempt differently; the same in every run.
-fn behavior(asked: &SimRequest) -> SimBehavior {
-    let draw = hash(&(format!("{:?}", asked.kind), &asked.prompt, asked.count)) % 100;
-    let nothing = || r#"{"message": "not now"}"#.to_owned();
+/// Makes half of all requests fail, each attempt differently. A request fails in the same way in every run.
+fn behavior(request: &SimRequest) -> SimBehavior {
+    let draw = hash(&(format!("{:?}", request.kind), &request.prompt, request.count)) % 100;
+    let error_body = || r#"{"message": "not now"}"#.to_owned();
     match draw {
         0..50 => SimBehavior::Normal,
-        50..62 => SimBehavior::Reject("503 Service Unavailable", nothing()),
-        62..70 => SimBehavior::Reject("429 Too Many Requests\r\nretry-after: 1", nothing()),
-        70..80 => SimBehavior::Respond("500 Internal Server Error", nothing()),
+        50..62 => SimBehavior::Reject("503 Service Unavailable", error_body()),
+        62..70 => SimBehavior::Reject("429 Too Many Requests\r\nretry-after: 1", error_body()),
+        70..80 => SimBehavior::Respond("500 Internal Server Error", error_body()),
         80..88 => SimBehavior::HangUp,
         88..95 => SimBehavior::Raw("HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{\"data\": {\"task".to_owned()),
         // A file that is not a result fails the task after some attempts, as intended.
-        _ if asked.kind == SimRequestKind::Result => SimBehavior::HangUp,
+        _ if request.kind == SimRequestKind::Result => SimBehavior::HangUp,
         _ => SimBehavior::Respond("200 OK", "<!doctype html><title>Welcome</title>".to_owned()),
     }
 }
 
 fn music_behavior(turn: u64) -> Vec<StreamAction> {
-    let usual: Vec<Value> = music_sim::normal_lines();
+    let complete: Vec<Value> = music_sim::normal_lines();
     match hash(&turn) % 4 {
-        0 | 1 => music_sim::lines(&usual),
+        0 | 1 => music_sim::lines(&complete),
         2 => music_sim::error_response("503 Service Unavailable", "{}"),
-        // Sound, and then the connection is closed.
-        _ => music_sim::lines(&usual[..3]),
+        // The stream breaks off after some sound.
+        _ => music_sim::lines(&complete[..3]),
     }
 }
 

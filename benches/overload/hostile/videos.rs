@@ -18,7 +18,7 @@ const OWN_VIDEO: Duration = Duration::from_mins(5);
 const SIZE: Size = Size { width: 1920, height: 1088 };
 /// Frames of a group, which begins with a key frame. All groups are the same, to make encoding fast.
 const GROUP: usize = 24;
-/// Groups: five minutes, the longest accepted video.
+/// Number of groups: five minutes, the longest accepted video.
 const GROUPS: usize = 300;
 
 /// Repeatedly submits a video to be extended. The service fetches it from this process, as from any other server.
@@ -30,7 +30,7 @@ pub async fn extend(target: &Rc<AttackTarget>) {
         let body = json!({
             "model": "vq2-turbo",
             "video_creation_id": video_id,
-            // A new name each time, so that no cache can know the file.
+            // A new name each time, so that no cache has the file.
             "video_url": format!("{url}/{iteration}.mp4"),
             "duration": 1,
             "resolution": "540p",
@@ -59,7 +59,7 @@ async fn own_video(target: &AttackTarget) -> Option<String> {
     None
 }
 
-/// Video of grey frames.
+/// Returns an MP4 file of grey frames.
 fn grey_video() -> Vec<u8> {
     let pixels = SIZE.width * SIZE.height;
     let grey = Yuv { size: SIZE, luma: vec![128; pixels], blue: vec![128; pixels / 4], red: vec![128; pixels / 4] };

@@ -37,13 +37,13 @@ impl FileFormat {
     }
 }
 
-/// Parts up to the first that does not parse.
+/// Returns the parts up to the first that does not parse; a box follows the boxes that it contains.
 pub fn parts(file: &[u8], format: FileFormat) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     match format {
-        FileFormat::Png => walk(&mut parts, file, 8..file.len(), |at| read_number(file, at, true)?.checked_add(12)),
+        FileFormat::Png => walk(&mut parts, file, 8..file.len(), |at| read_u32_be(file, at)?.checked_add(12)),
         FileFormat::Riff => walk(&mut parts, file, 12..file.len(), |at| {
-            let length = read_number(file, at + 4, false)?;
+            let length = read_u32_le(file, at + 4)?;
             length.checked_add(8 + length % 2)
         }),
         FileFormat::Mp4 => boxes(&mut parts, file, 0..file.len()),
@@ -58,12 +58,18 @@ pub fn parts(file: &[u8], format: FileFormat) -> Vec<Range<usize>> {
     parts
 }
 
-/// Reads a number of four bytes at an offset.
-fn read_number(file: &[u8], at: usize, big_end: bool) -> Option<usize> {
+fn read_u32_be(file: &[u8], at: usize) -> Option<usize> {
     let bytes = file.get(at..at + 4)?.try_into().ok()?;
-    usize::try_from(if big_end { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }).ok()
+    usize::try_from(u32::from_be_bytes(bytes)).ok()
 }
 
+fn read_u32_le(file: &[u8], at: usize) -> Option<usize> {
+    let bytes = file.get(at..at + 4)?.try_into().ok()?;
+    usize::try_from(u32::from_le_bytes(bytes)).ok()
+}
+
+/// Adds the parts in `range` up to the first that does not fit the file. `length` returns the length of the part at an
+/// offset.
 fn walk(parts: &mut Vec<Range<usize>>, file: &[u8], range: Range<usize>, length: impl Fn(usize) -> Option<usize>) {
     let mut at = range.start;
     while at < range.end {
@@ -76,10 +82,11 @@ fn walk(parts: &mut Vec<Range<usize>>, file: &[u8], range: Range<usize>, length:
     }
 }
 
+/// Adds the boxes of MP4 in `range`, with the boxes that they contain.
 fn boxes(parts: &mut Vec<Range<usize>>, file: &[u8], range: Range<usize>) {
-    let mut found = Vec::new();
-    walk(&mut found, &file[..range.end], range, |at| read_number(file, at, true).filter(|length| *length >= 8));
-    for part in found {
+    let mut siblings = Vec::new();
+    walk(&mut siblings, &file[..range.end], range, |at| read_u32_be(file, at).filter(|length| *length >= 8));
+    for part in siblings {
         if CONTAINERS.contains(&&file[part.start + 4..part.start + 8]) {
             boxes(parts, file, part.start + 8..part.end);
         }

@@ -19,6 +19,7 @@ use crate::support::picture::base64_png;
 use crate::video::credits::behavior;
 use crate::video::{START_END, VideoFixture, of_prompt, vendor};
 
+/// Returns a command `mediary audit ARGUMENTS` for a data directory.
 fn command(data_dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
     command.arg("audit").args(arguments).arg("--data-dir").arg(data_dir).current_dir(data_dir);
@@ -26,7 +27,8 @@ fn command(data_dir: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs the command to its end, beside the in-process service.
+/// Runs the command to its end while the service of this process continues. Returns the exit code, the output and the
+/// errors.
 async fn run(data_dir: &Path, arguments: &[&str]) -> (i32, String, String) {
     let mut command = command(data_dir, arguments);
     let output = actix_web::rt::task::spawn_blocking(move || command.output().expect("the program starts"));
@@ -35,6 +37,7 @@ async fn run(data_dir: &Path, arguments: &[&str]) -> (i32, String, String) {
     (status.code().expect("an exit code"), text(stdout), text(stderr))
 }
 
+/// Runs the command, which must succeed without messages, and returns its output.
 async fn run_ok(data_dir: &Path, arguments: &[&str]) -> String {
     let (code, out, errors) = run(data_dir, arguments).await;
     assert_eq!((code, errors.as_str()), (0, ""), "{arguments:?}: {out}");
@@ -47,17 +50,17 @@ fn lines(text: &str) -> Vec<Value> {
 
 /// Returns every file below a directory, with its bytes.
 fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
-    let mut found = Vec::new();
+    let mut files_below = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            found.extend(files(&path));
+            files_below.extend(files(&path));
         } else {
-            found.push((path.display().to_string(), std::fs::read(&path).unwrap()));
+            files_below.push((path.display().to_string(), std::fs::read(&path).unwrap()));
         }
     }
-    found.sort();
-    found
+    files_below.sort();
+    files_below
 }
 
 #[actix_web::test]
@@ -103,18 +106,36 @@ async fn a_running_service_and_its_directory_return_the_same_results() {
         assert_eq!(running, offline, "{query:?}");
     }
     assert!(files(dir.path()) == before, "the directory was changed");
+    let output_of = |query: &[&str]| {
+        let index = queries.iter().position(|candidate| candidate == query).expect("one of the queries");
+        offline[index].as_str()
+    };
     // JSON lines are the events
-    assert_eq!(json!(lines(&offline[1])), all["events"]);
+    assert_eq!(json!(lines(output_of(&["log", "--json", "--to", &last]))), all["events"]);
     // Text output shows old and new values, without control characters for the terminal
-    assert!(offline[7].contains("name: \"Acme\" → \"Acme & Sons\""), "{}", offline[7]);
-    assert!(!offline.iter().flat_map(|text| text.chars()).any(|c| c == '\u{1b}'));
-    assert!(!offline[0].contains('\u{202e}') && offline[0].contains("\\u202e"), "{}", offline[0]);
+    let shown = output_of(&["show", "publisher/acme"]);
+    assert!(shown.contains("name: \"Acme\" → \"Acme & Sons\""), "{shown}");
+    assert!(!offline.iter().any(|text| text.contains('\u{1b}')), "the output has an escape character");
+    let log = output_of(&["log", "--to", &last]);
+    assert!(!log.contains('\u{202e}') && log.contains("\\u202e"), "{log}");
 
     // And without a terminal nothing is truncated
-    assert!(offline[0].contains(&"x".repeat(900)) && offline[8].contains(&"x".repeat(900)));
-    assert_eq!(offline[0], offline[2]);
-    assert!(offline[6].contains("no matching events") && offline[11].contains("did not exist"), "{}", offline[11]);
-    let state_before: Value = serde_json::from_str(&offline[10]).unwrap();
+    let long_text = "x".repeat(900);
+    assert!(log.contains(&long_text), "{log}");
+    assert!(
+        output_of(&["show", "node/face-tools", "--json"]).contains(&long_text),
+        "the long text is truncated in JSON"
+    );
+    assert_eq!(log, output_of(&["log", "--wide", "--to", &last]));
+
+    // And nothing is found before the first event, and after the deletion
+    let before_first = output_of(&["log", "--from", "2020-01-01", "--to", "2020-01-02"]);
+    assert!(before_first.contains("no matching events"), "{before_first}");
+    let deleted = output_of(&["as-of", &last, "node/face-tools"]);
+    assert!(deleted.contains("did not exist"), "{deleted}");
+
+    // And the state at a position is the state that the API showed then
+    let state_before: Value = serde_json::from_str(output_of(&["as-of", &third, "node/face-tools", "--json"])).unwrap();
     assert_eq!(state_before["state"], fixture.snapshots[2].1[2].1);
 }
 
@@ -268,9 +289,9 @@ async fn audit_show_prints_a_task_with_its_request_and_progress() {
     assert!(!output.contains("base64") && !output.contains("iVBOR"), "{output}");
 
     // And progress only increases
-    let steps = history.iter().flat_map(|entry| entry["changes"].as_array().unwrap());
-    let steps: Vec<_> = steps.filter(|step| step["path"] == "/progress").collect();
-    assert!(!steps.is_empty());
+    let changes = history.iter().flat_map(|entry| entry["changes"].as_array().unwrap());
+    let steps: Vec<_> = changes.filter(|change| change["path"] == "/progress").collect();
+    assert!(!steps.is_empty(), "the history has no progress: {history:?}");
     assert!(steps.iter().all(|step| step["before"].as_f64() < step["after"].as_f64()), "{steps:?}");
     fixture.sim.finish_all();
     fixture.app.stop().await;
@@ -324,7 +345,7 @@ async fn amounts_are_recomputed_from_the_events() {
         json!({"submissions": 1, "held": 0, "charged": 8, "refunded": 0, "cost": 0.035})
     );
 
-    // And the directory of the stopped service gives the same
+    // And the directory of the stopped service has the same result
     let dir = app.stop().await;
     assert_eq!(run_ok(dir.path(), queries[3]).await, outputs[3]);
     let (exit, _, errors) = run(dir.path(), &["amounts", "--payer", "node/a"]).await;
@@ -340,8 +361,9 @@ async fn follow_continues_over_a_restart_without_gaps_or_duplicates() {
         command(app.dir.path(), &["log", "--json", "--follow", "--from", "1", "--to", "6"]).spawn().unwrap();
     let out = child.stdout.take().unwrap();
     let (sender, mut line_receiver) = tokio::sync::mpsc::unbounded_channel();
-    let reader_thread =
-        std::thread::spawn(move || BufReader::new(out).lines().map_while(Result::ok).all(|l| sender.send(l).is_ok()));
+    let reader_thread = std::thread::spawn(move || {
+        BufReader::new(out).lines().map_while(Result::ok).all(|line| sender.send(line).is_ok())
+    });
 
     // When the service restarts during the stream
     let mut collected = line_receiver.recv().await.unwrap();
@@ -359,8 +381,8 @@ async fn follow_continues_over_a_restart_without_gaps_or_duplicates() {
     while let Some(line) = line_receiver.recv().await {
         collected.extend(["\n", &line]);
     }
-    assert!(reader_thread.join().unwrap());
-    let positions: Vec<_> = lines(&collected).iter().map(|e| e["position"].as_u64().unwrap()).collect();
+    assert!(reader_thread.join().unwrap(), "the command printed more lines than were read");
+    let positions: Vec<_> = lines(&collected).iter().map(|event| event["position"].as_u64().unwrap()).collect();
     assert_eq!(positions, [1, 2, 3, 4, 5, 6]);
     assert_eq!(status.code(), Some(0));
     app.stop().await;

@@ -21,7 +21,7 @@ impl AuditStreamReader {
     async fn open(app: &TestApp, token: &str, query: &str, last: Option<u64>) -> Self {
         let request = app.request(Method::GET, &format!("/admin/events/stream?{query}")).bearer_auth(token);
         let request = last.into_iter().fold(request, |request, id| request.header("last-event-id", id));
-        let response = request.send().await.expect("an answer");
+        let response = request.send().await.expect("a response");
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         assert!(response.headers().get("content-encoding").is_none());
@@ -35,7 +35,8 @@ impl AuditStreamReader {
 
     async fn read_event(&mut self) -> Option<(u64, Value)> {
         loop {
-            while let Some((block, remaining)) = self.text.split_once("\n\n").map(|(a, b)| (a.to_owned(), b.to_owned()))
+            while let Some((block, remaining)) =
+                self.text.split_once("\n\n").map(|(block, remaining)| (block.to_owned(), remaining.to_owned()))
             {
                 self.text = remaining;
                 let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name).map(str::to_owned));
@@ -44,7 +45,7 @@ impl AuditStreamReader {
                     return Some((id, serde_json::from_str(&data).expect("an event")));
                 }
             }
-            let chunk = self.response.chunk().await.expect("a whole answer")?;
+            let chunk = self.response.chunk().await.expect("a complete response")?;
             self.text.push_str(&String::from_utf8_lossy(&chunk));
         }
     }
@@ -144,7 +145,7 @@ async fn a_stream_applies_its_filter_and_ends_at_its_limit() {
         assert_eq!(app.send(request).await.expect(400).json()["errors"][0]["pointer"], pointer);
     }
 
-    // A HEAD request is answered at once.
+    // A HEAD request gets its response at once.
     let request = app.request(Method::HEAD, "/admin/events/stream").bearer_auth(app.admin_token());
     app.send(request).await.expect(200);
     app.stop().await;
@@ -164,7 +165,7 @@ async fn heartbeats_report_the_scanned_position() {
     // Then it receives only heartbeats, the later ones with the position of the last event
     let expected = format!(": heartbeat\nid: {last}\n\n");
     eventually("a heartbeat has the position", async || {
-        let chunk = reader.response.chunk().await.expect("a whole answer").expect("no end");
+        let chunk = reader.response.chunk().await.expect("a complete response").expect("no end");
         reader.text.push_str(&String::from_utf8_lossy(&chunk));
         reader.text.contains(&expected)
     })

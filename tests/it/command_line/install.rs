@@ -79,7 +79,7 @@ async fn nodes_are_listed_in_any_order_and_compared() {
     let base = app.url("");
     let run = async |arguments: &[&str]| place.run(&[arguments, &["--url", &base]].concat()).await;
 
-    // When they are listed, then in the requested order, and only those that are asked for
+    // When they are listed, then only the requested ones, in the requested order
     let order = |text: &str| {
         text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect::<Vec<_>>()
     };
@@ -168,8 +168,8 @@ async fn an_archive_that_escapes_or_is_damaged_is_not_installed() {
         })
         .await;
         let version = json!({"version": "1.0.0", "downloadUrl": server.url("/archive.zip")});
-        let answer = json!({"latest_version": version}).to_string();
-        let registry = FileServer::with_replies(move |_: &str| tagged(answer.as_bytes(), "")).await;
+        let body = json!({"latest_version": version}).to_string();
+        let registry = FileServer::with_replies(move |_: &str| tagged(body.as_bytes(), "")).await;
         let place = Workplace::new();
 
         // When a node is installed from there

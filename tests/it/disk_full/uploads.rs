@@ -23,7 +23,7 @@ async fn begin_upload(service: &LimitedService, link: &str, header: &str) -> (Ow
     connection.into_split()
 }
 
-/// Reads the answer, as far as it arrives.
+/// Reads the response, as far as it arrives.
 async fn read_response(mut from: OwnedReadHalf) -> String {
     let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
@@ -38,8 +38,8 @@ fn check_refused(response: &str) {
 }
 
 fn free_bytes(disk: &SmallDisk) -> u64 {
-    let found = rustix::fs::statvfs(disk.path("")).unwrap();
-    found.f_bavail * found.f_frsize
+    let stats = rustix::fs::statvfs(disk.path("")).unwrap();
+    stats.f_bavail * stats.f_frsize
 }
 
 /// Sends zeros in chunks until the length is reached or the service stops reading.
@@ -75,8 +75,8 @@ async fn an_archive_larger_than_the_free_space_is_rejected() {
         std::thread::spawn(move || {
             let mut minimum = minimum;
             while !over.load(Ordering::SeqCst) {
-                let found = rustix::fs::statvfs(&mount_path).unwrap();
-                minimum = minimum.min(found.f_bavail * found.f_frsize);
+                let stats = rustix::fs::statvfs(&mount_path).unwrap();
+                minimum = minimum.min(stats.f_bavail * stats.f_frsize);
                 std::thread::yield_now();
             }
             minimum

@@ -65,15 +65,15 @@ fn first_line(mut stream: TcpStream) -> String {
     let line = String::from_utf8_lossy(&line_bytes).lines().next().unwrap_or("an empty request").to_owned();
     if line != OWN {
         let _ = stream.write_all(b"HTTP/1.1 410 Gone\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-        // Reads the rest, so that a reset does not cut off the answer.
+        // Reads the remaining request, so that no reset cuts off the response.
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());
     }
     line
 }
 
-/// Server on 127.0.0.9 that redirects `/to/<host>` to that host at the port of the canary, and answers `/ok` with
-/// success.
+/// Starts a server on 127.0.0.9 that redirects `/to/<host>` to that host at the port of the canary, and responds to
+/// `/ok` with success. Returns its port.
 pub async fn redirecting(port: u16) -> u16 {
     let listener = tokio::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, 9], 0))).await.unwrap();
     let own_port = listener.local_addr().unwrap().port();

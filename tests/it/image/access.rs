@@ -60,7 +60,7 @@ async fn unfinished_tasks_are_limited_for_each_caller_also_when_submitted_at_onc
     let accepted = responses.iter().filter(|response| response.status == 200).count();
     let rejected: Vec<_> = responses.iter().filter(|response| response.status == 429).collect();
     assert_eq!((accepted, rejected.len()), (3, 5));
-    assert!(rejected.iter().all(|answer| answer.header("retry-after").is_some()));
+    assert!(rejected.iter().all(|response| response.header("retry-after").is_some()), "a 429 lacks Retry-After");
     app.post_as(&bob.token, UPSCALER, submission).await.expect(200);
     app.stop().await;
 }

@@ -14,14 +14,22 @@ use crate::support::{TestApp, TestUser};
 /// Function that returns the response of a vendor.
 type MusicResponseFn = fn() -> Vec<StreamAction>;
 
-/// Service with a vendor at each of these addresses, in order of priority, and then the built-in engine if `engine`.
-async fn service(bases: &[String], engine: bool) -> (TestApp, TestUser) {
-    changed_service(bases, engine, |_| {}).await
+/// Vendor of the lowest priority, after the remote vendors.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LastVendor {
+    BuiltInEngine,
+    None,
 }
 
+/// Starts a service with a vendor at each of `bases`, in order of priority, and then the `last` one.
+async fn service(bases: &[String], last: LastVendor) -> (TestApp, TestUser) {
+    changed_service(bases, last, |_| {}).await
+}
+
+/// Like [`service`], with further changes of its settings.
 async fn changed_service(
     bases: &[String],
-    engine: bool,
+    last: LastVendor,
     change_further: impl FnOnce(&mut Settings),
 ) -> (TestApp, TestUser) {
     let change = |settings: &mut Settings| {
@@ -35,7 +43,7 @@ async fn changed_service(
         });
         let mut vendors: Vec<_> = vendors.collect();
         built_in.selection.priority = 100;
-        vendors.extend(engine.then_some(built_in));
+        vendors.extend((last == LastVendor::BuiltInEngine).then_some(built_in));
         settings.music_vendors = vendors;
         change_further(settings);
     };
@@ -58,7 +66,7 @@ async fn music_moves_to_the_next_vendor_that_takes_it() {
     let (_socket, address) = vacant_port();
     let busy = MusicSim::with_behavior(|_| error_response("503 Service Unavailable", "{}")).await;
     let playing = MusicSim::with_behavior(|_| lines(&normal_lines())).await;
-    let (app, user) = service(&[format!("http://{address}"), busy.base(), playing.base()], false).await;
+    let (app, user) = service(&[format!("http://{address}"), busy.base(), playing.base()], LastVendor::None).await;
 
     // When music is requested, then the last one plays it, in one stream
     let (task, last) = listen(&app, &user).await;
@@ -85,7 +93,7 @@ async fn music_goes_to_the_first_vendor_that_can_express_it() {
         (vec![first.base()], "vendor-0", json!("vendor_refused")),
     ] {
         let own = own.clone();
-        let (app, user) = changed_service(&bases, false, |settings| {
+        let (app, user) = changed_service(&bases, LastVendor::None, |settings| {
             settings.music_vendors[0].selection.profile = own;
         })
         .await;
@@ -95,7 +103,7 @@ async fn music_goes_to_the_first_vendor_that_can_express_it() {
 
         // Then the first vendor, which cannot express it, is not called
         assert_eq!((&task["vendor"]["name"], &task["error"]["code"]), (&json!(name), &code), "{task}");
-        assert!(first.record().requests.is_empty());
+        assert!(first.record().requests.is_empty(), "the first vendor was called");
         app.stop().await;
     }
     assert_eq!(second.record().requests.len(), 1);
@@ -104,7 +112,7 @@ async fn music_goes_to_the_first_vendor_that_can_express_it() {
 #[actix_web::test]
 async fn the_built_in_engine_plays_what_no_vendor_takes() {
     let busy = MusicSim::with_behavior(|_| error_response("429 Too Many Requests", "{}")).await;
-    let (app, user) = service(&[busy.base()], true).await;
+    let (app, user) = service(&[busy.base()], LastVendor::BuiltInEngine).await;
     let (task, last) = listen(&app, &user).await;
     assert_eq!((&last["type"], &task["state"]), (&json!("complete"), &json!("success")));
     assert_eq!((&task["vendor"], busy.record().requests.len()), (&json!(null), 1));
@@ -122,7 +130,7 @@ async fn music_stays_where_it_may_have_begun() {
     for (code, behavior) in cases {
         let first = MusicSim::with_behavior(move |_| behavior()).await;
         let second = MusicSim::with_behavior(|_| lines(&normal_lines())).await;
-        let (app, user) = service(&[first.base(), second.base()], true).await;
+        let (app, user) = service(&[first.base(), second.base()], LastVendor::BuiltInEngine).await;
         let (task, last) = listen(&app, &user).await;
         assert_eq!((&last["code"], &task["error"]["code"]), (&json!(code), &json!(code)));
         assert_eq!((&task["vendor"]["name"], second.record().requests.len()), (&json!("vendor-0"), 0), "{code}");
@@ -132,7 +140,7 @@ async fn music_stays_where_it_may_have_begun() {
     // And neither does it move after its first line
     let first = MusicSim::with_behavior(move |_| begun()).await;
     let second = MusicSim::with_behavior(|_| lines(&normal_lines())).await;
-    let (app, user) = service(&[first.base(), second.base()], true).await;
+    let (app, user) = service(&[first.base(), second.base()], LastVendor::BuiltInEngine).await;
     let (task, _) = listen(&app, &user).await;
     assert_eq!((&task["error"]["code"], second.record().requests.len()), (&json!("vendor_broke_off"), 0));
     app.stop().await;

@@ -1,5 +1,5 @@
-//! Nodes and servers of the engine that are killed and paused at random while clients work on all nodes; nodes also lose their
-//! network to the engine, or the space on their disk.
+//! Nodes and servers of the engine that are killed and paused at random while clients work on all nodes; nodes also
+//! lose their network to the engine, or the space on their disk.
 //!
 //! | Variable | Meaning |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | `MEDIARY_CHAOS_PAUSE_S` | seconds that a node is paused, or its disk full: 8 |
 //! | `MEDIARY_CHAOS_SEED` | repeats the choices of a run that has printed it |
 //! | `MEDIARY_CHAOS_LOGS` | directory for the logs of the nodes; `MEDIARY_LOG__LEVEL` says how much they contain |
-//! | `MEDIARY_CHAOS_VENDOR` | how a submission with a lost answer is recovered: `search`, `key` or `nothing` |
+//! | `MEDIARY_CHAOS_VENDOR` | how a submission with a lost response is recovered: `search`, `key` or `nothing` |
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ const COMMAND_DEADLINE: Duration = Duration::from_mins(3);
 /// Deadline for everything that the faults left unfinished.
 const SETTLED_WITHIN: Duration = Duration::from_mins(5);
 
-/// What clients and faults share.
+/// State that clients and faults share.
 pub struct ChaosWorld {
     /// Base URL of each node, of its last start.
     urls: Mutex<Vec<String>>,
@@ -119,15 +119,17 @@ fn start_node(cluster: &NodeDirectories, vendor: &str, node: usize) -> Process {
     Process::from_command(&mut command)
 }
 
-/// Creates what the clients change. Returns a user's token.
+/// Creates the publishers and nodes that the clients change. Returns a user's token.
 async fn prepare(nodes: &[Process]) -> String {
     let publishers = (0..CLIENTS).map(clients::counter).chain((0..SHARED).map(clients::shared_publisher));
     for id in publishers {
-        assert_eq!(post(&nodes[0], "/publishers", json!({"id": id})).await.0, 201);
+        let (status, response) = post(&nodes[0], "/publishers", json!({"id": id})).await;
+        assert_eq!(status, 201, "{response}");
     }
     for number in 0..SHARED {
         let path = format!("/publishers/{}/nodes", clients::shared_publisher(number));
-        assert_eq!(post(&nodes[0], &path, json!({"id": clients::shared_node(number)})).await.0, 201);
+        let (status, response) = post(&nodes[0], &path, json!({"id": clients::shared_node(number)})).await;
+        assert_eq!(status, 201, "{response}");
     }
     let (_, user) = post(&nodes[0], "/admin/users", json!({"name": "alice"})).await;
     let path = format!("/admin/users/{}/tokens", user["id"].as_str().unwrap());
@@ -256,6 +258,7 @@ pub async fn survive_faults(cluster: NodeDirectories, default_duration: Duration
     checks::check_logs(&logs);
 }
 
+/// Prints the counts of a run, and the interruptions that each fault caused on the other nodes.
 fn print_figures(world: &ChaosWorld, commands: &[Command], events: usize, outcome: &str) {
     let reads = world.reads.load(Ordering::SeqCst);
     let latest_reads = world.latest_reads.load(Ordering::SeqCst);
@@ -282,7 +285,7 @@ fn print_figures(world: &ChaosWorld, commands: &[Command], events: usize, outcom
     }
 }
 
-/// Longest time without an acknowledgement of a node between two times.
+/// Returns the longest time without an acknowledgement by `node` between `start` and `end`.
 fn longest_gap(acknowledgements: &[(usize, Instant)], node: usize, start: Instant, end: Instant) -> Duration {
     let (mut last, mut longest) = (start, Duration::ZERO);
     let of_node = acknowledgements.iter().filter(|(by, at)| *by == node && (start..end).contains(at));
@@ -293,14 +296,14 @@ fn longest_gap(acknowledgements: &[(usize, Instant)], node: usize, start: Instan
     longest
 }
 
-/// Random number generator of a client.
+/// Returns the random number generator of a client, different for each client and seed.
 fn client_rng(seed: u64, client: usize) -> StdRng {
     let mut rng = StdRng::seed_from_u64(seed ^ (client as u64 + 1).rotate_left(32));
     let _: u64 = rng.r#gen();
     rng
 }
 
-/// `None` if the body is no JSON.
+/// Returns the body of a response; `None` if it is not JSON.
 async fn json_of(response: reqwest::Response) -> Option<Value> {
     response.json().await.ok()
 }

@@ -23,7 +23,7 @@ use crate::support::{TestApp, TestResponse, TestUser};
 use crate::video::START_END;
 
 const UPLOAD: &str = "/publishers/{publisherId}/nodes/{nodeId}/versions/{versionId}/upload";
-const NOBODY: &str = "00000000-0000-4000-8000-00000000abcd";
+const MISSING_ID: &str = "00000000-0000-4000-8000-00000000abcd";
 
 /// Running service, its callers, and the fixtures that they share.
 pub struct RightsWorld {
@@ -45,7 +45,7 @@ pub struct RightsWorld {
     deliveries: Vec<String>,
     _receiver: Receiver,
     fixtures: Vec<RightsFixture>,
-    /// Number of names given out.
+    /// Number of ids that [`Self::fresh_id`] has returned.
     names: AtomicUsize,
     /// Limit of concurrent uploads, because the service limits them per caller.
     uploads: Semaphore,
@@ -152,7 +152,7 @@ impl RightsWorld {
         world
     }
 
-    /// Ticket of a vendor's webhook for a task that does not exist.
+    /// Issues a ticket of a vendor's webhook for a task that does not exist.
     fn vendor_webhook_ticket(&self) -> String {
         let key = UploadKey::read(&self.app.dir.path().join("url-key")).expect("the key").expect("a key");
         WebhookTicketKey::new(key.derive_key(PURPOSE)).issue(TaskId(Uuid::nil()))
@@ -162,17 +162,17 @@ impl RightsWorld {
         self.app.stop().await;
     }
 
-    /// Shared fixture for requests that change nothing.
+    /// Returns a shared fixture, for requests that change nothing. `banned` selects the one with a banned publisher.
     pub fn shared_fixture(&self, banned: bool) -> &RightsFixture {
         &self.fixtures[if banned { BANNED } else { OPEN }]
     }
 
-    /// Fixture of a user who owns another publisher.
+    /// Returns the fixture of a user who owns another publisher.
     pub fn foreign_fixture(&self) -> &RightsFixture {
         &self.fixtures[FOREIGN]
     }
 
-    /// New fixture, for a request that may change it.
+    /// Creates a fixture, for a request that may change it. `banned` bans its publisher.
     pub async fn fixture(&self, banned: bool) -> RightsFixture {
         let fixture = self.fixture_of(&self.owner).await;
         if banned {
@@ -223,7 +223,7 @@ impl RightsWorld {
         fixture
     }
 
-    /// Another node of the shared publisher.
+    /// Creates another node of the shared publisher, and returns its id.
     pub async fn second_node(&self) -> String {
         let name = self.fresh_id();
         self.app.node(&self.shared_fixture(false).publisher, &name, &self.owner).await;
@@ -295,7 +295,7 @@ impl RightsWorld {
             RightsCaller::Admin => Some(self.app.admin_token()),
         };
 
-        if case.path == "/users/tokens/{tokenId}" && fixture.token != NOBODY {
+        if case.path == "/users/tokens/{tokenId}" && fixture.token != MISSING_ID {
             // Users can revoke only their own tokens. A caller that may not create one may not revoke one either.
             let created = match token {
                 Some(token) => self.app.post_as(token, "/users/tokens", json!({"name": "short-lived"})).await.json(),
@@ -304,10 +304,12 @@ impl RightsWorld {
             let own_token = created["id"].as_str().unwrap_or(&fixture.token).to_owned();
             return self.send_with(&RightsFixture { token: own_token, ..fixture.clone() }, case, token).await;
         }
-        if case.path.contains("{delivery_id}") && fixture.delivery != NOBODY {
+        if case.path.contains("{delivery_id}") && fixture.delivery != MISSING_ID {
             // Callers with permission need their own delivery: redelivering makes it pending.
-            let index =
-                [Owner, OwnerOfBanned, RightsCaller::Admin].iter().position(|item| *item == caller).unwrap_or(0);
+            let index = [Owner, OwnerOfBanned, RightsCaller::Admin]
+                .iter()
+                .position(|permitted| *permitted == caller)
+                .unwrap_or(0);
             let fixture = RightsFixture { delivery: self.deliveries[index].clone(), ..fixture.clone() };
             return self.send_with(&fixture, case, token).await;
         }
@@ -337,10 +339,10 @@ impl RightsWorld {
 }
 
 impl RightsFixture {
-    /// Fixture whose resources do not exist.
+    /// Returns a fixture whose resources do not exist.
     pub fn nowhere() -> Self {
         let [publisher, node] = ["nowhere"; 2].map(str::to_owned);
-        let [version, user, user_token, token] = [NOBODY; 4].map(str::to_owned);
+        let [version, user, user_token, token] = [MISSING_ID; 4].map(str::to_owned);
         Self {
             node,
             publisher,
@@ -348,28 +350,28 @@ impl RightsFixture {
             user,
             user_token,
             token,
-            webhook: NOBODY.to_owned(),
-            tasks: [NOBODY; 5].map(str::to_owned),
+            webhook: MISSING_ID.to_owned(),
+            tasks: [MISSING_ID; 5].map(str::to_owned),
             file: format!("{}.png", "0".repeat(64)),
-            delivery: NOBODY.to_owned(),
+            delivery: MISSING_ID.to_owned(),
             upload_ticket: "nothing".to_owned(),
-            input_file: [NOBODY, "nothing"].map(str::to_owned),
+            input_file: [MISSING_ID, "nothing"].map(str::to_owned),
             vendor_webhook: "nothing".to_owned(),
             secret: String::new(),
         }
     }
 
-    /// The same fixture with another node.
+    /// Returns this fixture with another node.
     pub fn with_node(&self, node: String) -> Self {
         Self { node, ..self.clone() }
     }
 
-    /// The same fixture with another publisher's name.
+    /// Returns this fixture with the publisher of another fixture.
     pub fn with_publisher_of(&self, other: &Self) -> Self {
         Self { publisher: other.publisher.clone(), ..self.clone() }
     }
 
-    /// Fills the braces of a path.
+    /// Replaces the parameters of a path template with the ids of this fixture.
     fn fill(&self, template: &str) -> String {
         let token = if template.starts_with("/admin/") { &self.user_token } else { &self.token };
         let family = FAMILIES.iter().position(|family| template.starts_with(family)).unwrap_or(0);

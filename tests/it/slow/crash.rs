@@ -36,11 +36,13 @@ async fn acknowledged_commands_survive_kill_9() {
     let data = tempfile::tempdir().unwrap();
     let receiver = Receiver::start().await;
     let acknowledged = Arc::new(Mutex::new(AcknowledgedWrites::default()));
-    let (mut rng, mut delivered, mut snapshots) = (StdRng::seed_from_u64(0xA11CE), FollowedDeliveries::default(), 0);
+    let mut rng = StdRng::seed_from_u64(0xA11CE);
+    let mut delivered = FollowedDeliveries::default();
+    let mut snapshots = 0;
 
     for round in 0..rounds {
         // Given a service that may have been killed before: every acknowledged write is there, once
-        let service = started(data.path(), round);
+        let service = start_service(data.path(), round);
         let is_whole_round = round % WHOLE_EVERY == WHOLE_EVERY - 1;
         let so_far = acknowledged.lock().since(if is_whole_round { 0 } else { round.saturating_sub(RECENT) });
         verify(&service, &so_far).await;
@@ -69,13 +71,14 @@ async fn acknowledged_commands_survive_kill_9() {
         }
     }
     let acknowledged_all = acknowledged.lock().since(0);
-    everything_ends(data.path(), &acknowledged_all, &receiver, delivered).await;
-    assert!(rounds < 2 || snapshots > 0, "no start began with a snapshot: that was not tried");
+    verify_everything_ends(data.path(), &acknowledged_all, &receiver, delivered).await;
+    assert!(rounds < 2 || snapshots > 0, "no snapshot was taken under load, so no start could use one");
     println!("{rounds} kills, {snapshots} of them after a snapshot was taken under load");
 }
 
-/// Most starts may use a snapshot, however short the log is; some replay all of it.
-fn started(data: &Path, round: u64) -> Process {
+/// Starts the service. Every [`PLAIN_EVERY`]th start replays the whole log; the others may use a snapshot, however
+/// short the log is.
+fn start_service(data: &Path, round: u64) -> Process {
     let mut program = command(data);
     let start = if round.is_multiple_of(PLAIN_EVERY) { without_snapshots } else { with_snapshots };
     let service = Process::from_command(start(&mut program));
@@ -85,13 +88,13 @@ fn started(data: &Path, round: u64) -> Process {
 
 /// Checks after the last start that every task ends, that every change of status is delivered in order, and that the
 /// log has no gap or duplicate and gives the same read models however it is read.
-async fn everything_ends(
+async fn verify_everything_ends(
     data: &Path,
     acknowledged: &AcknowledgedWrites,
     receiver: &Receiver,
     mut delivered: FollowedDeliveries,
 ) {
-    let service = started(data, 1);
+    let service = start_service(data, 1);
     verify(&service, acknowledged).await;
     delivered.follow(&service).await;
     assert!(!acknowledged.tasks.is_empty(), "no task was acknowledged: the test shows nothing");

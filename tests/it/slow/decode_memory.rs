@@ -21,21 +21,23 @@ const SLACK: u64 = 16 << 20;
 
 const MEGABYTE: u64 = 1_000_000;
 
-/// Value of one line of `/proc/…/status`, in bytes.
-fn memory(process: &str, name: &str) -> u64 {
+/// Returns the value of one line of `/proc/…/status`, in bytes.
+fn status_bytes(process: &str, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("the process runs");
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel tells it");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line of this name");
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
 }
 
-struct Figures {
+/// Result of inspecting and decoding a picture; memory in bytes.
+struct MemoryFigures {
     inspecting: u64,
     decoding: u64,
     estimated: u64,
     is_good: bool,
 }
 
-fn figures(name: &str, bytes: &[u8]) -> Figures {
+/// Inspects and decodes a picture in a child process. `name` is for messages.
+fn measure(name: &str, bytes: &[u8]) -> MemoryFigures {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("picture");
     std::fs::write(&file, bytes).unwrap();
@@ -45,12 +47,12 @@ fn figures(name: &str, bytes: &[u8]) -> Figures {
     let line = line.unwrap_or_else(|| panic!("{name}: {stdout}\n{}", String::from_utf8_lossy(&output.stderr)));
     let numbers: Vec<u64> = line.split(' ').map(|number| number.parse().unwrap()).collect();
     println!("{name}: {} bytes: inspecting, decoding, estimated, good: {line}", bytes.len());
-    Figures { inspecting: numbers[0], decoding: numbers[1], estimated: numbers[2], is_good: numbers[3] == 1 }
+    MemoryFigures { inspecting: numbers[0], decoding: numbers[1], estimated: numbers[2], is_good: numbers[3] == 1 }
 }
 
-fn deflated(zeros: u64) -> Vec<u8> {
+fn deflate_zeros(count: u64) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
-    std::io::copy(&mut std::io::Read::take(std::io::repeat(0), zeros), &mut encoder).unwrap();
+    std::io::copy(&mut std::io::Read::take(std::io::repeat(0), count), &mut encoder).unwrap();
     encoder.finish().unwrap()
 }
 
@@ -78,7 +80,8 @@ fn deep_png(width: u32, height: u32, interlaced: bool, extra: &[u8]) -> Vec<u8> 
     let mut header = [width.to_be_bytes(), height.to_be_bytes()].concat();
     header.extend([16, 6, 0, 0, u8::from(interlaced)]);
     let signature = b"\x89PNG\r\n\x1a\n".to_vec();
-    [signature, chunk(b"IHDR", &header), extra.to_vec(), chunk(b"IDAT", &deflated(bytes)), chunk(b"IEND", b"")].concat()
+    [signature, chunk(b"IHDR", &header), extra.to_vec(), chunk(b"IDAT", &deflate_zeros(bytes)), chunk(b"IEND", b"")]
+        .concat()
 }
 
 /// Progressive JPEG without coefficients.
@@ -134,7 +137,7 @@ fn the_memory_estimate_suffices_for_every_format() {
         ("tiff of floating point", encoded(&DynamicImage::new_rgb32f(width / 2, height / 2), ImageFormat::Tiff)),
     ];
     for (name, bytes) in pictures {
-        let Figures { inspecting, decoding, estimated, is_good } = figures(name, &bytes);
+        let MemoryFigures { inspecting, decoding, estimated, is_good } = measure(name, &bytes);
 
         // The progressive files lack their scan; the decoder detects this after all allocations.
         assert!(is_good || name.contains("progressive"), "{name} is a picture");
@@ -142,23 +145,23 @@ fn the_memory_estimate_suffices_for_every_format() {
         assert!(peak <= estimated + SLACK, "{name} took {peak} bytes, and {estimated} were estimated");
         assert!(
             estimated <= 3 * peak + 3 * SLACK,
-            "{name} took {peak} bytes, and {estimated} were estimated: too many"
+            "{name} took {peak} bytes, and {estimated} were estimated: more than three times as many"
         );
     }
 }
 
 #[test]
 fn png_rows_are_checked_without_buffering() {
-    let deep = figures("deep", &deep_png(5000, 4000, false, b""));
-    assert!(deep.is_good && deep.inspecting <= SLACK, "{} bytes", deep.inspecting);
+    let deep = measure("deep", &deep_png(5000, 4000, false, b""));
+    assert!(deep.is_good && deep.inspecting <= SLACK, "inspecting took {} bytes", deep.inspecting);
 }
 
 #[test]
 fn metadata_are_bounded_before_they_are_inflated() {
-    let bomb = chunk(b"iCCP", &[b"x\0\0".to_vec(), deflated(256 * MEGABYTE)].concat());
-    let figures = figures("profile", &deep_png(8, 8, false, &bomb));
+    let bomb = chunk(b"iCCP", &[b"x\0\0".to_vec(), deflate_zeros(256 * MEGABYTE)].concat());
+    let figures = measure("profile", &deep_png(8, 8, false, &bomb));
     assert!(figures.is_good, "the picture is good without its profile");
-    assert!(figures.inspecting.max(figures.decoding) <= 2 * SLACK, "{} bytes", figures.decoding);
+    assert!(figures.inspecting.max(figures.decoding) <= 2 * SLACK, "decoding took {} bytes", figures.decoding);
 }
 
 #[test]
@@ -170,12 +173,12 @@ fn a_frame_larger_than_its_canvas_is_refused_before_it_is_decoded() {
     // A canvas of one pixel, and a lossy frame of 16383 by 16383.
     let frame = [&[0x10, 0, 0, 0x9d, 1, 0x2a, 0xFF, 0x3F, 0xFF, 0x3F][..], &[0; 90]].concat();
     let chunks = [&b"VP8X\x0a\0\0\0\0\0\0\0\0\0\0\0\0\0VP8 \x64\0\0\0"[..], &frame].concat();
-    let webp = figures("webp", &riff(&chunks));
-    assert!(!webp.is_good && webp.decoding <= SLACK, "{} bytes", webp.decoding);
+    let webp = measure("webp", &riff(&chunks));
+    assert!(!webp.is_good && webp.decoding <= SLACK, "the WebP file took {} bytes", webp.decoding);
 
     // A screen of one pixel, and a frame of 65535 by 65535.
-    let gif = figures("gif", b"GIF89a\x01\0\x01\0\0\0\0\x2C\0\0\0\0\xFF\xFF\xFF\xFF\0\x02\x01\0\0\x3B");
-    assert!(!gif.is_good && gif.decoding <= SLACK, "{} bytes", gif.decoding);
+    let gif = measure("gif", b"GIF89a\x01\0\x01\0\0\0\0\x2C\0\0\0\0\xFF\xFF\xFF\xFF\0\x02\x01\0\0\x3B");
+    assert!(!gif.is_good && gif.decoding <= SLACK, "the GIF file took {} bytes", gif.decoding);
 }
 
 #[actix_web::test]
@@ -184,7 +187,7 @@ async fn eight_submissions_of_large_pictures_stay_within_the_memory_of_the_decod
     let dir = tempfile::tempdir().unwrap();
     let service = Process::from_command(process::command(dir.path()).env("MEDIARY_MEDIA__DECODE_MEMORY", "512MiB"));
     let pid = service.pid().as_raw_nonzero().to_string();
-    let before = memory(&pid, "VmHWM:");
+    let before = status_bytes(&pid, "VmHWM:");
 
     // When eight pictures are submitted at once, each 800 MB when decoded in full
     let picture = STANDARD.encode(deep_png(10_000, 10_000, false, b""));
@@ -193,14 +196,14 @@ async fn eight_submissions_of_large_pictures_stay_within_the_memory_of_the_decod
     let submit = || {
         let request = client().post(service.url("/proxy/videovendor/start-end2video")).body(body.clone());
         let request = request.header("content-type", "application/json").timeout(Duration::from_mins(5));
-        async move { request.send().await.expect("an answer").status().as_u16() }
+        async move { request.send().await.expect("a response").status().as_u16() }
     };
     let responses = futures_util::future::join_all((0..8).map(|_| submit())).await;
 
     // Then all are accepted, and the engine also stays within the limit
     assert_eq!(responses, [200; 8]);
-    let peak = memory(&pid, "VmHWM:") - before;
-    assert!(peak < 1000 * MEGABYTE, "{peak} bytes");
+    let peak = status_bytes(&pid, "VmHWM:") - before;
+    assert!(peak < 1000 * MEGABYTE, "the service took {peak} bytes");
 }
 
 #[test]

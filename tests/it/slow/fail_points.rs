@@ -37,7 +37,7 @@ const PUBLISHER: &str = "/publishers/archivist";
 const INPUTS_PER_ROUND: u32 = 20;
 
 /// Steps of the first start.
-const FIRST: &[CommitStep] = &[
+const FIRST_START_STEPS: &[CommitStep] = &[
     CommitStep::SigningKeyCreated,
     CommitStep::SegmentZeroed,
     CommitStep::SegmentHeaderSynced,
@@ -47,17 +47,15 @@ const FIRST: &[CommitStep] = &[
     CommitStep::HeadSynced,
 ];
 /// Steps of a clean stop.
-const LAST: &[CommitStep] = &[CommitStep::HeadSynced, CommitStep::SledFlushed];
+const STOP_STEPS: &[CommitStep] = &[CommitStep::HeadSynced, CommitStep::SledFlushed];
 
-/// Command that starts a service that kills itself after a step.
-fn self_killing_service(directory: &Path, step: CommitStep, pass: u64, snapshots: bool) -> Command {
+/// Returns a command that starts a service that kills itself when it has passed a step for the `pass`th time while
+/// [`ARMED`] exists.
+fn self_killing_service(directory: &Path, step: CommitStep, pass: u64) -> Command {
     let mut command = faulty_service(directory);
     command.env("CHILD_SEGMENT_BYTES", "32768");
     command.env("FAULT_KILL_AT", format!("{:?}", FailPoint::After(step))).env("FAULT_KILL_PASS", pass.to_string());
     command.env("FAULT_ARMED_BY", directory.join(ARMED));
-    if snapshots {
-        with_snapshots(&mut command);
-    }
     command
 }
 
@@ -68,11 +66,11 @@ fn assert_it_ended_itself(status: ExitStatus, step: CommitStep) {
 
 #[actix_web::test]
 async fn a_first_start_killed_after_any_step_can_be_repeated() {
-    for step in FIRST {
+    for step in FIRST_START_STEPS {
         // Given a first start that ends after a step; HEAD is first synced at a change of segments or at a stop
         let data = tempfile::tempdir().unwrap();
         std::fs::write(data.path().join(ARMED), "").unwrap();
-        match Process::try_start(&mut self_killing_service(data.path(), *step, 1, false)) {
+        match Process::try_start(&mut self_killing_service(data.path(), *step, 1)) {
             Err(errors) => assert!(errors.contains("signal: 9"), "{step:?}: {errors}"),
             Ok(service) => assert_it_ended_itself(service.terminate().0, *step),
         }
@@ -100,8 +98,9 @@ async fn a_kill_after_any_step_loses_nothing() {
 
     let armed = data.path().join(ARMED);
     for round in 0..rounds {
-        let only_first = |step: &&CommitStep| !matches!(step, CommitStep::SigningKeyCreated | CommitStep::HeadCreated);
-        for step in CommitStep::ALL.iter().filter(only_first).copied() {
+        // The other steps happen only at a first start.
+        let is_repeated = |step: &&CommitStep| !matches!(step, CommitStep::SigningKeyCreated | CommitStep::HeadCreated);
+        for step in CommitStep::ALL.iter().filter(is_repeated).copied() {
             // Given a service that was killed after the previous step
             iteration += 1;
             let pass = if may_be_rare(step) { 1 } else { rng.gen_range(1..=3 + round * 3) };
@@ -111,9 +110,12 @@ async fn a_kill_after_any_step_loses_nothing() {
                 std::fs::write(&armed, "").unwrap();
             }
             // Half of the starts use a snapshot, if there is one.
-            let snapshots = step >= CommitStep::SnapshotWritten || iteration.is_multiple_of(2);
-            let Ok(service) = Process::try_start(&mut self_killing_service(data.path(), step, pass, snapshots)) else {
-                assert_eq!(step, CommitStep::SledRemoved, "it ended at the start");
+            let mut command = self_killing_service(data.path(), step, pass);
+            if step >= CommitStep::SnapshotWritten || iteration.is_multiple_of(2) {
+                with_snapshots(&mut command);
+            }
+            let Ok(service) = Process::try_start(&mut command) else {
+                assert_eq!(step, CommitStep::SledRemoved, "the service ended before it was ready");
                 reached_steps.insert(step);
                 std::fs::remove_file(&armed).unwrap();
                 continue;
@@ -130,7 +132,7 @@ async fn a_kill_after_any_step_loses_nothing() {
             // When it is killed after this step, under load or while it stops
             std::fs::write(&armed, "").unwrap();
             let load = load(&service, iteration, &acknowledged, &files, &receiver);
-            if LAST.contains(&step) {
+            if STOP_STEPS.contains(&step) {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 assert_it_ended_itself(service.terminate().0, step);
             } else {
@@ -160,7 +162,7 @@ async fn a_kill_after_any_step_loses_nothing() {
     verify_archives(&service, &files.archives).await;
     verify_inputs(&service, &files.inputs).await;
     let is_empty = so_far.tasks.is_empty() || files.archives.lock().is_empty() || files.inputs.lock().is_empty();
-    assert!(!is_empty, "the test shows nothing");
+    assert!(!is_empty, "no task, no archive or no input file was acknowledged: the test shows nothing");
     let received = receiver
         .wait_until(|received| {
             ReportedStatuses::from_callbacks(received).all_ended(so_far.tasks.iter().map(|(_, id)| id))
@@ -189,7 +191,7 @@ struct AcknowledgedFiles {
     inputs: Arc<Mutex<Vec<(String, u32)>>>,
 }
 
-/// Starts clients that run until the service stops answering.
+/// Starts clients that send requests until the service is killed.
 fn load(
     service: &Process,
     round: u64,
@@ -202,21 +204,25 @@ fn load(
         let (base, acknowledged, webhook) = (base.clone(), acknowledged.clone(), webhook.clone());
         actix_web::rt::spawn(async move { write_until_killed(base, writer, round, &acknowledged, &webhook).await })
     });
-    let (archives, uploads, pictures) = (files.archives.clone(), base.clone(), base.clone());
-    let (inputs, input_base) = (files.inputs.clone(), base.clone());
-    let uploading = actix_web::rt::spawn(async move { upload_until_killed(&uploads, round, &archives).await });
-    let submitting = actix_web::rt::spawn(async move { submit_until_killed(&pictures).await });
-    let sending = actix_web::rt::spawn(async move { upload_inputs_until_killed(&input_base, &inputs).await });
-    writers.chain([uploading, submitting, sending]).collect()
+    let (archive_base, archives) = (base.clone(), files.archives.clone());
+    let archive_client = async move { upload_archives_until_killed(&archive_base, round, &archives).await };
+    let task_base = base.clone();
+    let task_client = async move { submit_until_killed(&task_base).await };
+    let (input_base, inputs) = (base.clone(), files.inputs.clone());
+    let input_client = async move { upload_inputs_until_killed(&input_base, &inputs).await };
+    let others =
+        [actix_web::rt::spawn(archive_client), actix_web::rt::spawn(task_client), actix_web::rt::spawn(input_client)];
+    writers.chain(others).collect()
 }
 
+/// Sends a request; `None` if the connection breaks.
 async fn send(method: Method, url: &str, body: &Value) -> Option<Value> {
     let response = client().request(method, url).bearer_auth(TOKEN).json(body).send().await.ok()?;
     response.json().await.ok()
 }
 
 /// Publishes versions with archives; records those whose upload was acknowledged.
-async fn upload_until_killed(base: &str, round: u64, archives: &Mutex<Vec<String>>) {
+async fn upload_archives_until_killed(base: &str, round: u64, archives: &Mutex<Vec<String>>) {
     let nodes = format!("{base}{PUBLISHER}/nodes");
     for (url, body) in
         [(format!("{base}/publishers"), json!({"id": "archivist"})), (nodes.clone(), json!({"id": "kept"}))]
@@ -273,7 +279,7 @@ async fn verify_inputs(service: &Process, inputs: &Mutex<Vec<(String, u32)>>) {
     for (path, width) in inputs {
         let response = client().get(service.url(&path)).send().await.unwrap();
         assert_eq!(response.status(), 200, "the input file was acknowledged but is lost");
-        assert_eq!(response.bytes().await.unwrap(), picture::png(width, 8));
+        assert_eq!(response.bytes().await.unwrap(), picture::png(width, 8), "{path} has other bytes");
     }
 }
 
@@ -283,6 +289,7 @@ async fn verify_archives(service: &Process, archives: &Mutex<Vec<String>>) {
         let url = service.url(&format!("/nodes/kept/versions/{version}/download"));
         let response = client().get(url).bearer_auth(TOKEN).send().await.unwrap();
         assert_eq!(response.status(), 200, "the archive of {version} was acknowledged but is lost");
-        assert!(response.bytes().await.unwrap().ends_with(version.as_bytes()));
+        let archive = response.bytes().await.unwrap();
+        assert!(archive.ends_with(version.as_bytes()), "{version} has the archive of another version");
     }
 }

@@ -63,7 +63,7 @@ const LISTS: usize = 25;
 /// Maximum number of shorter cases tried after a failure, unless `MODEL_SHRINKS` is set.
 const SHRINKS: u32 = 60;
 
-/// Path prefixes that the model leaves out.
+/// Path prefixes that the model leaves out, each with the area to which its routes belong.
 const EXCLUDED: [(&str, &str); 24] = [
     ("/health", "of the service"),
     ("/ready", "of the service"),

@@ -13,7 +13,7 @@ use crate::support::eventually::eventually_within;
 use crate::support::process::{Process, TOKEN, faulty_service};
 use crate::support::profile_sim::{PROTOCOLS, ProfileSim, SimJobEnd, SimProtocol};
 
-/// Deadline for reaching a step; a protocol without polls does not reach that one.
+/// Deadline for reaching a step.
 const REACHED_WITHIN: Duration = Duration::from_secs(20);
 /// Deadline for the end of a task after the crash.
 const ENDED_WITHIN: Duration = Duration::from_mins(1);
@@ -24,6 +24,7 @@ fn steps(protocol: &SimProtocol) -> Vec<VendorStep> {
     VendorStep::ALL.into_iter().filter(is_passed).collect()
 }
 
+/// Returns a command that starts the service with the simulated vendor, and kills it at `kill_at`.
 fn service(directory: &Path, sim: &ProfileSim, kill_at: Option<VendorStep>) -> Command {
     let mut command = faulty_service(directory);
     let medium = if sim.protocol.is_video() { "VIDEO" } else { "IMAGE" };
@@ -54,7 +55,8 @@ async fn get(process: &Process, path: &str) -> Value {
     response.json().await.expect("JSON")
 }
 
-/// Submits a task, has the service killed at this step, starts it again, and returns how the task ended.
+/// Submits a task, lets the service kill itself at `step`, and starts it again. Returns an error if the step was not
+/// reached, or if the task was lost or paid for twice.
 async fn crash_at(sim: &ProfileSim, step: VendorStep) -> Result<(), String> {
     let protocol = &sim.protocol;
     let directory = tempfile::tempdir().expect("a directory");
@@ -75,7 +77,8 @@ async fn crash_at(sim: &ProfileSim, step: VendorStep) -> Result<(), String> {
     eventually_within(ENDED_WITHIN, "the task ends", has_ended).await;
     let submitted = get(&process, "/admin/events?type=TaskSubmitted").await["events"].as_array().map_or(0, Vec::len);
     let failures = get(&process, "/admin/events?type=TaskFailed").await["events"].clone();
-    assert!(process.terminate().0.success());
+    let (status, errors) = process.terminate();
+    assert!(status.success(), "{status}: {errors}");
 
     let charges = sim.charges();
     let failure = failures[0]["data"].to_string();

@@ -12,7 +12,7 @@ const DEADLINE: Duration = Duration::from_mins(3);
 /// Interval between two polls.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// Result of a poll: `false` and `None` mean that it is polled again.
+/// Result of a poll. After `false` or `None`, the closure is called again.
 pub trait Polled {
     type Value;
 
@@ -42,7 +42,7 @@ pub fn eventually<P: Polled>(what: impl Display, poll: impl AsyncFnMut() -> P) -
     eventually_within(DEADLINE, what, poll)
 }
 
-/// [`eventually`] with a deadline of its own.
+/// Like [`eventually`], with another deadline.
 #[track_caller]
 pub fn eventually_within<P: Polled>(
     deadline: Duration,
@@ -59,7 +59,7 @@ pub fn eventually_within<P: Polled>(
     })
 }
 
-/// [`eventually`], polling after each change instead of at intervals.
+/// Like [`eventually`], polling after each change instead of at intervals.
 #[track_caller]
 pub fn eventually_on<C, P: Polled>(
     mut changes: watch::Receiver<C>,
@@ -76,7 +76,7 @@ pub fn eventually_on<C, P: Polled>(
     })
 }
 
-/// [`eventually`] outside an async runtime.
+/// Like [`eventually`], outside an async runtime; blocks the thread.
 #[track_caller]
 pub fn eventually_blocking<P: Polled>(what: impl Display, mut poll: impl FnMut() -> P) -> P::Value {
     let started = Instant::now();
@@ -89,7 +89,7 @@ pub fn eventually_blocking<P: Polled>(what: impl Display, mut poll: impl FnMut()
     }
 }
 
-/// Output of the future; panics with `what` at the deadline.
+/// Returns the output of the future; panics with `what` at the deadline.
 #[track_caller]
 pub fn within<T>(what: impl Display, future: impl Future<Output = T>) -> impl Future<Output = T> {
     within_deadline(DEADLINE, what, future)

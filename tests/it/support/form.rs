@@ -4,13 +4,13 @@ use reqwest::RequestBuilder;
 
 const BOUNDARY: &str = "------------------------b7d1f0c2a94e";
 
-/// Request with a form of text fields.
+/// Adds a form of text fields to a request.
 pub fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
     let parts: Vec<(&str, &[u8])> = fields.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
     form_of_bytes(request, &parts)
 }
 
-/// Request with a form of binary fields.
+/// Adds a form of binary fields to a request.
 pub fn form_of_bytes(request: RequestBuilder, fields: &[(&str, &[u8])]) -> RequestBuilder {
     let mut body = Vec::new();
     for (name, value) in fields {

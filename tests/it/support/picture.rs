@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use image::{ImageFormat, Rgb, RgbImage};
 
-/// Picture with gradients, an edge and some texture.
+/// Returns a picture with gradients, an edge and some texture.
 pub fn scene(width: u32, height: u32) -> RgbImage {
     let level = |value: u32| u8::try_from(value).expect("at most 255");
     RgbImage::from_fn(width, height, |x, y| {
@@ -16,19 +16,19 @@ pub fn scene(width: u32, height: u32) -> RgbImage {
     })
 }
 
-/// The scene as a PNG file.
+/// Returns the [`scene`] as a PNG file.
 pub fn png(width: u32, height: u32) -> Vec<u8> {
     encoded(width, height, ImageFormat::Png)
 }
 
-/// The scene as a file of this format.
+/// Returns the [`scene`] as a file in `format`.
 pub fn encoded(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
     scene(width, height).write_to(&mut bytes, format).expect("a picture can be encoded");
     bytes.into_inner()
 }
 
-/// The scene as base64 of a PNG file.
+/// Returns the [`scene`] as a PNG file in base64.
 pub fn base64_png(width: u32, height: u32) -> String {
     STANDARD.encode(png(width, height))
 }

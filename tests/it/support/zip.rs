@@ -41,6 +41,7 @@ impl ZipTestEntry {
         Self { crc: crc.sum(), size: crc.amount(), ..Self::new(name, 8, packed, &[]) }
     }
 
+    /// Symbolic link.
     pub fn link(name: &str, target: &str) -> Self {
         Self { attributes: 0o120_777 << 16, ..Self::stored(name, target.as_bytes()) }
     }
@@ -60,7 +61,7 @@ impl ZipTestEntry {
         }
     }
 
-    /// Fields from the flags to the sizes, which both headers share.
+    /// Returns the fields from the flags to the sizes, which both headers share.
     fn common(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         bytes.extend(self.flags.to_le_bytes());
@@ -73,17 +74,17 @@ impl ZipTestEntry {
     }
 }
 
-/// Archive of these entries.
+/// Returns an archive of `entries`.
 pub fn zip(entries: &[ZipTestEntry]) -> Vec<u8> {
     zip_with(entries, entries.len())
 }
 
-/// Archive that declares `count` entries.
+/// Returns an archive of `entries` that declares `count` entries.
 pub fn zip_with(entries: &[ZipTestEntry], count: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut directory = Vec::new();
     for entry in entries {
-        let at = length(&bytes);
+        let offset = length(&bytes);
         let name = entry.local_name.as_ref().unwrap_or(&entry.name);
         bytes.extend(b"PK\x03\x04\x14\x00");
         bytes.extend(entry.common());
@@ -94,7 +95,7 @@ pub fn zip_with(entries: &[ZipTestEntry], count: usize) -> Vec<u8> {
         directory.extend(entry.common());
         directory.extend([&short(entry.name.len())[..], &[0; 8]].concat());
         directory.extend(entry.attributes.to_le_bytes());
-        directory.extend(at.to_le_bytes());
+        directory.extend(offset.to_le_bytes());
         directory.extend(&entry.name);
     }
 
@@ -108,7 +109,7 @@ pub fn zip_with(entries: &[ZipTestEntry], count: usize) -> Vec<u8> {
     bytes
 }
 
-/// Small archive as a tool makes it.
+/// Returns a small archive as a tool creates it.
 pub fn valid_archive() -> Vec<u8> {
     zip(&[
         ZipTestEntry::deflated("face_tools/__init__.py", &b"NODES = {}\n".repeat(500)[..]),

@@ -14,7 +14,8 @@ fn job(prompt: &str, priority: i32, off_peak: bool) -> Value {
     json!({"prompt": prompt, "priority": priority, "off_peak": off_peak, "model": "vq2-turbo", "duration": 1})
 }
 
-/// Service with one slot, which the video "first" holds until the returned gate is opened.
+/// Starts a service with one slot, which the video "first" holds until the returned gate is set to `true`. Returns also
+/// the response to the submission of that video.
 async fn gated_fixture() -> (VideoFixture, Arc<AtomicBool>, Value) {
     let open = Arc::new(AtomicBool::new(false));
     let gate = open.clone();

@@ -1,4 +1,4 @@
-//! Clients that repeat every request with its key, on any node, until it is answered.
+//! Clients that repeat every request with its idempotency key, on any node, until it is acknowledged.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,9 +19,9 @@ use crate::support::picture::base64_png;
 use crate::support::process::TOKEN;
 
 const LOG_POSITION: &str = "x-log-position";
-/// Time for an answer, after which it counts as lost.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Status of a request that arrived while its node was paused, longer than a request head may take.
+/// Timeout of a response, after which the response counts as lost.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Status of a request whose node was paused for longer than the head of a request may take.
 const PAUSED: u16 = 408;
 /// Pause between two tasks of a submitter.
 const TASK_INTERVAL: Duration = Duration::from_millis(400);
@@ -32,7 +32,7 @@ pub struct Command {
     pub marker: String,
 }
 
-/// Publisher whose name a single client counts up.
+/// Returns the id of the publisher whose name a single client counts up.
 pub fn counter(client: usize) -> String {
     format!("counter-{client}")
 }
@@ -45,15 +45,16 @@ pub fn shared_node(number: usize) -> String {
     format!("shared-node-{number}")
 }
 
-/// Answer to a command.
+/// Successful response to a command.
 struct Acknowledgement {
     body: Value,
-    /// The node that answered, and its position then.
+    /// Node that sent the response.
     node: usize,
+    /// Position of that node after the command.
     position: HeaderValue,
 }
 
-/// Request that is sent until it is answered.
+/// Request with an idempotency key.
 struct KeyedRequest {
     method: Method,
     path: String,
@@ -63,8 +64,8 @@ struct KeyedRequest {
 }
 
 impl KeyedRequest {
-    /// Sends the request until it is answered, first to this node, then to any.
-    async fn acknowledged(
+    /// Sends the request until it is acknowledged, first to `node`, then to random nodes. Panics at the deadline.
+    async fn send_until_acknowledged(
         &self,
         client: &Client,
         world: &ChaosWorld,
@@ -90,10 +91,10 @@ impl KeyedRequest {
         panic!("{} {} {}: not acknowledged within {COMMAND_DEADLINE:?}: {last}", self.method, self.path, self.body);
     }
 
-    /// Sends the request once. Panics if the answer says that it will never succeed.
+    /// Sends the request once; returns the reason of a failure that may be temporary. Panics if it is permanent.
     async fn attempt(&self, client: &Client, base: &str) -> Result<(Value, HeaderValue), String> {
         let request = client.request(self.method.clone(), format!("{base}{}", self.path)).bearer_auth(&self.token);
-        let request = request.header(KEY, &self.key).json(&self.body).timeout(ANSWER_TIMEOUT);
+        let request = request.header(KEY, &self.key).json(&self.body).timeout(RESPONSE_TIMEOUT);
         let response = request.send().await.map_err(|error| reason_of(&error))?;
         let status = response.status().as_u16();
         let is_temporary = response.headers().contains_key("retry-after");
@@ -127,6 +128,7 @@ pub struct ChaosClient {
     rng: StdRng,
     world: Arc<ChaosWorld>,
     commands: Vec<Command>,
+    /// Last value of this client's counter.
     count: u64,
 }
 
@@ -147,6 +149,7 @@ impl ChaosClient {
         self.commands
     }
 
+    /// Sends one random command, and reads what it created on the same node and on another.
     async fn step(&mut self, number: usize) {
         let marker = format!("mk{}x{number}", self.index);
         let publisher = shared_publisher(self.rng.gen_range(0..SHARED));
@@ -169,7 +172,7 @@ impl ChaosClient {
         let key = format!("chaos-{marker}");
         let request = KeyedRequest { method, path, body, key, token: TOKEN.to_owned() };
         let Acknowledgement { node, position, .. } =
-            request.acknowledged(&self.client, &self.world, self.index % NODES, &mut self.rng).await;
+            request.send_until_acknowledged(&self.client, &self.world, self.index % NODES, &mut self.rng).await;
 
         if is_counter {
             self.world.seen[node][self.index].fetch_max(self.count, Ordering::SeqCst);
@@ -181,15 +184,15 @@ impl ChaosClient {
             _ => return self.commands.push(Command { event, marker }),
         };
         self.check_present(node, &created, None).await;
-        let other = self.rng.gen_range(0..NODES);
-        self.check_present(other, &created, Some(position)).await;
+        let any_node = self.rng.gen_range(0..NODES);
+        self.check_present(any_node, &created, Some(position)).await;
         self.commands.push(Command { event, marker });
     }
 
-    /// Checks that a node shows what was created, if it answers: the one that acknowledged it, or any that gets the
-    /// position.
+    /// Checks that a node shows a resource that was created, if the node responds. Any node except the one that
+    /// acknowledged the command needs the position.
     async fn check_present(&self, node: usize, path: &str, position: Option<HeaderValue>) {
-        let mut request = self.client.get(format!("{}{path}", self.world.url(node))).timeout(ANSWER_TIMEOUT);
+        let mut request = self.client.get(format!("{}{path}", self.world.url(node))).timeout(RESPONSE_TIMEOUT);
         if let Some(position) = &position {
             request = request.header(LOG_POSITION, position);
         }
@@ -207,11 +210,11 @@ pub async fn read_counters(node: usize, world: Arc<ChaosWorld>) {
         for index in 0..CLIENTS {
             let at_least = world.seen[node][index].load(Ordering::SeqCst);
             let url = format!("{}/publishers/{}", world.url(node), counter(index));
-            let Ok(response) = client.get(url).timeout(ANSWER_TIMEOUT).send().await else { continue };
+            let Ok(response) = client.get(url).timeout(RESPONSE_TIMEOUT).send().await else { continue };
             if matches!(response.status().as_u16(), 503 | PAUSED) {
                 continue;
             }
-            assert_eq!(response.status(), 200);
+            assert_eq!(response.status(), 200, "counter {index} on node {node}");
             let Some(publisher) = json_of(response).await else { continue };
             let value = value_of(&publisher);
             assert!(value >= at_least, "node {node} shows {publisher} after {at_least}");
@@ -222,15 +225,15 @@ pub async fn read_counters(node: usize, world: Arc<ChaosWorld>) {
     }
 }
 
-/// Reads the counters on any node, at the latest position, and checks that they are linearizable: each has one writer and only
-/// grows, so a read must show at least what was acknowledged or read anywhere before it began.
+/// Reads the counters on random nodes, at the latest position, and checks that they are linearizable: each has one
+/// writer and only grows, so a read must show at least what was acknowledged or read anywhere before it began.
 pub async fn read_latest_counters(index: usize, seed: u64, world: Arc<ChaosWorld>) {
     let (client, mut rng) = (client(), client_rng(seed, 2 * CLIENTS + index));
     while !world.is_over() {
         let (node, index) = (rng.gen_range(0..NODES), rng.gen_range(0..CLIENTS));
         let at_least = world.latest[index].load(Ordering::SeqCst);
         let url = format!("{}/publishers/{}", world.url(node), counter(index));
-        let request = client.get(url).header(LOG_POSITION, "latest").timeout(ANSWER_TIMEOUT);
+        let request = client.get(url).header(LOG_POSITION, "latest").timeout(RESPONSE_TIMEOUT);
         let response = request.send().await.ok().filter(|response| response.status() == 200);
         if let Some(publisher) = match response {
             Some(response) => json_of(response).await,
@@ -245,7 +248,7 @@ pub async fn read_latest_counters(index: usize, seed: u64, world: Arc<ChaosWorld
     }
 }
 
-/// Value of a counter: the first word of the publisher's name.
+/// Returns the value of a counter: the first word of the publisher's name.
 fn value_of(publisher: &Value) -> u64 {
     let name = publisher["name"].as_str().unwrap_or_default();
     name.split(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)
@@ -268,7 +271,7 @@ pub async fn submit_tasks(index: usize, seed: u64, world: Arc<ChaosWorld>, webho
             token: world.user_token.clone(),
         };
         let node = rng.gen_range(0..NODES);
-        let task = request.acknowledged(&client, &world, node, &mut rng).await.body;
+        let task = request.send_until_acknowledged(&client, &world, node, &mut rng).await.body;
         tasks.push(task["data"]["task_id"].as_str().unwrap().to_owned());
         tokio::time::sleep(TASK_INTERVAL).await;
     }

@@ -15,7 +15,7 @@ use crate::nats_cluster::{EngineServers, NODES, NodeDirectories};
 use crate::support::eventually::within;
 use crate::support::process::Process;
 
-/// Duration of a pause, if no other is asked for: more than the 3 s of silence after which a node counts as absent.
+/// Default duration of a pause: more than the 3 s of silence after which a node counts as absent.
 pub const DEFAULT_PAUSE: Duration = Duration::from_secs(8);
 /// Duration of a cut: more than the 10 s after which a node refuses reads.
 const CUT: Duration = Duration::from_secs(14);

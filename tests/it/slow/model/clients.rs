@@ -34,11 +34,20 @@ pub struct ModelClients {
     links: BTreeMap<(String, String), String>,
     /// Time before each command.
     pub timestamps: Vec<String>,
-    /// Administrators' requests with keys that succeeded, and their responses.
-    acknowledged: Vec<(String, ModelRequest, u16, String)>,
+    /// Administrators' requests with idempotency keys that succeeded.
+    acknowledged: Vec<AcknowledgedRequest>,
+    /// Number of idempotency keys used so far.
     keys: usize,
-    /// All requests sent.
+    /// Method and path of every request sent.
     pub requested_routes: RefCell<BTreeSet<(Method, String)>>,
+}
+
+/// Request with an idempotency key, and its first response.
+struct AcknowledgedRequest {
+    key: String,
+    request: ModelRequest,
+    status: u16,
+    text: String,
 }
 
 impl KnownIds for ModelClients {
@@ -118,7 +127,7 @@ impl ModelClients {
         Ok(())
     }
 
-    /// Request of a command; an upload uses the newest link.
+    /// Returns the request of a command; an upload uses the newest link.
     fn request(&self, world: &ModelWorld, step: &ModelStep) -> ModelRequest {
         match step.op {
             ModelOp::Upload { node, version, .. } => {
@@ -132,7 +141,7 @@ impl ModelClients {
 
     /// Puts the token of a publication into the body: for half of them, by the version.
     fn with_token(&self, world: &ModelWorld, step: &ModelStep, mut request: ModelRequest) -> ModelRequest {
-        if in_body(step)
+        if has_token_in_body(step)
             && let (Some(secret), Some(body)) = (self.secret_of(world, step.caller), &mut request.body)
         {
             body["personal_access_token"] = json!(secret);
@@ -140,12 +149,13 @@ impl ModelClients {
         request
     }
 
+    /// Sends a command. A request with a key is repeated, and repeated with another body.
     async fn send(&mut self, world: &ModelWorld, step: &ModelStep, request: &ModelRequest) -> ModelResponse {
         if let ModelOp::Upload { good: is_good, .. } = step.op {
             let archive = if is_good { valid_archive() } else { b"no archive".to_vec() };
             return self.send_with(request, |builder| builder.body(archive)).await;
         }
-        let secret = self.secret_of(world, step.caller).filter(|_| !in_body(step)).map(ToOwned::to_owned);
+        let secret = self.secret_of(world, step.caller).filter(|_| !has_token_in_body(step)).map(ToOwned::to_owned);
         let with_secret = |builder: reqwest::RequestBuilder| match &secret {
             Some(secret) => builder.bearer_auth(secret),
             None => builder,
@@ -159,15 +169,16 @@ impl ModelClients {
         let with_key = |builder: reqwest::RequestBuilder| with_secret(builder).header("Idempotency-Key", &key);
         let first = self.send_with(request, with_key).await;
         let repeated = self.send_with(request, with_key).await;
-        assert_eq!(repeated.status, first.status, "{request:?} came again: {}", repeated.text);
+        assert_eq!(repeated.status, first.status, "{request:?} was repeated: {}", repeated.text);
         if first.status < 300 {
-            assert_eq!(repeated.text, first.text, "{request:?} came again");
-            assert!(repeated.replayed && !first.replayed, "{request:?}");
-            let other = ModelRequest { body: Some(json!({"other": true})), ..request.clone() };
-            let problem = self.send_with(&other, with_key).await;
-            assert_eq!(problem.status, 422, "{other:?}: {}", problem.text);
+            assert_eq!(repeated.text, first.text, "{request:?} was repeated");
+            assert!(repeated.replayed && !first.replayed, "only the repetition of {request:?} is a replay");
+            let changed = ModelRequest { body: Some(json!({"other": true})), ..request.clone() };
+            let problem = self.send_with(&changed, with_key).await;
+            assert_eq!(problem.status, 422, "{changed:?}: {}", problem.text);
             if world.authenticate(step.caller) == Ok(super::op::ADMIN) {
-                self.acknowledged.push((key, request.clone(), first.status, first.text.clone()));
+                let (request, text) = (request.clone(), first.text.clone());
+                self.acknowledged.push(AcknowledgedRequest { key, request, status: first.status, text });
             }
         }
         first
@@ -175,13 +186,13 @@ impl ModelClients {
 
     /// Asserts that requests with a key are replayed, unless the resource in their path is gone.
     pub async fn assert_replays(&self) -> CheckResult {
-        for (key, request, status, text) in self.acknowledged.iter().rev().take(10) {
+        for AcknowledgedRequest { key, request, status, text } in self.acknowledged.iter().rev().take(10) {
             let with_credentials =
                 |builder: reqwest::RequestBuilder| builder.bearer_auth(TOKEN).header("Idempotency-Key", key);
             let repeated = self.send_with(request, with_credentials).await;
             if repeated.status != 404 && (repeated.status, &repeated.text) != (*status, text) {
                 return Err(format!(
-                    "{request:?} again: {} {}, before {status} {text}",
+                    "{request:?} was repeated: {} {}, but the first response was {status} {text}",
                     repeated.status, repeated.text
                 ));
             }
@@ -217,7 +228,7 @@ impl ModelClients {
         }
     }
 
-    /// Secret of a caller, valid or revoked; `None` for anonymous callers.
+    /// Returns the secret of a caller, valid or revoked; `None` for anonymous callers.
     pub fn secret_of(&self, world: &ModelWorld, caller: ModelCaller) -> Option<&str> {
         match caller {
             ModelCaller::Anonymous => None,
@@ -229,9 +240,9 @@ impl ModelClients {
         }
     }
 
-    /// Newest secret of a user.
+    /// Returns the newest secret of a user.
     pub fn secret(&self, world: &ModelWorld, user: usize) -> &str {
-        self.secret_of(world, ModelCaller::User(user)).expect("every user was given a token")
+        self.secret_of(world, ModelCaller::User(user)).expect("every user has a token")
     }
 
     /// Waits until all installs of a node are counted.
@@ -259,7 +270,7 @@ impl ModelClients {
         if let Some(body) = &request.body {
             builder = builder.json(body);
         }
-        let response = configure(builder).send().await.expect("an answer");
+        let response = configure(builder).send().await.expect("a response");
         let (status, replayed) = (response.status().as_u16(), response.headers().contains_key("Idempotent-Replayed"));
         ModelResponse { status, text: response.text().await.expect("a text"), replayed }
     }
@@ -281,25 +292,25 @@ impl ModelClients {
         (response.status, response.json())
     }
 
-    /// Reads bytes with status and headers.
+    /// Reads a path; returns status, headers and body.
     pub async fn fetch(&self, token: Option<&str>, path: &str) -> (u16, reqwest::header::HeaderMap, Vec<u8>) {
         let bare = path.split('?').next().unwrap_or_default().to_owned();
         self.requested_routes.borrow_mut().insert((Method::GET, bare));
         let builder = self.client.get(self.service.url(path));
         let builder = if let Some(token) = token { builder.bearer_auth(token) } else { builder };
-        let response = builder.send().await.expect("an answer");
+        let response = builder.send().await.expect("a response");
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         (status, headers, response.bytes().await.expect("a body").to_vec())
     }
 
-    /// Reads as an administrator; must succeed.
+    /// Reads a path as the administrator; panics unless the status is 200.
     pub async fn get_as_admin(&self, path: &str) -> Value {
         let (status, response) = self.request_json(Some(TOKEN), Method::GET, path, None).await;
         assert_eq!(status, 200, "GET {path}: {response}");
         response
     }
 
-    /// Reads anonymously; must succeed.
+    /// Reads a path without a token; panics unless the status is 200.
     pub async fn get_anonymously(&self, path: &str) -> Value {
         let (status, response) = self.request_json(None, Method::GET, path, None).await;
         assert_eq!(status, 200, "GET {path}: {response}");
@@ -307,14 +318,14 @@ impl ModelClients {
     }
 }
 
-/// Path of a URL, which may have the host and port of an earlier start.
+/// Returns the path of a URL, which may have the host and port of an earlier start.
 fn path_of(url: &str) -> String {
     let path = url.splitn(4, '/').nth(3).expect("a path");
     format!("/{path}")
 }
 
-/// `true` if the token is in the body and not in the header.
-fn in_body(step: &ModelStep) -> bool {
+/// Returns `true` if the token is in the body and not in the header.
+fn has_token_in_body(step: &ModelStep) -> bool {
     matches!((&step.op, step.caller), (ModelOp::Publish { version, .. }, ModelCaller::Token(_)) if version.is_multiple_of(2))
 }
 

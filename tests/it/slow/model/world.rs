@@ -30,9 +30,10 @@ pub enum ModelRole {
     Admin,
 }
 
+/// Expected status: `Ok` if the command succeeds, `Err` if it is rejected.
 pub type Expectation = Result<u16, u16>;
 
-/// Returns the error status, unless the condition holds.
+/// Rejects with `status` unless the condition holds.
 pub fn reject_unless(status: u16, condition: bool) -> Result<(), u16> {
     if condition { Ok(()) } else { Err(status) }
 }
@@ -118,12 +119,12 @@ impl ModelWorld {
         }
     }
 
-    /// `true` if a token of a publisher is valid.
+    /// Returns `true` if a token of a publisher is valid.
     pub fn is_token_valid(&self, publisher: usize, token: &Token) -> bool {
         !token.revoked && !self.publishers[&publisher].deleted && !self.users[token.issuer].erased
     }
 
-    /// Resolves the number of a user.
+    /// Resolves the number of a user, which may exceed the number of users.
     pub fn user(&self, index: usize) -> usize {
         index % self.users.len()
     }
@@ -136,7 +137,7 @@ impl ModelWorld {
         self.nodes.get_mut(&NODES[node].to_lowercase()).filter(|node| !node.deleted).ok_or(404)
     }
 
-    /// `true` if public lists contain the node.
+    /// Returns `true` if public lists contain the node.
     pub fn shows(&self, node: &Node) -> bool {
         !node.banned && !self.publishers[&node.publisher].banned
     }
@@ -172,7 +173,8 @@ impl ModelWorld {
         }
     }
 
-    /// Publisher, for a caller with at least this role: 401 before 404 before 403.
+    /// Returns the publisher if the caller may write and has at least the role `minimum`; rejects with 401 before 404
+    /// before 403.
     pub fn enter(&mut self, caller: ModelCaller, publisher: usize, minimum: ModelRole) -> Result<&mut Publisher, u16> {
         reject_unless(401, caller != ModelCaller::Anonymous)?;
         let banned = self.publisher(publisher)?.banned;
@@ -182,14 +184,14 @@ impl ModelWorld {
         self.publisher(publisher)
     }
 
-    /// Rejects callers who are not administrators.
+    /// Rejects callers who are not administrators or are banned.
     pub fn administers(&self, caller: ModelCaller) -> Result<(), u16> {
         reject_unless(401, caller != ModelCaller::Anonymous)?;
         reject_unless(403, self.is_admin(caller))?;
         self.may_write(caller)
     }
 
-    /// Returns the user, unless it was erased.
+    /// Resolves the number of a user; rejects an erased one.
     fn present(&self, index: usize) -> Result<usize, u16> {
         let user = self.user(index);
         reject_unless(404, !self.users[user].erased).map(|()| user)

@@ -15,7 +15,7 @@ const BYTES_A_CUT: u64 = 8 << 20;
 /// Maximum number of copies of the image; it is copied again if the kernel wrote to it during the copy.
 const COPIES: usize = 20;
 
-/// Mounted image; unmounted on drop.
+/// Mounted image; unmounted and detached on drop.
 pub struct SimulatedDisk {
     folder: TempDir,
     device: String,
@@ -37,11 +37,12 @@ impl SimulatedDisk {
         Self::attach(folder)
     }
 
+    /// Mounts the image in `folder`.
     fn attach(folder: TempDir) -> Result<Self, String> {
         let image = folder.path().join("image");
         let device = run(Command::new("losetup").args(["--find", "--show", "--direct-io=on"]).arg(image))?;
         let mut disk = Self { folder, device: device.trim().to_owned(), mounted: false };
-        if disk.report("loop/dio")?.trim() != "1" {
+        if disk.read_attribute("loop/dio")?.trim() != "1" {
             return Err("the loop device goes through the cache of the host".to_owned());
         }
         fs::create_dir(disk.root()).map_err(|error| error.to_string())?;
@@ -63,26 +64,27 @@ impl SimulatedDisk {
         for _ in 0..COPIES {
             let before = self.wait_until_settled();
             fs::copy(self.folder.path().join("image"), &image).unwrap();
-            if self.report("stat").unwrap() == before {
+            if self.read_attribute("stat").unwrap() == before {
                 return Self::attach(folder).expect("the file system mounts after a power cut");
             }
         }
         panic!("the kernel writes to {} all the time", self.device);
     }
 
-    /// Write counters of the device, once it is idle.
+    /// Waits until the device is idle, and returns its write counters.
     fn wait_until_settled(&self) -> String {
         let mut last = String::new();
         eventually_blocking("the device is idle", || {
-            let idle = self.report("inflight").unwrap().split_whitespace().all(|count| count == "0");
-            let before = std::mem::replace(&mut last, self.report("stat").unwrap());
+            let idle = self.read_attribute("inflight").unwrap().split_whitespace().all(|count| count == "0");
+            let before = std::mem::replace(&mut last, self.read_attribute("stat").unwrap());
             (idle && last == before).then_some(before)
         })
     }
 
-    fn report(&self, command: &str) -> Result<String, String> {
+    /// Reads an attribute of the device in `/sys/block`.
+    fn read_attribute(&self, attribute: &str) -> Result<String, String> {
         let name = Path::new(&self.device).file_name().ok_or("a device without a name")?;
-        let path = Path::new("/sys/block").join(name).join(command);
+        let path = Path::new("/sys/block").join(name).join(attribute);
         fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
     }
 }

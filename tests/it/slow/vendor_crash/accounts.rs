@@ -30,8 +30,10 @@ const PROMPTS: [&str; 6] = ["done", "done", "refused", "failed", "lasting", "las
 const REQUESTS: usize = 16;
 /// Budget of the first caller, in credits: for about ten jobs.
 const BUDGET: u64 = 160;
+/// Index of the anonymous caller, who follows the two callers with accounts.
+const ANONYMOUS: usize = 2;
 
-/// Knowledge of the client.
+/// Tasks that the client knows of.
 #[derive(Default)]
 struct KnownTasks {
     /// Task → its caller, and its cost.
@@ -43,13 +45,13 @@ struct KnownTasks {
 }
 
 impl KnownTasks {
-    /// Total cost of a caller's tasks.
+    /// Returns the total cost of a caller's tasks, in credits.
     fn credits_of(&self, caller: usize) -> u64 {
         self.tasks.values().filter(|(owner, _)| *owner == caller).map(|(_, credits)| credits).sum()
     }
 }
 
-fn job(rng: &mut StdRng) -> Value {
+fn random_job(rng: &mut StdRng) -> Value {
     let mut job = of_prompt(PROMPTS[rng.gen_range(0..PROMPTS.len())]);
     job["duration"] = json!(rng.gen_range(1..=3));
     job
@@ -61,9 +63,9 @@ async fn post(process: &Process, caller: Option<&LedgerCaller>, path: &str, body
 }
 
 async fn submit(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &mut KnownTasks, rng: &mut StdRng) {
-    let caller_index = rng.gen_range(0..3);
-    let response = post(process, callers.get(caller_index), START_END, &job(rng)).await.unwrap();
-    if caller_index == 2 {
+    let caller_index = rng.gen_range(0..=ANONYMOUS);
+    let response = post(process, callers.get(caller_index), START_END, &random_job(rng)).await.unwrap();
+    if caller_index == ANONYMOUS {
         assert_eq!(response.status(), 401, "anonymous callers may not use a paid vendor");
         return;
     }
@@ -80,7 +82,7 @@ async fn submit(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &mu
     known_tasks.tasks.insert(task["task_id"].as_str().unwrap().to_owned(), (caller_index, credits));
 }
 
-/// Cancels a task; for another caller's task, the response is 404.
+/// Cancels a random task as a random caller; for another caller's task, the response is 404.
 async fn cancel(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &KnownTasks, rng: &mut StdRng) {
     let mut tasks: Vec<_> = known_tasks.tasks.iter().collect();
     tasks.sort();
@@ -88,7 +90,7 @@ async fn cancel(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &Kn
         return;
     }
     let (task, (owner, _)) = tasks[rng.gen_range(0..tasks.len())];
-    let caller_index = rng.gen_range(0..3);
+    let caller_index = rng.gen_range(0..=ANONYMOUS);
     let path = format!("/proxy/videovendor/tasks/{task}/cancel");
     let status = post(process, callers.get(caller_index), &path, &json!({})).await.unwrap().status();
     assert_eq!(
@@ -98,12 +100,12 @@ async fn cancel(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &Kn
     );
 }
 
-/// Checks an account at any time: the sum of held, charged and released credits is the cost of the tasks; only
+/// Checks all accounts while tasks run: the sum of held, charged and refunded credits is the cost of the tasks. Only
 /// submissions without a response may add to it.
-async fn read_ledgers(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &mut KnownTasks) {
+async fn check_ledgers(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &mut KnownTasks) {
     for (caller_index, caller) in callers.iter().enumerate() {
         let (mut cursor, mut ledger) = (String::new(), Value::Null);
-        let mut new = 0;
+        let mut new_tasks = 0;
         while ledger.is_null() || ledger["next_cursor"].is_string() {
             ledger = get(process, &format!("/users/credits?user={}&limit=100{cursor}", caller.id)).await;
             for entry in ledger["entries"].as_array().unwrap_or_else(|| panic!("{ledger}")) {
@@ -111,14 +113,14 @@ async fn read_ledgers(process: &Process, callers: &[LedgerCaller; 2], known_task
                     (entry["task_id"].as_str().unwrap().to_owned(), entry["credits"].as_u64().unwrap());
                 let before = known_tasks.tasks.insert(task, (caller_index, credits));
                 assert!(before.is_none_or(|before| before == (caller_index, credits)), "{entry}: {before:?}");
-                new += usize::from(before.is_none());
+                new_tasks += usize::from(before.is_none());
             }
             cursor = ledger["next_cursor"].as_str().map(|next| format!("&cursor={next}")).unwrap_or_default();
         }
 
         assert!(
-            new <= known_tasks.unanswered[caller_index],
-            "{new} tasks of caller {caller_index} that nobody submitted"
+            new_tasks <= known_tasks.unanswered[caller_index],
+            "{new_tasks} tasks of caller {caller_index} that nobody submitted"
         );
         known_tasks.unanswered[caller_index] = 0;
 
@@ -139,14 +141,14 @@ async fn read_ledgers(process: &Process, callers: &[LedgerCaller; 2], known_task
 }
 
 /// Stops the service, kills it, or kills it during a submission.
-async fn end(process: Process, callers: &[LedgerCaller; 2], known_tasks: &mut KnownTasks, rng: &mut StdRng) {
+async fn stop_or_kill(process: Process, callers: &[LedgerCaller; 2], known_tasks: &mut KnownTasks, rng: &mut StdRng) {
     match rng.gen_range(0..3) {
         0 => assert!(process.terminate().0.success()),
         1 => process.kill(),
         _ => {
             let caller_index = rng.gen_range(0..2);
             let request =
-                client().post(process.url(START_END)).bearer_auth(&callers[caller_index].token).json(&job(rng));
+                client().post(process.url(START_END)).bearer_auth(&callers[caller_index].token).json(&random_job(rng));
             let sending = actix_web::rt::spawn(request.send());
             tokio::time::sleep(Duration::from_micros(rng.gen_range(0..8000))).await;
             process.kill();
@@ -157,7 +159,8 @@ async fn end(process: Process, callers: &[LedgerCaller; 2], known_tasks: &mut Kn
     }
 }
 
-/// Cancels all running tasks, and waits until every account is settled.
+/// Cancels all running tasks and waits until every account is settled. Returns the number of tasks, and of completed
+/// tasks.
 async fn settle(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &KnownTasks) -> (usize, usize) {
     for (task, (owner, _)) in &known_tasks.tasks {
         if get(process, &format!("/tasks/{task}")).await["state"] != "success" {
@@ -222,24 +225,24 @@ async fn credits_balance_over_submissions_failures_cancellations_and_crashes() {
     let (mut known_tasks, mut rng) = (KnownTasks::default(), StdRng::seed_from_u64(0xC4ED_1755));
     for _ in 0..rounds {
         let process = start(data.path());
-        read_ledgers(&process, &callers, &mut known_tasks).await;
+        check_ledgers(&process, &callers, &mut known_tasks).await;
         for _ in 0..REQUESTS {
             match rng.gen_range(0..8) {
                 0..5 => submit(&process, &callers, &mut known_tasks, &mut rng).await,
                 5 | 6 => cancel(&process, &callers, &known_tasks, &mut rng).await,
-                _ => read_ledgers(&process, &callers, &mut known_tasks).await,
+                _ => check_ledgers(&process, &callers, &mut known_tasks).await,
             }
         }
-        end(process, &callers, &mut known_tasks, &mut rng).await;
+        stop_or_kill(process, &callers, &mut known_tasks, &mut rng).await;
     }
 
     let process = start(data.path());
-    read_ledgers(&process, &callers, &mut known_tasks).await;
+    check_ledgers(&process, &callers, &mut known_tasks).await;
     let (tasks, completed) = settle(&process, &callers, &known_tasks).await;
     let usage = get(&process, "/usage?from=2026-01-01").await["total"].clone();
     assert!(process.terminate().0.success());
     assert_eq!(recomputed_totals(data.path()), usage_totals(&usage));
-    assert!(completed > 0 && completed < tasks, "the test shows nothing: {completed} of {tasks}");
+    assert!(completed > 0 && completed < tasks, "{completed} of {tasks} tasks completed: the test needs both outcomes");
     assert!(rounds < 5 || known_tasks.refused > 0, "no submission exceeded the budget");
     println!("{rounds} restarts, {tasks} tasks, of which {completed} were charged; {} refused", known_tasks.refused);
 }
