@@ -347,12 +347,12 @@ pub async fn lose_the_stream_and_free_its_space(cluster: &NodeDirectories) {
         let refused = start_error(cluster.node(2));
         assert!(refused.contains("generation 2") && refused.contains("replace it by a backup"), "{refused}");
     }
-    let refused = cluster.run(0, &["cluster", "rebuild-engine"]).expect(1).err;
-    assert!(refused.contains("in use"), "{refused}");
 
     // When a node stops before the last change, and the other one begins a new stream
     let [first_node, last] = <[Process; 2]>::try_from(nodes).ok().unwrap();
     terminate_all(vec![first_node]);
+    let refused = cluster.run(0, &["cluster", "rebuild-engine", "--all-stopped"]).expect(1).err;
+    assert!(refused.contains("is running: stop it first"), "{refused}");
     create_on(&last, &[], "third").await;
     terminate_all(vec![last]);
     let groups = |index: usize| {
@@ -360,7 +360,7 @@ pub async fn lose_the_stream_and_free_its_space(cluster: &NodeDirectories) {
         let (_, counted) = printed.split_once(": ").unwrap();
         counted.split_once(' ').unwrap().0.parse::<u64>().unwrap()
     };
-    assert!(groups(1) > 2);
+    assert!(groups(1) >= 2);
     let printed = cluster.run(1, &["cluster", "rebuild-engine"]).expect(0).assert_contains(&["generation 3"]).out;
     assert!(printed.contains(&first.next().name()), "{printed}");
     assert_eq!(groups(1), 0);
