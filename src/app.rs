@@ -53,9 +53,10 @@ mod vendors;
 pub use address_file::{expected_local_url, read_address_file};
 pub use bootstrap::{AdminTokenSource, BOOTSTRAP_ADMIN};
 pub use cluster::{
-    AloneEvidence, EngineContents, EngineReport, check_cluster, init_cluster, leave_cluster, verify_engine,
+    AloneEvidence, EngineAccess, EngineContents, EngineReport, RebuildOptions, check_cluster, init_cluster,
+    leave_cluster, rebuild_engine, verify_engine,
 };
-pub use cluster_engine::{check_engine, connect_engine, create_engine};
+pub use cluster_engine::{EngineOpener, check_engine, connect_engine, create_engine, delete_engine, deletion_command};
 pub use error::{StartError, StopError};
 pub use missing_log_guard::MissingLog;
 pub use process::StopSignals;
@@ -129,7 +130,20 @@ impl App {
         environment: Environment,
         engine: Option<Arc<dyn Engine>>,
     ) -> Result<Self, StartError> {
-        match Box::pin(Self::start_bound(settings, environment, engine, std::future::pending())).await? {
+        let opener = engine.map(|engine| Arc::new(move |_| Ok(Arc::clone(&engine))) as EngineOpener);
+        Self::start_with_opener(settings, environment, opener).await
+    }
+
+    /// Like [`App::start`], with an engine in place of the one in the settings, of which this function opens the streams.
+    ///
+    /// # Errors
+    /// As [`App::start`].
+    pub async fn start_with_opener(
+        settings: Settings,
+        environment: Environment,
+        opener: Option<EngineOpener>,
+    ) -> Result<Self, StartError> {
+        match Box::pin(Self::start_bound(settings, environment, opener, std::future::pending())).await? {
             Some(app) => Ok(app),
             // Never happens, because the stop signal never completes.
             None => std::future::pending().await,
@@ -152,7 +166,7 @@ impl App {
     async fn start_bound(
         settings: Settings,
         environment: Environment,
-        engine: Option<Arc<dyn Engine>>,
+        engine: Option<EngineOpener>,
         stop_signal: impl Future<Output = ()>,
     ) -> Result<Option<Self>, StartError> {
         ignore_file_size_signal();

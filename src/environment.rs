@@ -78,6 +78,8 @@ pub enum FailPoint {
     Vendor(VendorStep),
     /// After a step of `mediary cluster leave`. The subject is empty.
     Leave(LeaveStep),
+    /// After a step of `mediary cluster rebuild-engine`. The subject is empty.
+    Rebuild(RebuildStep),
     /// After a step and before the next one.
     After(CommitStep),
 }
@@ -133,6 +135,35 @@ impl LeaveStep {
     /// All steps, in order.
     pub const ALL: [Self; 5] =
         [Self::MarkerWritten, Self::LogEnded, Self::FilesCopied, Self::CheckpointRemoved, Self::MembershipRemoved];
+}
+
+/// Steps of `mediary cluster rebuild-engine`. A process that ends after any of them must not let two streams go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RebuildStep {
+    /// The marker of the attempt is durable; nothing was sent.
+    MarkerWritten,
+    /// The former stream has ended or is lost, and this directory has everything that it had.
+    LogEnded,
+    /// The stream of the next generation exists and is empty.
+    StreamCreated,
+    /// The shared directory says where the generation begins.
+    GenerationRecorded,
+    /// The directory belongs to the generation.
+    MembershipWritten,
+    /// The streams of earlier generations are deleted, if they are to be; only the marker is left.
+    FormerDeleted,
+}
+
+impl RebuildStep {
+    /// All steps, in order.
+    pub const ALL: [Self; 6] = [
+        Self::MarkerWritten,
+        Self::LogEnded,
+        Self::StreamCreated,
+        Self::GenerationRecorded,
+        Self::MembershipWritten,
+        Self::FormerDeleted,
+    ];
 }
 
 /// Declares the steps together with their list.

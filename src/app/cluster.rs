@@ -9,9 +9,11 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use self::beats::{BeatListener, BeatSource, HintExchange};
+use self::generation::{apply_former_stream, settle_generation};
 use super::StartError;
 use crate::actors::projector::Projector;
 use crate::actors::reactor::Duty;
+use crate::cluster::leave_marker::LeaveMarker;
 use crate::cluster::membership::{Membership, check_configured};
 use crate::cluster::presence::{Beat, HeardNode, PRESENT_FOR, Presence};
 use crate::cluster::shared_files;
@@ -25,8 +27,10 @@ use crate::domain::value::Timestamp;
 use crate::environment::Environment;
 use crate::events::envelope::EncodedCommit;
 use crate::events::log::{EventLog, LogFailure};
+use crate::events::shared::applier::OnCommits;
 use crate::events::shared::checkpoint::EngineCheckpoint;
 use crate::events::shared::engine::{Engine, EngineIncidents};
+use crate::events::shared::generation::LogGeneration;
 use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use crate::events::sled_log::SledLog;
 use crate::http::api::state::{ClusterNodeView, ClusterView, ClusterViewer};
@@ -38,11 +42,14 @@ use crate::telemetry::metrics::ClusterMetrics;
 mod alone;
 pub(super) mod beats;
 mod check;
+mod generation;
+mod rebuild;
 mod setup;
 mod verify;
 
 pub use alone::AloneEvidence;
 pub use check::{EngineReport, check_cluster};
+pub use rebuild::{EngineAccess, RebuildOptions, rebuild_engine};
 pub use setup::{init_cluster, leave_cluster};
 pub use verify::{EngineContents, verify_engine};
 
@@ -68,6 +75,12 @@ pub(super) struct CommitReceivers {
 }
 
 impl CommitReceivers {
+    /// Returns a function that passes commits on.
+    fn callback(receivers: &Arc<Self>) -> OnCommits {
+        let receivers = Arc::clone(receivers);
+        Box::new(move |commits| receivers.receive(commits))
+    }
+
     fn receive(&self, commits: &[EncodedCommit]) {
         self.projector.project(commits.iter().map(|encoded| &encoded.commit));
         let events = commits.iter().flat_map(|encoded| encoded.commit.iter());
@@ -145,25 +158,26 @@ impl ClusterNode {
     pub(super) fn join(
         settings: &Settings,
         url: &str,
+        generation: LogGeneration,
         local: &Arc<SledLog>,
         engine: &Arc<dyn Engine>,
-        receivers: CommitReceivers,
+        receivers: &Arc<CommitReceivers>,
         environment: &Environment,
     ) -> Result<Self, StartError> {
         let session = environment.uuid();
         let options = SharedLogOptions {
             directory: settings.data_dir.join("log"),
+            generation: generation.number,
             session,
             write_timeout: settings.cluster.write_timeout,
             metrics: ClusterMetrics::default(),
         };
-        let keys = receivers.keys.clone();
-        let on_commits = Box::new(move |commits: &[EncodedCommit]| receivers.receive(commits));
+        let on_commits = CommitReceivers::callback(receivers);
         let log = SharedLog::open(Arc::clone(local), Arc::clone(engine), options, on_commits);
         let log = Arc::new(log.map_err(|failure| StartError::Log(failure.to_string()))?);
         wait_for_engine(&log)?;
         // A crash may have followed an erasure before the stored answers were removed.
-        keys.purge_responses().map_err(|error| StartError::part("the stored answers", &error))?;
+        receivers.keys.purge_responses().map_err(|error| StartError::part("the stored answers", &error))?;
 
         let presence = Presence::new(session);
         let stop_requested = Arc::new(AtomicBool::new(false));
@@ -222,7 +236,7 @@ impl ClusterNode {
         let log = Arc::clone(&self.log);
         Arc::new(move || match log.state() {
             Err(LogFailure::Diverged { .. }) => Err("this node has diverged from its cluster".to_owned()),
-            Err(LogFailure::Closed) => Err("the cluster was dissolved".to_owned()),
+            Err(LogFailure::Closed) => Err("the log of this cluster was ended".to_owned()),
             _ if log.staleness() >= stale_after => {
                 Err("this node is cut off from its cluster, and its state may be outdated".to_owned())
             }
@@ -240,6 +254,7 @@ impl ClusterNode {
             let EngineIncidents { connections_lost, groups_missing } = log.engine_incidents();
             ClusterView {
                 session: presence.session(),
+                generation: log.generation(),
                 sequence: log.sequence(),
                 engine_silence_ms: milliseconds(log.engine_silence()),
                 connections_lost,
@@ -316,20 +331,50 @@ fn wait_for_engine(log: &SharedLog) -> Result<(), StartError> {
     }
 }
 
-/// Checks that a data directory has the secrets and the log of its cluster, and that it says where to continue.
-pub(super) fn check_membership(membership: &Membership, data_dir: &Path, local: &SledLog) -> Result<(), StartError> {
-    membership.check(data_dir, local.log_id()).map_err(|error| StartError::part("the cluster", &error))?;
-    ensure_checkpoint(membership, data_dir, local.log_id())
-        .map_err(|error| StartError::part("the cluster", &error.root_cause()))
+/// Checks that a data directory has the secrets and the log of its cluster, brings it to the latest generation, and notes
+/// where it continues. Returns the generation.
+pub(super) fn join_generation(
+    membership: &Membership,
+    settings: &Settings,
+    local: &Arc<SledLog>,
+    receivers: &Arc<CommitReceivers>,
+    open_engine: &dyn Fn(LogGeneration) -> Result<Arc<dyn Engine>, StartError>,
+    environment: &Environment,
+) -> Result<LogGeneration, StartError> {
+    let failed = |error: &dyn std::fmt::Display| StartError::part("the cluster", error);
+    let data_dir = &settings.data_dir;
+    let Some(files) = &settings.cluster.files else { return Err(failed(&"cluster.files is not set")) };
+    membership.check(data_dir, local.log_id()).map_err(|error| failed(&error))?;
+
+    let settle = |membership: &Membership| {
+        settle_generation(membership.clone(), data_dir, files, local.journal_head(), environment)
+    };
+    let mut settled = settle(membership);
+    if let Err(error) = &settled
+        && let Some(former) = error.generation_behind()
+    {
+        ensure_checkpoint(membership, data_dir).map_err(|error| failed(&error.root_cause()))?;
+        let applied = open_engine(former)
+            .map_err(|error| error.to_string())
+            .and_then(|engine| apply_former_stream(settings, former, local, engine, receivers, environment));
+        applied.map_err(|reason| failed(&format!("{error}. The former stream does not bring it there: {reason}")))?;
+        settled = settle(membership);
+    }
+
+    let membership = settled.map_err(|error| failed(&error))?;
+    LeaveMarker::remove_outdated(data_dir, membership.log()).map_err(|error| failed(&error))?;
+    ensure_checkpoint(&membership, data_dir).map_err(|error| failed(&error.root_cause()))?;
+    Ok(membership.log())
 }
 
-/// Writes an empty checkpoint unless there is one. Without one, at the first start and after a restored backup, the node
-/// reads the engine from its beginning and compares it with the journal.
-fn ensure_checkpoint(membership: &Membership, data_dir: &Path, log_id: Uuid) -> anyhow::Result<()> {
+/// Writes an empty checkpoint unless there is one. Without one, at the first start of a generation and after a restored
+/// backup, the node reads the engine from its beginning and compares it with the journal.
+fn ensure_checkpoint(membership: &Membership, data_dir: &Path) -> anyhow::Result<()> {
     let directory = data_dir.join("log");
-    if EngineCheckpoint::read(&directory, log_id).map_err(anyhow::Error::msg)?.is_none() {
+    let log = membership.log();
+    if EngineCheckpoint::read(&directory, log).map_err(anyhow::Error::msg)?.is_none() {
         let head = membership.base(data_dir)?;
-        EngineCheckpoint { head, ..EngineCheckpoint::empty(log_id) }.write(&directory, log_id)?;
+        EngineCheckpoint { head, ..EngineCheckpoint::empty(log.log_id) }.write(&directory, log)?;
     }
     Ok(())
 }

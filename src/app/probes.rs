@@ -121,7 +121,7 @@ fn public_reason(failure: &LogFailure) -> (ReadinessFailureKind, &'static str) {
         LogFailure::Diverged { .. } => {
             (ReadinessFailureKind::Dead, "this node has diverged from its cluster and answers no requests")
         }
-        LogFailure::Closed => (ReadinessFailureKind::Dead, "the cluster was dissolved"),
+        LogFailure::Closed => (ReadinessFailureKind::Dead, "the log of the cluster was ended"),
         LogFailure::Storage { .. }
         | LogFailure::ReadOnly { .. }
         | LogFailure::Damaged { .. }

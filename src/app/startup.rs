@@ -11,7 +11,7 @@ use super::StartError;
 use super::address_file::remove_address_file;
 use super::bootstrap::{AdminTokenSource, load_admin_token};
 use super::cluster::{self, ClusterNode, CommitReceivers};
-use super::cluster_engine::open_engine;
+use super::cluster_engine::{EngineOpener, open_engine};
 use super::files::{ErasureTargets, open_archives, open_store, open_webhook_key};
 use super::missing_log_guard::check_log_exists;
 use super::recovery::{OpenedLog, SnapshotPolicy, log_options, open_models, with_sync_metrics};
@@ -24,6 +24,7 @@ use crate::data_dir::DataDir;
 use crate::domain::video::Tariff;
 use crate::environment::Environment;
 use crate::events::shared::engine::Engine;
+use crate::events::shared::generation::LogGeneration;
 use crate::events::sled_log::SledLog;
 use crate::events::stream::Position;
 use crate::http::server::IdempotencyKeys;
@@ -52,7 +53,7 @@ pub(super) struct BoundService {
     /// Membership of the data directory in a cluster.
     pub membership: Option<Membership>,
     /// Engine to use instead of the one in the settings.
-    pub engine: Option<Arc<dyn Engine>>,
+    pub engine: Option<EngineOpener>,
 }
 
 /// State of a start once the log and the files beside it are open.
@@ -79,7 +80,7 @@ impl BoundService {
     pub(super) fn new(
         settings: Settings,
         environment: Environment,
-        engine: Option<Arc<dyn Engine>>,
+        engine: Option<EngineOpener>,
     ) -> Result<Self, StartError> {
         let root = &settings.data_dir;
         // A directory in use is reported before a port in use; a new directory is created only after the port is bound.
@@ -175,15 +176,19 @@ impl BoundService {
     ) -> Result<Option<ClusterNode>, StartError> {
         let Self { data, settings, environment, public_url, membership, engine, .. } = self;
         let Some(membership) = membership else { return Ok(None) };
-        cluster::check_membership(membership, data.root(), log)?;
-        let engine = engine.clone().map_or_else(|| open_engine(&settings.cluster, log.log_id()), Ok)?;
-        let receivers = CommitReceivers {
+        let open = |log: LogGeneration| -> Result<Arc<dyn Engine>, StartError> {
+            let Some(engine) = engine else { return open_engine(&settings.cluster, log) };
+            engine(log).map_err(|error| StartError::part("the engine", &error))
+        };
+        let receivers = Arc::new(CommitReceivers {
             projector: Projector::new(models.clone(), metrics.clone()),
             keyring: keyring.clone(),
             keys: keys.clone(),
             snapshots: snapshot_dir(data.root()),
-        };
-        ClusterNode::join(settings, public_url, log, &engine, receivers, environment).map(Some)
+        });
+        let generation = cluster::join_generation(membership, settings, log, &receivers, &open, environment)?;
+        let engine = open(generation)?;
+        ClusterNode::join(settings, public_url, generation, log, &engine, &receivers, environment).map(Some)
     }
 }
 

@@ -1,4 +1,5 @@
-//! `mediary cluster`: checks the engine, turns a data directory into a node, shows the nodes, and takes the last one out.
+//! `mediary cluster`: checks the engine, turns a data directory into a node, shows the nodes, continues the log in a new
+//! stream, and takes the last node out.
 
 use std::fmt::Write as _;
 
@@ -11,13 +12,15 @@ use super::client::cluster_status;
 use super::client::service::ServiceArguments;
 use super::{CliError, DirectoryFlags, SettingFlags, existing_data_dir, print, print_text};
 use crate::app::{
-    AloneEvidence, EngineContents, EngineReport, check_cluster, check_engine, connect_engine, create_engine,
-    init_cluster, leave_cluster, verify_engine,
+    AloneEvidence, EngineAccess, EngineContents, EngineReport, RebuildOptions, check_cluster, check_engine,
+    connect_engine, create_engine, delete_engine, deletion_command, init_cluster, leave_cluster, rebuild_engine,
+    verify_engine,
 };
 use crate::cluster::membership::Membership;
 use crate::config::Settings;
 use crate::environment::Environment;
 use crate::events::shared::engine_check::{CheckStatus, EngineCheck};
+use crate::events::shared::generation::LogGeneration;
 use crate::pluralize::pluralize;
 
 pub(super) const HELP: &str = "\
@@ -26,6 +29,7 @@ Examples:
   mediary cluster init --config /etc/mediary.toml
   mediary cluster status
   mediary cluster verify --config /etc/mediary.toml
+  mediary cluster rebuild-engine --config /etc/mediary.toml
   mediary cluster leave --config /etc/mediary.toml
 
 The settings in [cluster] name the engine and the directory that all nodes mount. `mediary config
@@ -69,6 +73,19 @@ Examples:
 All nodes must be stopped. Then this directory serves alone, with everything that the cluster has
 recorded, and no other node can start again. Run it again if it is interrupted.";
 
+const REBUILD_HELP: &str = "\
+Examples:
+  mediary cluster rebuild-engine --config /etc/mediary.toml --delete-old
+  mediary cluster rebuild-engine --config /etc/mediary.toml --lost
+
+All nodes must be stopped. The command applies everything in the stream, ends it for all other nodes,
+and begins the next generation of the log in an empty one. Nodes with exactly the same log join it at
+their next start; replace the others by backups made after it. Run it again on the same directory if
+it is interrupted.
+
+If the engine has lost the stream, use the directory with the highest position among those that agree
+(`mediary audit verify`) and --lost: changes that only other directories have are lost.";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum ClusterCommand {
     /// Turn the data directory of a stopped service into the first node of a cluster
@@ -83,6 +100,9 @@ pub(super) enum ClusterCommand {
     /// Read everything that the engine has, and check it
     #[command(after_help = VERIFY_HELP)]
     Verify(DirectoryFlags),
+    /// Continue the log of stopped nodes in a new, empty stream: to free the space of the old one, or if it is lost
+    #[command(after_help = REBUILD_HELP)]
+    RebuildEngine(RebuildArguments),
     /// Take the data directory of the last node out of its cluster, and end the cluster
     #[command(after_help = LEAVE_HELP)]
     Leave(LeaveArguments),
@@ -93,6 +113,21 @@ pub(super) struct CheckArguments {
     /// Print the result as a JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    directory: DirectoryFlags,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RebuildArguments {
+    /// Continue without the old stream if the engine has lost it
+    #[arg(long)]
+    lost: bool,
+    /// Delete the streams of all earlier generations at the end
+    #[arg(long)]
+    delete_old: bool,
+    /// Continue if it cannot be determined whether a node is running; only after you have stopped all nodes
+    #[arg(long)]
+    all_stopped: bool,
     #[command(flatten)]
     directory: DirectoryFlags,
 }
@@ -112,11 +147,18 @@ pub(super) fn run(command: ClusterCommand, outer: SettingFlags) -> Result<(), Cl
         ClusterCommand::Check(CheckArguments { json, directory }) => check(&directory.settings(outer)?, json),
         ClusterCommand::Status(service) => cluster_status::run(&service),
         ClusterCommand::Verify(directory) => verify(&directory.settings(outer)?),
+        ClusterCommand::RebuildEngine(RebuildArguments { lost, delete_old, all_stopped, directory }) => {
+            let options = RebuildOptions { evidence: evidence(all_stopped), is_lost: lost, deletes_former: delete_old };
+            Ok(rebuild(&directory.settings(outer)?, options)?)
+        }
         ClusterCommand::Leave(LeaveArguments { all_stopped, directory }) => {
-            let evidence = if all_stopped { AloneEvidence::Stated } else { AloneEvidence::Heard };
-            Ok(leave(&directory.settings(outer)?, evidence)?)
+            Ok(leave(&directory.settings(outer)?, evidence(all_stopped))?)
         }
     }
+}
+
+fn evidence(all_stopped: bool) -> AloneEvidence {
+    if all_stopped { AloneEvidence::Stated } else { AloneEvidence::Heard }
 }
 
 fn check_settings(settings: &Settings) -> anyhow::Result<()> {
@@ -135,7 +177,7 @@ fn check_has_engine(settings: &Settings) -> anyhow::Result<()> {
 
 fn init(settings: &Settings) -> anyhow::Result<()> {
     check_settings(settings)?;
-    init_cluster(settings, &Environment::system(), |log_id| create_engine(&settings.cluster, log_id))?;
+    init_cluster(settings, &Environment::system(), |log| create_engine(&settings.cluster, log))?;
     let text = format!(
         "{} is the first node of a cluster. Start it; then restore a backup of it on each other machine, and start these \
          with the same [cluster] settings.\n",
@@ -147,9 +189,8 @@ fn init(settings: &Settings) -> anyhow::Result<()> {
 fn check(settings: &Settings, json: bool) -> Result<(), CliError> {
     check_has_engine(settings).map_err(CliError::CannotRun)?;
     let cluster = &settings.cluster;
-    let report =
-        check_cluster(settings, |log_id| check_engine(cluster, log_id), |log_id| connect_engine(cluster, log_id))
-            .map_err(CliError::CannotRun)?;
+    let report = check_cluster(settings, |log| check_engine(cluster, log), |log| connect_engine(cluster, log))
+        .map_err(CliError::CannotRun)?;
     let text = if json { format!("{}\n", json_of(&report)) } else { text_of(&report) };
     print_text(&text)?;
     if report.is_suitable() { Ok(()) } else { Err(CliError::CheckFailed) }
@@ -165,7 +206,9 @@ fn json_of(report: &EngineReport) -> Value {
         json!({ "subject": subject, "status": status, "finding": finding })
     };
     let checks: Vec<_> = report.checks.iter().map(check).collect();
-    json!({ "log_id": report.log_id, "ok": report.is_suitable(), "checks": checks })
+    let log_id = report.log.map(|log| log.log_id);
+    let generation = report.log.map(|log| log.number);
+    json!({ "log_id": log_id, "generation": generation, "ok": report.is_suitable(), "checks": checks })
 }
 
 fn text_of(report: &EngineReport) -> String {
@@ -178,7 +221,7 @@ fn text_of(report: &EngineReport) -> String {
         };
         let _ = writeln!(text, "{status}  {}", printable(&format!("{subject}: {finding}")));
     }
-    text += match (report.is_suitable(), report.log_id) {
+    text += match (report.is_suitable(), report.log) {
         (false, _) => "A node does not start.\n",
         (true, Some(_)) => "The data directory fits its cluster.\n",
         (true, None) => "The servers can be used. The data directory is no node, so no stored log was checked.\n",
@@ -188,7 +231,7 @@ fn text_of(report: &EngineReport) -> String {
 
 fn leave(settings: &Settings, evidence: AloneEvidence) -> anyhow::Result<()> {
     check_settings(settings)?;
-    leave_cluster(settings, &Environment::system(), evidence, |log_id| connect_engine(&settings.cluster, log_id))?;
+    leave_cluster(settings, &Environment::system(), evidence, |log| connect_engine(&settings.cluster, log))?;
     let text = format!(
         "{} is no node any more and has everything that the cluster recorded. Remove cluster.engine from its settings. The \
          other directories, and the stream or schema of the engine, can be deleted.\n",
@@ -197,18 +240,42 @@ fn leave(settings: &Settings, evidence: AloneEvidence) -> anyhow::Result<()> {
     print(&text).context("cannot write to stdout")
 }
 
+fn rebuild(settings: &Settings, options: RebuildOptions) -> anyhow::Result<()> {
+    check_settings(settings)?;
+    let cluster = &settings.cluster;
+    let engine = EngineAccess {
+        open: &|log| connect_engine(cluster, log),
+        create: &|log| create_engine(cluster, log),
+        delete: &|log| delete_engine(cluster, log),
+    };
+    let begun = rebuild_engine(settings, &Environment::system(), options, &engine)?;
+
+    let LogGeneration { log_id, number } = begun.log();
+    let mut text = format!(
+        "{} begins at {}. Start this node; others with exactly this end join at their next start. Then make a new backup: \
+         one made before cannot be used to add a node.\n",
+        begun.log(),
+        begun.base()
+    );
+    if !options.deletes_former {
+        let former = deletion_command(cluster, LogGeneration { log_id, number: number - 1 });
+        let _ = writeln!(text, "When all nodes have joined, the old stream can be deleted: {former}");
+    }
+    print(&text).context("cannot write to stdout")
+}
+
 fn verify(settings: &Settings) -> Result<(), CliError> {
     check_settings(settings)?;
     let Some(membership) = Membership::read(&settings.data_dir).context("cannot read cluster.json")? else {
         return Err(anyhow::anyhow!("{} is no node of a cluster", settings.data_dir.display()).into());
     };
-    let log_id = membership.log_id();
-    let contents = connect_engine(&settings.cluster, log_id).and_then(|engine| verify_engine(&*engine));
+    let log = membership.log();
+    let contents = connect_engine(&settings.cluster, log).and_then(|engine| verify_engine(&*engine));
     let EngineContents { groups, proposals, bytes, findings } = contents.map_err(CliError::VerificationIncomplete)?;
 
     let groups = pluralize(groups, "group");
     let proposals = pluralize(proposals, "proposed change");
-    let counted = format!("log {log_id}: {groups} with {proposals}, {} MiB", bytes >> 20);
+    let counted = format!("{log}: {groups} with {proposals}, {} MiB", bytes >> 20);
     let sound = "All groups can be read, and the nodes that sent them had the same log.".to_owned();
     let damage = findings.iter().map(|finding| format!("DAMAGED: {finding}"));
     let lines = std::iter::once(counted).chain(findings.is_empty().then_some(sound)).chain(damage);

@@ -8,12 +8,16 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
+use super::generation::{GenerationRecord, StoredHead};
 use crate::data_dir::{shell_quote, sync_parent, write_private};
-use crate::events::journal::{ChainHash, JournalHead, hex};
-use crate::events::stream::Position;
+use crate::events::journal::{JournalHead, hex};
+use crate::events::shared::generation::LogGeneration;
 
 const MEMBERSHIP_FILE: &str = "cluster.json";
+/// Format of the first generation.
 const FORMAT: u32 = 1;
+/// Format of later generations, so that releases that know only the first one do not open its stream.
+const GENERATION_FORMAT: u32 = 2;
 /// Files with secrets that all nodes need: tokens and signatures of one are checked by the others.
 const SECRET_FILES: [&str; 4] = ["admin-token", "url-key", "webhook-key", "idempotency-key"];
 
@@ -22,8 +26,11 @@ const SECRET_FILES: [&str; 4] = ["admin-token", "url-key", "webhook-key", "idemp
 pub struct Membership {
     format: u32,
     log_id: Uuid,
-    /// End of the log when the cluster was made, which the engine continues: position and chain.
-    base: (u64, String),
+    /// Absent in the first generation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    generation: Option<u64>,
+    /// End of the log when the generation began, which its stream continues.
+    base: StoredHead,
     /// Hash of the secrets, by file.
     secrets: Vec<(String, String)>,
 }
@@ -53,26 +60,43 @@ pub enum MembershipError {
 }
 
 impl Membership {
-    /// Returns the membership of a data directory with these secrets and this log, which the engine continues.
+    /// Returns the membership of a data directory with these secrets. Its log ends at `base`, where the generation begins.
     ///
     /// # Errors
     /// If a secret cannot be read.
-    pub fn of(data_dir: &Path, log_id: Uuid, base: JournalHead) -> Result<Self, MembershipError> {
-        let base = (base.position.0, hex::encode(&base.chain.0));
-        Ok(Self { format: FORMAT, log_id, base, secrets: hash_secrets(data_dir)? })
+    pub fn of(data_dir: &Path, log: impl Into<LogGeneration>, base: JournalHead) -> Result<Self, MembershipError> {
+        let log = log.into();
+        let first = Self {
+            format: FORMAT,
+            log_id: log.log_id,
+            generation: None,
+            base: base.into(),
+            secrets: hash_secrets(data_dir)?,
+        };
+        Ok(if log.is_first() { first } else { first.in_generation(log.number, base.into()) })
     }
 
-    /// Returns the end of the log when the cluster was made.
+    /// Returns the membership in another generation.
+    #[must_use]
+    pub fn in_generation(self, generation: u64, base: StoredHead) -> Self {
+        Self { format: GENERATION_FORMAT, generation: Some(generation), base, ..self }
+    }
+
+    /// Returns the beginning of the generation.
+    #[must_use]
+    pub fn record(&self) -> GenerationRecord {
+        GenerationRecord::new(self.log(), self.base.clone())
+    }
+
+    /// Returns the end of the log when the generation began.
     ///
     /// # Errors
     /// If the file is malformed.
     pub fn base(&self, data_dir: &Path) -> Result<JournalHead, MembershipError> {
-        let (position, chain) = &self.base;
-        let chain = hex::decode(chain).map(ChainHash).ok_or_else(|| MembershipError::File {
+        self.base.decode().ok_or_else(|| MembershipError::File {
             path: data_dir.join(MEMBERSHIP_FILE),
             reason: "has no valid chain hash".to_owned(),
-        })?;
-        Ok(JournalHead { position: Position(*position), chain })
+        })
     }
 
     /// Reads the membership of a data directory; `None` if it is no node.
@@ -88,8 +112,11 @@ impl Membership {
             Err(error) => return Err(failed(error.to_string())),
         };
         let membership: Self = serde_json::from_slice(&bytes).map_err(|error| failed(error.to_string()))?;
-        if membership.format != FORMAT {
-            return Err(failed(format!("has format {}, but this release reads {FORMAT}", membership.format)));
+        if ![FORMAT, GENERATION_FORMAT].contains(&membership.format) {
+            return Err(failed(format!(
+                "has format {}, but this release reads {FORMAT} and {GENERATION_FORMAT}",
+                membership.format
+            )));
         }
         Ok(Some(membership))
     }
@@ -119,6 +146,12 @@ impl Membership {
     #[must_use]
     pub fn log_id(&self) -> Uuid {
         self.log_id
+    }
+
+    /// Returns the log and its generation.
+    #[must_use]
+    pub fn log(&self) -> LogGeneration {
+        LogGeneration { log_id: self.log_id, number: self.generation.unwrap_or(LogGeneration::FIRST) }
     }
 
     /// Checks that the data directory has the log and the secrets of the cluster.
@@ -171,6 +204,8 @@ fn hash_secrets(data_dir: &Path) -> Result<Vec<(String, String)>, MembershipErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::journal::ChainHash;
+    use crate::events::stream::Position;
 
     fn directory() -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
@@ -195,6 +230,12 @@ mod tests {
         assert_eq!(read, membership);
         assert_eq!(read.base(root).unwrap(), base);
         assert!(matches!(check_configured(root, false), Err(MembershipError::NotConfigured(_))));
+
+        // A later generation has a format that earlier releases refuse.
+        let second = membership.in_generation(2, JournalHead { position: Position(9), ..base }.into());
+        second.write(root).unwrap();
+        let read = Membership::read(root).unwrap().unwrap();
+        assert_eq!((read.log().number, read.base(root).unwrap().position, read.format), (2, Position(9), 2));
 
         Membership::remove(root).unwrap();
         assert_eq!(check_configured(root, false).unwrap(), None);

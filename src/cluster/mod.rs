@@ -2,7 +2,8 @@
 //!
 //! | Module | Answers |
 //! |---|---|
-//! | [`leave_marker`] | Has this data directory begun to leave? |
+//! | [`generation`] | Where does the stream of the engine begin? |
+//! | [`leave_marker`] | Has this data directory begun to end the shared log? |
 //! | [`membership`] | May this data directory join, and are its secrets those of the cluster? |
 //! | [`shared_files`] | Where are the files that all nodes use? |
 //! | [`presence`] | Which nodes are there, and which of them acts on events? |
@@ -11,6 +12,7 @@
 //!
 //! The log itself is in [`events::shared`](crate::events::shared); [`app`](crate::app) puts the parts together.
 
+pub mod generation;
 pub mod leave_marker;
 pub mod membership;
 pub mod presence;

@@ -9,12 +9,16 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
+use super::generation::GenerationRecord;
 use crate::data_dir::{create_durably, sync_parent, write_private};
+use crate::events::shared::generation::LogGeneration;
 
 /// Trees of a data directory that the nodes share.
 const SHARED_TREES: [&str; 3] = ["archives", "media", "personal"];
 /// File in the shared directory with the id of the log. Without it, the directory may be one that is not mounted.
 const OWNER_FILE: &str = "log-id";
+/// Prefix of the files in the shared directory with the beginnings of the generations but the first; their number follows.
+const GENERATION_PREFIX: &str = "log-generation-";
 
 /// Reason why the trees of a data directory cannot be shared.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +29,8 @@ pub enum SharedFilesError {
     OtherLink { link: PathBuf, found: PathBuf, expected: PathBuf },
     #[error("{} is not mounted, or no directory of a cluster: it has no file {OWNER_FILE}", .0.display())]
     NotMounted(PathBuf),
+    #[error("{path} {reason}", path = .path.display())]
+    Malformed { path: PathBuf, reason: String },
     #[error("{path} has the files of the log {found}, but this node has the log {expected}", path = .path.display())]
     OtherLog { path: PathBuf, found: String, expected: Uuid },
 }
@@ -123,6 +129,58 @@ pub fn unshare(data_dir: &Path) -> Result<(), SharedFilesError> {
     Ok(())
 }
 
+/// Returns the beginning of the latest generation of the log; `None` if there is only the first one.
+///
+/// # Errors
+/// If the shared directory is not that of the log, or cannot be read.
+pub fn read_generation(shared_dir: &Path, log_id: Uuid) -> Result<Option<GenerationRecord>, SharedFilesError> {
+    check_owner(shared_dir, log_id)?;
+    let mut latest = None;
+    for entry in fs::read_dir(shared_dir).map_err(file_error(shared_dir))? {
+        let name = entry.map_err(file_error(shared_dir))?.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(GENERATION_PREFIX)?.parse::<u64>().ok());
+        latest = latest.max(number);
+    }
+    latest.map(|number| read_record(shared_dir, LogGeneration { log_id, number })).transpose()
+}
+
+fn read_record(shared_dir: &Path, log: LogGeneration) -> Result<GenerationRecord, SharedFilesError> {
+    let path = record_path(shared_dir, log);
+    let bytes = fs::read(&path).map_err(file_error(&path))?;
+    GenerationRecord::parse(&bytes, log).map_err(|reason| SharedFilesError::Malformed { path, reason })
+}
+
+fn record_path(shared_dir: &Path, log: LogGeneration) -> PathBuf {
+    shared_dir.join(format!("{GENERATION_PREFIX}{}", log.number))
+}
+
+/// Records the beginning of a generation durably, unless another node has done so: a generation begins once. Returns the
+/// one that is recorded. `session` is an id that no other caller uses.
+///
+/// # Errors
+/// If it cannot be written or read.
+pub fn record_generation(
+    shared_dir: &Path,
+    record: &GenerationRecord,
+    session: Uuid,
+) -> Result<GenerationRecord, SharedFilesError> {
+    let path = record_path(shared_dir, record.log());
+    let draft = shared_dir.join(format!("{GENERATION_PREFIX}{}-{session}", record.log().number));
+    let write = || {
+        let bytes = serde_json::to_vec_pretty(record).map_err(io::Error::other)?;
+        write_private(&draft, &bytes)?;
+        // Unlike a rename, a link does not replace the file of another node.
+        let linked = match fs::hard_link(&draft, &path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            linked => linked,
+        };
+        fs::remove_file(&draft)?;
+        linked.and_then(|()| sync_parent(&path))
+    };
+    write().map_err(file_error(&path))?;
+    read_record(shared_dir, record.log())
+}
+
 fn check_link(link: PathBuf, expected: PathBuf) -> Result<(), SharedFilesError> {
     let found = fs::read_link(&link).map_err(file_error(&link))?;
     if found == expected { Ok(()) } else { Err(SharedFilesError::OtherLink { link, found, expected }) }
@@ -151,6 +209,8 @@ fn copy_missing(from: &Path, to: &Path) -> Result<(), SharedFilesError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::journal::{ChainHash, JournalHead};
+    use crate::events::stream::Position;
 
     const LOG: Uuid = Uuid::from_u128(1);
 
@@ -189,6 +249,27 @@ mod tests {
         write(first.path(), "media/inputs/ef/ef.png");
         assert!(!shared.path().join("media/inputs/ef").exists());
         assert!(first.path().join("archives/cd/cd.zip").exists());
+    }
+
+    #[test]
+    fn a_generation_begins_once_and_the_latest_one_counts() {
+        let [node, shared] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let head = |position| JournalHead { position: Position(position), chain: ChainHash([7; 32]) };
+        let record =
+            |number, position| GenerationRecord::new(LogGeneration { log_id: LOG, number }, head(position).into());
+        let [first_session, second_session] = [1, 2].map(Uuid::from_u128);
+        assert!(matches!(read_generation(shared.path(), LOG), Err(SharedFilesError::NotMounted(_))));
+        share(node.path(), shared.path(), LOG).unwrap();
+        assert_eq!(read_generation(shared.path(), LOG).unwrap(), None);
+
+        assert_eq!(record_generation(shared.path(), &record(9, 5), first_session).unwrap(), record(9, 5));
+        assert_eq!(record_generation(shared.path(), &record(9, 6), second_session).unwrap(), record(9, 5));
+        assert_eq!(record_generation(shared.path(), &record(10, 6), second_session).unwrap(), record(10, 6));
+        write(shared.path(), "log-generation-11.draft");
+        assert_eq!(read_generation(shared.path(), LOG).unwrap(), Some(record(10, 6)));
+
+        fs::copy(shared.path().join("log-generation-9"), shared.path().join("log-generation-11")).unwrap();
+        assert!(matches!(read_generation(shared.path(), LOG), Err(SharedFilesError::Malformed { .. })));
     }
 
     #[test]

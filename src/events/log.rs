@@ -70,8 +70,11 @@ pub enum LogFailure {
     /// The local log and the shared log contradict each other. Neither reads nor appends are possible.
     #[error("the node has diverged from the shared log: {reason}")]
     Diverged { reason: String },
-    /// A node has ended the shared log (`mediary cluster leave`). Neither reads nor appends are possible.
-    #[error("the cluster was dissolved by `mediary cluster leave` on another node")]
+    /// A command on another node has ended the shared log. Neither reads nor appends are possible.
+    #[error(
+        "`mediary cluster leave` or `mediary cluster rebuild-engine` on another directory has ended this log: complete the \
+         command there. After a rebuild, start this node again"
+    )]
     Closed,
     /// The data read is not the data written.
     #[error("damage in {location} at position {position}: {reason}")]

@@ -32,6 +32,7 @@ use crate::vendor::{remote, sim, upscale};
 use crate::video::{START_END, of_prompt};
 
 mod leave;
+mod rebuild;
 
 /// Time for another node to take over: 3 s of silence, 5 s of rest, and the next look for work.
 const TAKEOVER: Duration = Duration::from_secs(15);
@@ -363,7 +364,7 @@ async fn the_last_node_leaves_with_everything_and_the_others_stop() {
         let Err(error) = App::start_with_engine(settings.clone(), Environment::system(), Some(engine)).await else {
             panic!("it starts")
         };
-        assert!(error.to_string().contains("dissolved"), "{error}");
+        assert!(error.to_string().contains("has ended this log"), "{error}");
     }
 }
 
@@ -373,7 +374,7 @@ fn failed_checks(dir: &TempDir, files: &TempDir, engine: &MemoryEngine) -> Vec<S
     node_settings(&mut settings, files.path());
     let engine: Arc<dyn Engine> = Arc::new(engine.clone());
     let report = check_cluster(&settings, |_| Ok(Vec::new()), |_| Ok(engine)).unwrap();
-    assert!(report.log_id.is_some() && report.checks.len() == 3, "{}", report.checks.len());
+    assert!(report.log.is_some() && report.checks.len() == 3, "{}", report.checks.len());
     let failed = report.checks.into_iter().filter(|check| check.status == CheckStatus::Failed);
     failed.map(|check| check.finding).collect()
 }
@@ -417,7 +418,7 @@ async fn a_check_finds_what_a_start_refuses_and_changes_nothing() {
     engine.store(engine.groups()[0].clone());
 
     // Then the other node does not fit any more
-    assert_found(&failed_checks(&behind, &files, &engine), "dissolved");
+    assert_found(&failed_checks(&behind, &files, &engine), "has ended this log");
 }
 
 #[test]

@@ -12,6 +12,11 @@ use parking_lot::Mutex;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use uuid::Uuid;
+
+use mediary::events::shared::generation::LogGeneration;
+use mediary::events::shared::nats::NatsEngine;
+use mediary::events::shared::postgres::{PostgresEngine, PostgresOptions};
 
 use crate::image::UPSCALER;
 use crate::support::client;
@@ -31,6 +36,28 @@ pub const NODES: usize = 3;
 pub enum EngineServers {
     Nats(NatsServers),
     Postgres(PostgresServer),
+}
+
+impl EngineServers {
+    /// Deletes a generation of a log; returns `false` if there is none.
+    fn delete(&self, log: LogGeneration) -> bool {
+        match self {
+            Self::Nats(servers) => NatsEngine::delete(servers.options(), log).unwrap(),
+            Self::Postgres(server) => {
+                PostgresEngine::delete(PostgresOptions::from_url(&server.url()).unwrap(), log).unwrap()
+            }
+        }
+    }
+
+    /// Creates a generation of a log.
+    fn create(&self, log: LogGeneration) {
+        match self {
+            Self::Nats(servers) => drop(NatsEngine::create(servers.options(), log).unwrap()),
+            Self::Postgres(server) => {
+                drop(PostgresEngine::create(PostgresOptions::from_url(&server.url()).unwrap(), log).unwrap());
+            }
+        }
+    }
 }
 
 /// Settings of a cluster that name its engine.
@@ -112,9 +139,13 @@ impl NodeDirectories {
 
     /// Name of the stream.
     pub fn stream(&self) -> String {
+        format!("MDY_{}", self.log_id().simple())
+    }
+
+    fn log_id(&self) -> Uuid {
         let membership = std::fs::read(self.data_dir(0).join("cluster.json")).unwrap();
         let membership: Value = serde_json::from_slice(&membership).unwrap();
-        format!("MDY_{}", membership["log_id"].as_str().unwrap().replace('-', ""))
+        membership["log_id"].as_str().unwrap().parse().unwrap()
     }
 
     /// Command that starts a node.
@@ -246,10 +277,105 @@ pub async fn become_a_cluster_and_a_service_again(cluster: &NodeDirectories) -> 
 
     // And the others do not start any more
     let refused = start_error(cluster.node(1));
-    assert!(refused.contains("dissolved"), "{refused}");
+    assert!(refused.contains("has ended this log"), "{refused}");
     printed.push(refused);
-    printed.push(cluster.run(1, &["cluster", "check"]).expect(1).assert_contains(&["FAILED", "dissolved"]).out);
     printed
+        .push(cluster.run(1, &["cluster", "check"]).expect(1).assert_contains(&["FAILED", "has ended this log"]).out);
+    printed
+}
+
+#[actix_web::test]
+#[ignore = "needs nats-server; run by tests/cluster/run"]
+async fn a_cluster_continues_after_the_loss_of_its_stream_and_frees_its_space() {
+    lose_the_stream_and_free_its_space(&NodeDirectories::init()).await;
+}
+
+/// Creates a publisher on one of the nodes, and waits until all have it.
+async fn create_on(node: &Process, nodes: &[Process], id: &str) {
+    let created = post(node, "/publishers", json!({"id": id})).await;
+    assert_eq!(created.0, 201, "{created:?}");
+    for other in nodes {
+        wait_until_found(other, &format!("/publishers/{id}")).await;
+    }
+}
+
+fn terminate_all(nodes: Vec<Process>) {
+    for node in nodes {
+        let (status, errors) = node.terminate();
+        assert!(status.success(), "{errors}");
+    }
+}
+
+/// Deletes the stream of a cluster and continues with what its nodes have; then begins a new stream to free space.
+pub async fn lose_the_stream_and_free_its_space(cluster: &NodeDirectories) {
+    let start = |index: usize| Process::from_command(&mut cluster.node(index));
+    let first = LogGeneration::from(cluster.log_id());
+
+    // Given two nodes with the same changes, and one that lacks the last
+    let mut nodes: Vec<_> = (0..NODES).map(start).collect();
+    for (index, node) in nodes.iter().enumerate() {
+        create_on(node, &nodes, &format!("acme-{index}")).await;
+    }
+    terminate_all(vec![nodes.pop().unwrap()]);
+    create_on(&nodes[1], &nodes, "late").await;
+    // Killed, because a node that stops may record something that the other one does not get.
+    drop(nodes);
+
+    // When the stream is deleted, then no node starts, and the operator must confirm the loss
+    assert!(cluster.servers.lock().delete(first));
+    let refused = start_error(cluster.node(0));
+    assert!(refused.contains("check that the URL"), "{refused}");
+    let refused = cluster.run(0, &["cluster", "rebuild-engine"]).expect(1).err;
+    assert!(refused.contains("add --lost"), "{refused}");
+    cluster
+        .run(0, &["cluster", "rebuild-engine", "--lost"])
+        .expect(0)
+        .assert_contains(&["generation 2", "make a new backup"]);
+
+    // Then both continue with everything, and the third does not, even if the stream comes back
+    cluster.run(1, &["cluster", "check"]).expect(0).assert_contains(&["risk", "begins at position"]);
+    let nodes: Vec<_> = (0..2).map(start).collect();
+    for id in ["acme-0", "acme-1", "acme-2", "late"] {
+        wait_until_found(&nodes[1], &format!("/publishers/{id}")).await;
+    }
+    create_on(&nodes[1], &nodes, "second").await;
+    status(&nodes[0]).expect(0).assert_contains(&["of generation 2"]);
+    for returns in [false, true] {
+        if returns {
+            cluster.servers.lock().create(first);
+        }
+        let refused = start_error(cluster.node(2));
+        assert!(refused.contains("generation 2") && refused.contains("replace it by a backup"), "{refused}");
+    }
+
+    // When a node stops before the last change, and the other one begins a new stream
+    let [first_node, last] = <[Process; 2]>::try_from(nodes).ok().unwrap();
+    terminate_all(vec![first_node]);
+    let refused = cluster.run(0, &["cluster", "rebuild-engine", "--all-stopped"]).expect(1).err;
+    assert!(refused.contains("is running: stop it first"), "{refused}");
+    create_on(&last, &[], "third").await;
+    terminate_all(vec![last]);
+    let groups = |index: usize| {
+        let printed = cluster.run(index, &["cluster", "verify"]).expect(0).out;
+        let (_, counted) = printed.split_once(": ").unwrap();
+        counted.split_once(' ').unwrap().0.parse::<u64>().unwrap()
+    };
+    assert!(groups(1) >= 2);
+    let printed = cluster.run(1, &["cluster", "rebuild-engine"]).expect(0).assert_contains(&["generation 3"]).out;
+    assert!(printed.contains(&first.next().name()), "{printed}");
+    assert_eq!(groups(1), 0);
+
+    // Then the first one reads the rest from the former stream, and the log is sound
+    let nodes: Vec<_> = (0..2).map(start).collect();
+    wait_until_found(&nodes[0], "/publishers/third").await;
+    create_on(&nodes[0], &nodes, "fourth").await;
+    terminate_all(nodes);
+    cluster.run(0, &["cluster", "rebuild-engine", "--delete-old"]).expect(0).assert_contains(&["generation 4"]);
+    let generations = (0..4).map(|number| cluster.servers.lock().delete(LogGeneration { number: number + 1, ..first }));
+    assert_eq!(generations.collect::<Vec<_>>(), [false, false, false, true]);
+    for index in 0..2 {
+        run(&cluster.data_dir(index), &["audit", "verify"]).expect(0);
+    }
 }
 
 /// Has a picture upscaled that is submitted to the last node. Returns the path of the result.

@@ -12,6 +12,7 @@ use mediary::environment::Environment;
 use mediary::events::envelope::RecordedEvent;
 use mediary::events::log::{AppendRejection, EventLog, LogFailure};
 use mediary::events::shared::engine::{Engine, EngineFault, EngineSignal, EngineUnreachable, SendResult};
+use mediary::events::shared::generation::LogGeneration;
 use mediary::events::shared::memory_engine::{EngineFaults, MemoryEngine};
 use mediary::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use mediary::events::sled_log::{SledLog, SledLogOptions};
@@ -49,6 +50,7 @@ impl SharedLogNode {
         let local = Arc::new(local);
 
         let options = SharedLogOptions {
+            generation: LogGeneration::FIRST,
             directory: directory.to_owned(),
             session: Uuid::from_u128(session),
             write_timeout,
@@ -305,6 +307,7 @@ fn a_thread_that_ends_stops_the_node() {
     let (local, _) =
         SledLog::open(&SledLogOptions::new(directory.path()), &Environment::manual(AT, 7), |_| {}).unwrap();
     let options = SharedLogOptions {
+        generation: LogGeneration::FIRST,
         directory: directory.path().to_owned(),
         session: Uuid::from_u128(1),
         write_timeout: PATIENCE,

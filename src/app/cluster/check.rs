@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use uuid::Uuid;
 
 use super::verify::read_groups;
 use crate::cluster::membership::Membership;
@@ -18,11 +17,12 @@ use crate::events::shared::checkpoint::EngineCheckpoint;
 use crate::events::shared::engine::Engine;
 use crate::events::shared::engine_check::{CheckStatus, EngineCheck};
 use crate::events::shared::format::Group;
+use crate::events::shared::generation::LogGeneration;
 
 /// Result of a check of the engine and a data directory.
 pub struct EngineReport {
-    /// Log of the data directory; `None` if it is no node, so that only the servers were checked.
-    pub log_id: Option<Uuid>,
+    /// Latest generation of the log of the data directory; `None` if it is no node, so that only the servers were checked.
+    pub log: Option<LogGeneration>,
     pub checks: Vec<EngineCheck>,
 }
 
@@ -41,23 +41,31 @@ impl EngineReport {
 /// If the servers do not respond, or the data directory cannot be read.
 pub fn check_cluster(
     settings: &Settings,
-    check_engine: impl FnOnce(Option<Uuid>) -> anyhow::Result<Vec<EngineCheck>>,
-    open_engine: impl FnOnce(Uuid) -> anyhow::Result<Arc<dyn Engine>>,
+    check_engine: impl FnOnce(Option<LogGeneration>) -> anyhow::Result<Vec<EngineCheck>>,
+    open_engine: impl FnOnce(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
 ) -> anyhow::Result<EngineReport> {
     let membership = Membership::read(&settings.data_dir)?;
-    let log_id = membership.as_ref().map(Membership::log_id);
-    let mut report = EngineReport { log_id, checks: check_engine(log_id)? };
+    let log = membership.as_ref().map(|membership| latest_generation(settings, membership));
+    let mut report = EngineReport { log, checks: check_engine(log)? };
     let is_engine_suitable = report.is_suitable();
 
-    if let Some(membership) = membership {
+    if let Some((membership, log)) = membership.zip(log) {
         report.checks.push(check_directory(&settings.data_dir, &membership)?);
         report.checks.extend(settings.cluster.files.as_ref().map(|files| check_files(settings, files, &membership)));
         if is_engine_suitable {
-            let log_id = membership.log_id();
-            report.checks.push(check_log(&settings.data_dir, log_id, &*open_engine(log_id)?)?);
+            report.checks.push(check_log(&settings.data_dir, log, &*open_engine(log)?)?);
         }
     }
     Ok(report)
+}
+
+/// Returns the generation that a start would use.
+fn latest_generation(settings: &Settings, membership: &Membership) -> LogGeneration {
+    let files = settings.cluster.files.as_ref();
+    // An error is found again by the check of the shared files.
+    let latest = files.and_then(|files| shared_files::read_generation(files, membership.log_id()).ok().flatten());
+    let latest = latest.map(|latest| latest.log()).filter(|latest| latest.number > membership.log().number);
+    latest.unwrap_or_else(|| membership.log())
 }
 
 /// Checks that the data directory has the log and the secrets of the cluster.
@@ -75,20 +83,40 @@ fn check_directory(data_dir: &Path, membership: &Membership) -> anyhow::Result<E
 
 fn check_files(settings: &Settings, files: &Path, membership: &Membership) -> EngineCheck {
     let subject = files.display().to_string();
-    match shared_files::check(&settings.data_dir, files, membership.log_id()) {
-        Ok(()) => EngineCheck::met(subject, "it has the shared files of the cluster"),
-        Err(error) => EngineCheck::failed(subject, error.to_string()),
+    let checked = shared_files::check(&settings.data_dir, files, membership.log_id());
+    let latest = match checked.and_then(|()| shared_files::read_generation(files, membership.log_id())) {
+        Ok(latest) => latest,
+        Err(error) => return EngineCheck::failed(subject, error.to_string()),
+    };
+
+    let own = membership.record();
+    match latest {
+        Some(latest) if latest.log().number > own.log().number => EngineCheck::risk(
+            subject,
+            format!(
+                "this directory belongs to {}, but {} begins at {}: a start joins it if the directory ends exactly there, and \
+                 is refused otherwise",
+                own.log(),
+                latest.log(),
+                latest.base()
+            ),
+        ),
+        Some(latest) if latest.log() == own.log() && latest != own => EngineCheck::failed(
+            subject,
+            format!("{} begins at {}, but for this directory at {}", own.log(), latest.base(), own.base()),
+        ),
+        _ => EngineCheck::met(subject, "it has the shared files of the cluster"),
     }
 }
 
 /// Checks that the engine has all groups that the data directory has applied, and that none of the others ended the log.
-fn check_log(data_dir: &Path, log_id: Uuid, engine: &dyn Engine) -> anyhow::Result<EngineCheck> {
-    let checkpoint = EngineCheckpoint::read(&data_dir.join("log"), log_id).map_err(anyhow::Error::msg)?;
+fn check_log(data_dir: &Path, log: LogGeneration, engine: &dyn Engine) -> anyhow::Result<EngineCheck> {
+    let checkpoint = EngineCheckpoint::read(&data_dir.join("log"), log).map_err(anyhow::Error::msg)?;
     let applied = checkpoint.map_or(0, |checkpoint| checkpoint.sequence);
     let last = engine.last().context("the last group of the engine cannot be determined")?;
 
     let found = format!("the engine ends at group {last}, and this node has applied group {applied}");
-    let subject = format!("log {log_id}");
+    let subject = log.to_string();
     if last < applied {
         return Ok(EngineCheck::failed(subject, format!("{found}: the engine has lost groups")));
     }

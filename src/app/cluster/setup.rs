@@ -1,5 +1,6 @@
 //! `mediary cluster init` and `leave`: a data directory becomes the first node of a cluster, or the last one leaves it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -7,17 +8,20 @@ use uuid::Uuid;
 
 use super::alone::{self, AloneEvidence};
 use super::ensure_checkpoint;
+use super::generation::settle_generation;
 use crate::app::open_data_dir;
 use crate::app::recovery::log_options;
 use crate::cluster::leave_marker::{LEAVE_FILE, LeaveMarker};
 use crate::cluster::membership::Membership;
-use crate::cluster::shared_files;
+use crate::cluster::shared_files::{self, SharedFilesError};
 use crate::config::Settings;
 use crate::data_dir::DataDir;
 use crate::environment::{Environment, FailPoint, LeaveStep};
+use crate::events::journal::JournalHead;
 use crate::events::log::LogFailure;
 use crate::events::shared::checkpoint::EngineCheckpoint;
 use crate::events::shared::engine::Engine;
+use crate::events::shared::generation::LogGeneration;
 use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use crate::events::sled_log::SledLog;
 use crate::http::server::IdempotencyKeys;
@@ -31,7 +35,7 @@ use crate::telemetry::metrics::ClusterMetrics;
 pub fn init_cluster(
     settings: &Settings,
     environment: &Environment,
-    create_engine: impl FnOnce(Uuid) -> anyhow::Result<Arc<dyn Engine>>,
+    create_engine: impl FnOnce(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
 ) -> anyhow::Result<()> {
     let data = open_data_dir(&settings.data_dir)?;
     let Some(files) = &settings.cluster.files else { anyhow::bail!("cluster.files is not set") };
@@ -47,16 +51,38 @@ pub fn init_cluster(
             data.root().display()
         );
     }
-    let membership = Membership::of(data.root(), local.log_id(), head)?;
+    let log = first_generation(files, local.log_id(), head)?;
+    let membership = Membership::of(data.root(), log, head)?;
 
-    let engine = create_engine(local.log_id())?;
-    anyhow::ensure!(engine.last()? == 0, "the engine has the log {} already", local.log_id());
+    let engine = create_engine(log)?;
+    anyhow::ensure!(engine.last()? == 0, "the engine has {log} already");
     shared_files::share(data.root(), files, local.log_id())?;
+    if !log.is_first() {
+        let record = membership.record();
+        let recorded = shared_files::record_generation(files, &record, environment.uuid())?;
+        anyhow::ensure!(recorded == record, "another directory has begun {log} at {}", recorded.base());
+    }
     local.close()?;
     // Of an earlier cluster.
     LeaveMarker::remove(data.root())?;
     membership.write(data.root())?;
     Ok(())
+}
+
+/// Returns the generation of a new cluster whose log ends at `head`: the first one, unless the shared directory knows later
+/// ones of an earlier cluster. Their nodes must not start again.
+fn first_generation(shared_dir: &Path, log_id: Uuid, head: JournalHead) -> anyhow::Result<LogGeneration> {
+    let latest = match shared_files::read_generation(shared_dir, log_id) {
+        // The directory is new.
+        Err(SharedFilesError::NotMounted(_)) => None,
+        latest => latest?,
+    };
+    Ok(match latest {
+        None => LogGeneration::from(log_id),
+        // Perhaps of an attempt that was interrupted.
+        Some(latest) if *latest.base() == head.into() => latest.log(),
+        Some(latest) => latest.log().next(),
+    })
 }
 
 /// Takes the data directory of the last node out of its cluster and ends the shared log. Run again, it continues an
@@ -68,7 +94,7 @@ pub fn leave_cluster(
     settings: &Settings,
     environment: &Environment,
     evidence: AloneEvidence,
-    open_engine: impl FnOnce(Uuid) -> anyhow::Result<Arc<dyn Engine>>,
+    open_engine: impl FnOnce(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
 ) -> anyhow::Result<()> {
     let data = open_data_dir(&settings.data_dir)?;
     let Some(membership) = Membership::read(data.root())? else {
@@ -80,19 +106,24 @@ pub fn leave_cluster(
     };
     let (local, _) = SledLog::open(&log_options(data.root(), settings), environment, |_| {})?;
     membership.check(data.root(), local.log_id())?;
-    ensure_checkpoint(&membership, data.root(), local.log_id())?;
+    let Some(files) = &settings.cluster.files else { anyhow::bail!("cluster.files is not set") };
+    let membership = settle_generation(membership, data.root(), files, local.journal_head(), environment)?;
+    let log = membership.log();
+    ensure_checkpoint(&membership, data.root())?;
 
-    let is_leaving = LeaveMarker::read(data.root(), local.log_id())?.is_some();
+    LeaveMarker::remove_outdated(data.root(), log)?;
+    let is_leaving = LeaveMarker::read(data.root(), log)?.is_some();
 
     let local = Arc::new(local);
-    let engine = open_engine(local.log_id())?;
+    let engine = open_engine(log)?;
     alone::check(&*engine, evidence, environment)?;
-    if let Some(files) = settings.cluster.files.as_ref().filter(|_| !is_leaving) {
+    if !is_leaving {
         // A restored backup that never ran has copies, perhaps old ones.
         shared_files::link(data.root(), files, local.log_id())?;
     }
     remove_derived_personal_data(&data, environment)?;
-    end_log(&data, &local, engine, settings, environment)?;
+    let marker_written = FailPoint::Leave(LeaveStep::MarkerWritten);
+    end_log(&data, &local, log, engine, settings, environment, marker_written)?;
     environment.hit(FailPoint::Leave(LeaveStep::LogEnded), "");
     local.close()?;
 
@@ -109,22 +140,25 @@ pub fn leave_cluster(
 
 /// Removes what may contain personal data of users whose erasure this directory has not applied yet. Before it applies
 /// them, so that a crash in between leaves nothing; the next start replays the log instead of reading a snapshot.
-fn remove_derived_personal_data(data: &DataDir, environment: &Environment) -> anyhow::Result<()> {
+pub(super) fn remove_derived_personal_data(data: &DataDir, environment: &Environment) -> anyhow::Result<()> {
     let keys = IdempotencyKeys::open(data, environment).context("cannot open the stored answers")?;
     keys.purge_responses().context("cannot remove the stored answers")?;
     snapshot::remove_all(&snapshot_dir(data.root())).context("cannot remove the snapshots")
 }
 
-/// Applies everything that the cluster has recorded, and ends the log for all other nodes.
-fn end_log(
+/// Applies everything that the cluster has recorded, and ends the log for all other nodes. Hits `marker_written` before it
+/// sends anything.
+pub(super) fn end_log(
     data: &DataDir,
     local: &Arc<SledLog>,
+    log: LogGeneration,
     engine: Arc<dyn Engine>,
     settings: &Settings,
     environment: &Environment,
+    marker_written: FailPoint,
 ) -> anyhow::Result<()> {
-    let log_id = local.log_id();
     let options = SharedLogOptions {
+        generation: log.number,
         directory: data.root().join("log"),
         session: environment.uuid(),
         write_timeout: settings.cluster.write_timeout,
@@ -134,8 +168,8 @@ fn end_log(
     match shared.wait_until_caught_up(settings.cluster.write_timeout) {
         Ok(true) => {
             // Durable before the group is sent, so that this directory, and only this one, recognizes the group.
-            let attempt = LeaveMarker::begin(data.root(), log_id, environment)?.attempt();
-            environment.hit(FailPoint::Leave(LeaveStep::MarkerWritten), "");
+            let attempt = LeaveMarker::begin(data.root(), log, environment)?.attempt();
+            environment.hit(marker_written, "");
             shared.end(attempt)?;
         }
         Ok(false) => anyhow::bail!("the engine did not return everything that the cluster recorded in time: try again"),
@@ -144,12 +178,12 @@ fn end_log(
         Err(failure) => return Err(failure.into()),
     }
 
-    let own_attempt = LeaveMarker::read(data.root(), log_id)?.map(|marker| marker.attempt());
+    let own_attempt = LeaveMarker::read(data.root(), log)?.map(|marker| marker.attempt());
     anyhow::ensure!(
         own_attempt.is_some() && shared.ended_by() == own_attempt,
-        "`mediary cluster leave` on another directory, or an earlier release, has ended the log of this cluster. Complete it \
-         there: if this directory served alone too, there would be two different logs with the same id. If that directory is \
-         lost, follow \"Make a new stream\" in docs/cluster.md"
+        "`mediary cluster leave` or `rebuild-engine` on another directory, or an earlier release, has ended the log of this \
+         cluster. Complete it there: if this directory continued too, there would be two different logs with the same id. If \
+         that directory is lost, see \"Make a new stream\" in docs/cluster.md"
     );
     Ok(())
 }

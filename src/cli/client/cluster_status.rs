@@ -12,6 +12,7 @@ use crate::cli::{CliError, print_text};
 #[derive(Deserialize)]
 struct ClusterStatus {
     session: String,
+    generation: u64,
     sequence: u64,
     engine_silence_ms: u64,
     nodes: Vec<NodeStatus>,
@@ -42,7 +43,7 @@ pub(in crate::cli) fn run(service: &ServiceArguments) -> Result<(), CliError> {
         return print_text(&format!("The service at {} is no node of a cluster.\n", service.base()));
     }
 
-    let ClusterStatus { session, sequence, engine_silence_ms, nodes } = service.parse(cluster)?;
+    let ClusterStatus { session, generation, sequence, engine_silence_ms, nodes } = service.parse(cluster)?;
     let mut table = TextTable::new(&["NODE", "STATE", "WORK", "POSITION", "BEHIND", "HEARD", "CLOCK", "RELEASE"]);
     for node in nodes {
         let (color, state) = match (node.present, node.differs) {
@@ -63,7 +64,9 @@ pub(in crate::cli) fn run(service: &ServiceArguments) -> Result<(), CliError> {
         table.push(color, cells.map(|cell| printable(&cell)));
     }
     let silence = milliseconds_to_seconds(engine_silence_ms);
-    print_text(&format!("{table}\nThe engine was heard {silence:.1} s ago; it is at group {sequence}.\n"))
+    print_text(&format!(
+        "{table}\nThe engine was heard {silence:.1} s ago; it is at group {sequence} of generation {generation}.\n"
+    ))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]

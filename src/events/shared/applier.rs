@@ -10,11 +10,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use uuid::Uuid;
-
 use super::admission::{self, AdmissionBatch, AdmissionError, AdmissionState, GroupDecision, StreamVersions};
 use super::checkpoint::{EngineCheckpoint, write_state};
 use super::format::{Group, GroupEntry};
+use super::generation::LogGeneration;
 use super::progress::NodeProgress;
 use super::stamps::ChainStamps;
 use crate::events::envelope::EncodedCommit;
@@ -97,7 +96,7 @@ pub struct GroupApplier {
     pub stamps: Arc<ChainStamps>,
     pub on_commits: OnCommits,
     pub metrics: ClusterMetrics,
-    pub log_id: Uuid,
+    pub log: LogGeneration,
     /// Position of the last copy of `state`.
     pub saved_state: Position,
 }
@@ -302,7 +301,7 @@ impl GroupApplier {
         let sessions = self.state.sessions().clone();
         let checkpoint = EngineCheckpoint { sequence: self.sequence, head: self.head, sessions };
         // A failure costs time at the next start and nothing else: the journal is durable.
-        if let Err(error) = checkpoint.write(&self.directory, self.log_id) {
+        if let Err(error) = checkpoint.write(&self.directory, self.log) {
             tracing::warn!(%error, "engine checkpoint not written");
         }
     }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::admission::{AdmissionState, SessionCounter, Sessions};
+use super::generation::LogGeneration;
 use crate::data_dir::{sync_parent, write_private};
 use crate::events::codec;
 use crate::events::journal::{ChainHash, JournalHead, hex};
@@ -34,11 +35,23 @@ pub struct EngineCheckpoint {
 struct EngineFile {
     format: u32,
     log_id: String,
+    /// Absent in the first generation.
+    #[serde(default = "first_generation", skip_serializing_if = "is_first_generation")]
+    generation: u64,
     sequence: u64,
     position: u64,
     chain: String,
     /// Counter and sequence of the last group of each session.
     sessions: BTreeMap<String, (u64, u64)>,
+}
+
+fn first_generation() -> u64 {
+    LogGeneration::FIRST
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+fn is_first_generation(generation: &u64) -> bool {
+    *generation == LogGeneration::FIRST
 }
 
 impl EngineCheckpoint {
@@ -49,11 +62,12 @@ impl EngineCheckpoint {
         Self { sequence: 0, head, sessions: Sessions::default() }
     }
 
-    /// Reads the checkpoint of a log, if any.
+    /// Reads the checkpoint of a log, if any. One of an earlier generation does not count.
     ///
     /// # Errors
-    /// If the file cannot be read, or belongs to another log.
-    pub fn read(directory: &Path, log_id: Uuid) -> Result<Option<Self>, String> {
+    /// If the file cannot be read, or belongs to another log or a later generation.
+    pub fn read(directory: &Path, log: impl Into<LogGeneration>) -> Result<Option<Self>, String> {
+        let log = log.into();
         let text = match fs::read_to_string(directory.join(ENGINE_FILE)) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -61,18 +75,20 @@ impl EngineCheckpoint {
         };
         let file: EngineFile =
             serde_json::from_str(&text).map_err(|error| format!("{ENGINE_FILE} is malformed: {error}"))?;
-        file.into_checkpoint(log_id).map(Some).map_err(|reason| format!("{ENGINE_FILE} {reason}"))
+        file.into_checkpoint(log).map_err(|reason| format!("{ENGINE_FILE} {reason}"))
     }
 
     /// Replaces the checkpoint atomically.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn write(&self, directory: &Path, log_id: Uuid) -> io::Result<()> {
+    pub fn write(&self, directory: &Path, log: impl Into<LogGeneration>) -> io::Result<()> {
+        let log = log.into();
         let sessions = self.sessions.entries();
         let file = EngineFile {
             format: FORMAT,
-            log_id: log_id.to_string(),
+            log_id: log.log_id.to_string(),
+            generation: log.number,
             sequence: self.sequence,
             position: self.head.position.0,
             chain: hex::encode(&self.head.chain.0),
@@ -100,12 +116,17 @@ impl EngineCheckpoint {
 }
 
 impl EngineFile {
-    fn into_checkpoint(self, log_id: Uuid) -> Result<EngineCheckpoint, String> {
+    /// Returns `None` for an earlier generation.
+    fn into_checkpoint(self, log: LogGeneration) -> Result<Option<EngineCheckpoint>, String> {
         if self.format != FORMAT {
             return Err(format!("has format {}, this release reads {FORMAT}", self.format));
         }
-        if self.log_id != log_id.to_string() {
-            return Err(format!("belongs to the log {}, this is {log_id}", self.log_id));
+        if self.log_id != log.log_id.to_string() || self.generation > log.number {
+            let Self { generation, log_id, .. } = self;
+            return Err(format!("belongs to generation {generation} of log {log_id}, this is {log}"));
+        }
+        if self.generation < log.number {
+            return Ok(None);
         }
 
         let chain = hex::decode(&self.chain).map(ChainHash).ok_or("has no valid chain hash")?;
@@ -115,7 +136,7 @@ impl EngineFile {
         };
         let sessions = self.sessions.into_iter().map(session).collect::<Result<_, String>>()?;
         let head = JournalHead { position: Position(self.position), chain };
-        Ok(EngineCheckpoint { sequence: self.sequence, head, sessions })
+        Ok(Some(EngineCheckpoint { sequence: self.sequence, head, sessions }))
     }
 }
 
@@ -159,6 +180,13 @@ mod tests {
         checkpoint.write(directory.path(), log).unwrap();
         assert_eq!(EngineCheckpoint::read(directory.path(), log), Ok(Some(checkpoint)));
         assert!(EngineCheckpoint::read(directory.path(), other).is_err());
+
+        // Sequences of one generation mean nothing in the next.
+        let [first, second] = [LogGeneration::from(log), LogGeneration::from(log).next()];
+        assert_eq!(EngineCheckpoint::read(directory.path(), second), Ok(None));
+        EngineCheckpoint::empty(log).write(directory.path(), second).unwrap();
+        assert_eq!(EngineCheckpoint::read(directory.path(), second), Ok(Some(EngineCheckpoint::empty(log))));
+        assert!(EngineCheckpoint::read(directory.path(), first).is_err());
 
         fs::write(directory.path().join(ENGINE_FILE), "{").unwrap();
         assert!(EngineCheckpoint::read(directory.path(), log).is_err());

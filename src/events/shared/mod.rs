@@ -2,13 +2,14 @@
 //! by the same rules (ADR 35).
 
 pub mod admission;
-mod applier;
+pub mod applier;
 pub mod checkpoint;
 mod client_thread;
 pub mod engine;
 pub mod engine_check;
 mod engine_events;
 pub mod format;
+pub mod generation;
 pub mod memory_engine;
 pub mod nats;
 pub mod postgres;

@@ -23,15 +23,15 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use uuid::Uuid;
-
 use super::client_thread::ClientThread;
 use super::engine::{
     Engine, EngineFault, EngineIncidents, EngineOpenError, EngineSignal, EngineUnreachable, SendResult,
 };
 use super::engine_check::EngineCheck;
 use super::engine_events;
+use super::generation::LogGeneration;
 use connection::NatsConnection;
+pub use stream::stream_name;
 use stream::{NatsStream, StreamUse};
 
 /// Options of the connection, and requirements of the stream.
@@ -82,19 +82,19 @@ impl NatsEngine {
     ///
     /// # Errors
     /// If the stream exists, or the servers do not answer or do not meet the requirements.
-    pub fn create(options: NatsOptions, log_id: Uuid) -> Result<Self, EngineOpenError> {
-        Self::start(options, log_id, StreamUse::Create)
+    pub fn create(options: NatsOptions, log: impl Into<LogGeneration>) -> Result<Self, EngineOpenError> {
+        Self::start(options, log.into(), StreamUse::Create)
     }
 
     /// Opens the stream of a log.
     ///
     /// # Errors
     /// If there is none, or the servers do not answer or do not meet the requirements.
-    pub fn open(options: NatsOptions, log_id: Uuid) -> Result<Self, EngineOpenError> {
-        Self::start(options, log_id, StreamUse::Open)
+    pub fn open(options: NatsOptions, log: impl Into<LogGeneration>) -> Result<Self, EngineOpenError> {
+        Self::start(options, log.into(), StreamUse::Open)
     }
 
-    fn start(options: NatsOptions, log_id: Uuid, stream_use: StreamUse) -> Result<Self, EngineOpenError> {
+    fn start(options: NatsOptions, log: LogGeneration, stream_use: StreamUse) -> Result<Self, EngineOpenError> {
         let thread = Self::start_thread()?;
         let ack_timeout = options.ack_timeout;
         let opened = thread.run(async move {
@@ -103,10 +103,10 @@ impl NatsEngine {
             match stream_use {
                 StreamUse::Create => {
                     monitor::check(&options, stream_use).await?;
-                    NatsStream::create(connection, &options, log_id).await
+                    NatsStream::create(connection, &options, log).await
                 }
                 StreamUse::Open => {
-                    let stream = NatsStream::open(connection, &options, log_id).await?;
+                    let stream = NatsStream::open(connection, &options, log).await?;
                     monitor::check(&options, stream_use).await?;
                     Ok(stream)
                 }
@@ -120,16 +120,16 @@ impl NatsEngine {
     ///
     /// # Errors
     /// If the servers do not answer or do not accept the client.
-    pub fn check(options: NatsOptions, log_id: Option<Uuid>) -> Result<Vec<EngineCheck>, EngineOpenError> {
+    pub fn check(options: NatsOptions, log: Option<LogGeneration>) -> Result<Vec<EngineCheck>, EngineOpenError> {
         let checked = Self::start_thread()?.run(async move {
             let connection = NatsConnection::open(&options).await?;
             let mut checks = suitability::server_checks(&connection).to_vec();
             checks.extend(monitor::checks(&options).await);
-            if let Some(log_id) = log_id {
-                match NatsStream::checks(&connection, &options, log_id).await {
+            if let Some(log) = log {
+                match NatsStream::checks(&connection, &options, log).await {
                     Ok(stream) => checks.extend(stream),
                     Err(EngineOpenError::Missing(reason)) => {
-                        checks.push(EngineCheck::failed(format!("log {log_id}"), reason));
+                        checks.push(EngineCheck::failed(log.to_string(), reason));
                     }
                     Err(error) => return Err(error),
                 }
@@ -137,6 +137,18 @@ impl NatsEngine {
             Ok(checks)
         });
         checked.ok_or_else(client_ended)?
+    }
+
+    /// Deletes the stream of a log. Returns `false` if there is none.
+    ///
+    /// # Errors
+    /// If the servers do not answer or do not allow it.
+    pub fn delete(options: NatsOptions, log: LogGeneration) -> Result<bool, EngineOpenError> {
+        let deleted = Self::start_thread()?.run(async move {
+            let connection = NatsConnection::open(&options).await?;
+            NatsStream::delete(&connection, log).await
+        });
+        deleted.ok_or_else(client_ended)?
     }
 
     fn start_thread() -> Result<ClientThread, EngineOpenError> {

@@ -21,14 +21,14 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use uuid::Uuid;
-
 use super::client_thread::ClientThread;
 use super::engine::{
     Engine, EngineFault, EngineIncidents, EngineOpenError, EngineSignal, EngineUnreachable, SendResult,
 };
 use super::engine_check::EngineCheck;
 use super::engine_events;
+use super::generation::LogGeneration;
+pub use schema::schema_of;
 use session::PostgresConnector;
 use store::PostgresStore;
 
@@ -87,16 +87,18 @@ impl PostgresEngine {
     ///
     /// # Errors
     /// If they exist, or the server does not answer or does not meet the requirements.
-    pub fn create(options: PostgresOptions, log_id: Uuid) -> Result<Self, EngineOpenError> {
-        Self::start(options, move |connector| PostgresStore::create(connector, log_id))
+    pub fn create(options: PostgresOptions, log: impl Into<LogGeneration>) -> Result<Self, EngineOpenError> {
+        let log = log.into();
+        Self::start(options, move |connector| PostgresStore::create(connector, log))
     }
 
     /// Opens the tables of a log.
     ///
     /// # Errors
     /// If there are none, or the server does not answer or does not meet the requirements.
-    pub fn open(options: PostgresOptions, log_id: Uuid) -> Result<Self, EngineOpenError> {
-        Self::start(options, move |connector| PostgresStore::open(connector, log_id))
+    pub fn open(options: PostgresOptions, log: impl Into<LogGeneration>) -> Result<Self, EngineOpenError> {
+        let log = log.into();
+        Self::start(options, move |connector| PostgresStore::open(connector, log))
     }
 
     fn start<F>(options: PostgresOptions, open: impl FnOnce(PostgresConnector) -> F) -> Result<Self, EngineOpenError>
@@ -113,9 +115,18 @@ impl PostgresEngine {
     ///
     /// # Errors
     /// If the server does not answer or does not accept the client.
-    pub fn check(options: PostgresOptions, log_id: Option<Uuid>) -> Result<Vec<EngineCheck>, EngineOpenError> {
+    pub fn check(options: PostgresOptions, log: Option<LogGeneration>) -> Result<Vec<EngineCheck>, EngineOpenError> {
         let connector = PostgresConnector::new(options)?;
-        Self::start_thread()?.run(PostgresStore::check(connector, log_id)).ok_or_else(client_ended)?
+        Self::start_thread()?.run(PostgresStore::check(connector, log)).ok_or_else(client_ended)?
+    }
+
+    /// Deletes the tables of a log. Returns `false` if there are none.
+    ///
+    /// # Errors
+    /// If the server does not answer or does not allow it.
+    pub fn delete(options: PostgresOptions, log: LogGeneration) -> Result<bool, EngineOpenError> {
+        let connector = PostgresConnector::new(options)?;
+        Self::start_thread()?.run(PostgresStore::delete(connector, log)).ok_or_else(client_ended)?
     }
 
     fn start_thread() -> Result<ClientThread, EngineOpenError> {

@@ -15,6 +15,7 @@ use super::applier::{FollowerMessage, GroupApplier, OnCommits, UnmetRecords};
 use super::checkpoint::{EngineCheckpoint, read_state};
 use super::engine::{Engine, EngineFault, EngineIncidents, EngineSignal, SendResult};
 use super::format::{Group, GroupEntry, UnplacedCommit};
+use super::generation::LogGeneration;
 use super::progress::{NodeProgress, StopOnExit};
 use super::stamps::ChainStamps;
 use crate::events::envelope::{Append, RecordedEvent};
@@ -36,6 +37,8 @@ const RETRY_DELAY: Duration = Duration::from_millis(200);
 pub struct SharedLogOptions {
     /// Directory of the local log.
     pub directory: PathBuf,
+    /// Number of the generation that the engine has.
+    pub generation: u64,
     /// Id of this run of the node; never used before.
     pub session: Uuid,
     /// Time after which the outcome of an append is unknown.
@@ -72,8 +75,9 @@ impl SharedLog {
         on_commits: OnCommits,
     ) -> Result<Self, LogFailure> {
         let log_id = local.log_id();
+        let log = LogGeneration { log_id, number: options.generation };
         let diverged = |reason| LogFailure::Diverged { reason };
-        let checkpoint = EngineCheckpoint::read(&options.directory, log_id).map_err(diverged)?;
+        let checkpoint = EngineCheckpoint::read(&options.directory, log).map_err(diverged)?;
         // Without a checkpoint, the engine has the log from its beginning.
         let EngineCheckpoint { sequence, head, sessions } =
             checkpoint.unwrap_or_else(|| EngineCheckpoint::empty(log_id));
@@ -96,7 +100,7 @@ impl SharedLog {
             stamps: Arc::clone(&stamps),
             on_commits,
             metrics: options.metrics.clone(),
-            log_id,
+            log,
             saved_state,
         };
 
@@ -317,6 +321,12 @@ impl SharedLog {
     #[must_use]
     pub fn staleness(&self) -> Duration {
         self.progress.silence().max(self.progress.stalled())
+    }
+
+    /// Returns the number of the generation that the engine has.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.options.generation
     }
 
     /// Returns the sequence of the last applied group.

@@ -47,7 +47,9 @@ pub struct LogProbe {
 pub struct ClusterView {
     /// Id of this run of the node.
     pub session: Uuid,
-    /// Last group of the engine that this node has applied.
+    /// Number of the generation of the log.
+    pub generation: u64,
+    /// Last group of its stream that this node has applied.
     pub sequence: u64,
     /// Time since the engine responded, in milliseconds.
     pub engine_silence_ms: u64,

@@ -147,7 +147,12 @@ fn cluster_schema() -> Value {
     ]);
     response_object([
         field::<String>("session", "Id of this node's run.").required(),
-        field::<u64>("sequence", "Last group of the engine that this node has applied.").required(),
+        field::<u64>(
+            "generation",
+            "Number of the stream in the engine: 1, or more after `mediary cluster rebuild-engine`.",
+        )
+        .required(),
+        field::<u64>("sequence", "Last group of that stream that this node has applied.").required(),
         field::<u64>("engine_silence_ms", "Milliseconds since the engine responded.").required(),
         field_with_schema("nodes", "Nodes heard in the last 10 minutes, the longest running first.", array(&node))
             .required(),

@@ -49,7 +49,7 @@ fn is_node(dir: &TempDir) -> bool {
 }
 
 /// Copy of a stopped node's directory.
-fn copy_of(dir: &TempDir) -> TempDir {
+pub fn copy_of(dir: &TempDir) -> TempDir {
     let copy = tempfile::tempdir().unwrap();
     let contents = dir.path().join(".");
     assert!(Command::new("cp").arg("-a").arg(contents).arg(copy.path()).status().unwrap().success());
@@ -57,7 +57,7 @@ fn copy_of(dir: &TempDir) -> TempDir {
 }
 
 /// Engine with the same groups.
-fn copy_of_engine(engine: &MemoryEngine) -> MemoryEngine {
+pub fn copy_of_engine(engine: &MemoryEngine) -> MemoryEngine {
     let copy = MemoryEngine::new(EngineFaults::default(), Environment::system());
     engine.groups().into_iter().for_each(|group| copy.store(group));
     copy

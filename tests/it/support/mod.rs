@@ -21,8 +21,8 @@ pub mod zip;
 
 use std::sync::Arc;
 
-use mediary::app::{AdminTokenSource, App};
-use mediary::config::Settings;
+use mediary::app::{AdminTokenSource, App, EngineOpener};
+use mediary::config::{Secret, Settings};
 use mediary::environment::Environment;
 use mediary::events::shared::engine::Engine;
 use reqwest::header::HeaderMap;
@@ -96,6 +96,19 @@ impl TestApp {
         change(&mut settings);
         let configured = settings.admin_token.clone();
         let app = App::start_with_engine(settings, environment, engine).await.expect("the service starts");
+        Self::of_app(app, dir, configured)
+    }
+
+    /// Node of a cluster on an existing data directory, with a function that opens the streams of the engine.
+    pub async fn start_on_streams(dir: TempDir, change: impl FnOnce(&mut Settings), opener: EngineOpener) -> Self {
+        let mut settings = settings(&dir);
+        change(&mut settings);
+        let configured = settings.admin_token.clone();
+        let started = App::start_with_opener(settings, Environment::system(), Some(opener)).await;
+        Self::of_app(started.expect("the node starts"), dir, configured)
+    }
+
+    fn of_app(app: App, dir: TempDir, configured: Option<Secret>) -> Self {
         let admin_token = match (app.admin_token(), configured) {
             (AdminTokenSource::Generated { token, .. }, _) => token.clone(),
             (AdminTokenSource::Existing { file }, _) => {

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use async_nats::datetime::DateTime;
-use async_nats::jetstream::stream::{Config, DiscardPolicy, Info, RetentionPolicy, StorageType};
+use async_nats::jetstream::stream::{Config, DeleteStatus, DiscardPolicy, Info, RetentionPolicy, StorageType};
 use serde_json::json;
-use uuid::Uuid;
 
 use super::NatsOptions;
 use super::api::{self, NatsApiError};
@@ -13,9 +12,10 @@ use super::connection::NatsConnection;
 use super::suitability;
 use crate::events::shared::engine::EngineOpenError;
 use crate::events::shared::engine_check::EngineCheck;
+use crate::events::shared::generation::LogGeneration;
 
-/// Time for the servers to make a stream.
-const CREATE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for the servers to make or delete a stream.
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Reason to connect to a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,12 @@ pub struct NatsStream {
     pub replicas: usize,
 }
 
+/// Returns the name of the stream of a log.
+#[must_use]
+pub fn stream_name(log: LogGeneration) -> String {
+    format!("MDY_{}", log.name())
+}
+
 /// Names of the stream of a log.
 struct StreamNames {
     stream: String,
@@ -43,18 +49,17 @@ struct StreamNames {
 }
 
 impl StreamNames {
-    fn new(log_id: Uuid) -> Self {
-        let id = log_id.simple();
-        Self { stream: format!("MDY_{id}"), subject: format!("mdy.{id}") }
+    fn new(log: LogGeneration) -> Self {
+        Self { stream: stream_name(log), subject: format!("mdy.{}", log.name()) }
     }
 
     /// Asks for the state of the stream.
-    async fn find(&self, connection: &NatsConnection, log_id: Uuid) -> Result<Info, EngineOpenError> {
+    async fn find(&self, connection: &NatsConnection, log: LogGeneration) -> Result<Info, EngineOpenError> {
         let name = &self.stream;
         info(connection, name).await.map_err(|error| match error {
             error if error.is_stream_not_found() => EngineOpenError::Missing(format!(
-                "the NATS servers have no stream {name}, the one of log {log_id}; check that the URLs and the account are \
-                 those of the cluster"
+                "the NATS servers have no stream {name}, the one of {log}; check that the URLs and the account are those \
+                 of the cluster"
             )),
             error => unanswered(name, &error),
         })
@@ -71,9 +76,9 @@ impl NatsStream {
     pub async fn create(
         connection: NatsConnection,
         options: &NatsOptions,
-        log_id: Uuid,
+        log: LogGeneration,
     ) -> Result<Self, EngineOpenError> {
-        let names = StreamNames::new(log_id);
+        let names = StreamNames::new(log);
         let name = &names.stream;
         match info(&connection, name).await {
             Ok(_) => {
@@ -86,8 +91,8 @@ impl NatsStream {
             Err(error) => return Err(unanswered(name, &error)),
         }
 
-        let config = config(&names, log_id, options.replicas);
-        let limit = CREATE_TIMEOUT.max(options.request_timeout);
+        let config = config(&names, log, options.replicas);
+        let limit = CHANGE_TIMEOUT.max(options.request_timeout);
         let created = api::request::<Info>(&connection, &format!("STREAM.CREATE.{name}"), &config, limit).await;
         let info = created.map_err(|error| match error {
             NatsApiError::Refused(error) => EngineOpenError::Unsuitable(format!(
@@ -104,10 +109,10 @@ impl NatsStream {
     pub async fn open(
         connection: NatsConnection,
         options: &NatsOptions,
-        log_id: Uuid,
+        log: LogGeneration,
     ) -> Result<Self, EngineOpenError> {
-        let names = StreamNames::new(log_id);
-        let info = names.find(&connection, log_id).await?;
+        let names = StreamNames::new(log);
+        let info = names.find(&connection, log).await?;
         suitability::check_stream(&info, &names.subject, options)?;
         Ok(names.opened(connection, &info))
     }
@@ -116,11 +121,26 @@ impl NatsStream {
     pub async fn checks(
         connection: &NatsConnection,
         options: &NatsOptions,
-        log_id: Uuid,
+        log: LogGeneration,
     ) -> Result<Vec<EngineCheck>, EngineOpenError> {
-        let names = StreamNames::new(log_id);
-        let info = names.find(connection, log_id).await?;
+        let names = StreamNames::new(log);
+        let info = names.find(connection, log).await?;
         Ok(suitability::stream_checks(&info, &names.subject, options))
+    }
+
+    /// Deletes the stream of a log. Returns `false` if there is none.
+    pub async fn delete(connection: &NatsConnection, log: LogGeneration) -> Result<bool, EngineOpenError> {
+        let name = stream_name(log);
+        let subject = format!("STREAM.DELETE.{name}");
+        let limit = CHANGE_TIMEOUT.max(connection.request_timeout);
+        match api::request::<DeleteStatus>(connection, &subject, &json!({}), limit).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_stream_not_found() => Ok(false),
+            Err(NatsApiError::Refused(error)) => {
+                Err(EngineOpenError::Unsuitable(format!("the NATS servers do not delete stream {name}: {error}")))
+            }
+            Err(error) => Err(unanswered(&name, &error)),
+        }
     }
 
     /// Asks the leader for the state of the stream.
@@ -139,10 +159,10 @@ fn unanswered(name: &str, error: &NatsApiError) -> EngineOpenError {
     ))
 }
 
-fn config(names: &StreamNames, log_id: Uuid, replicas: usize) -> Config {
+fn config(names: &StreamNames, log: LogGeneration, replicas: usize) -> Config {
     Config {
         name: names.stream.clone(),
-        description: Some(format!("event log {log_id}")),
+        description: Some(format!("event {log}")),
         subjects: vec![names.subject.clone()],
         storage: StorageType::File,
         num_replicas: replicas,

@@ -135,7 +135,6 @@ fn content_check(name: &str, state: &State) -> EngineCheck {
     if is_whole {
         return EngineCheck::met(format!("stream {name}"), found);
     }
-    let remedy =
-        "it must have every message from 1 on: groups are lost, so make a new stream from the longest log of the nodes";
+    let remedy = "it must have every message from 1 on: groups are lost, see `mediary cluster rebuild-engine`";
     EngineCheck::failed(format!("stream {name}"), format!("{found}; {remedy}"))
 }

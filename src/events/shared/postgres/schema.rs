@@ -7,28 +7,30 @@ use uuid::Uuid;
 
 use super::session::{PostgresFailure, PostgresSession};
 use crate::events::shared::engine::EngineOpenError;
+use crate::events::shared::generation::LogGeneration;
 
-/// Time for the server to make the tables, and the standby to have them.
-const CREATE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for the server to make or delete the tables, and the standby to have done so.
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time to count the groups.
 const COUNT_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Name of the schema of a log.
-pub fn schema_of(log_id: Uuid) -> String {
-    format!("mdy_{}", log_id.simple())
+#[must_use]
+pub fn schema_of(log: LogGeneration) -> String {
+    format!("mdy_{}", log.name())
 }
 
 /// Makes the tables of a log, and returns the id of this set of tables.
-pub async fn create(session: &PostgresSession, log_id: Uuid, limit: Duration) -> Result<(), EngineOpenError> {
-    let schema = schema_of(log_id);
-    let found = session.query("SELECT 1 FROM pg_namespace WHERE nspname = $1", &[&schema], limit).await;
-    if !found.map_err(|failure| unreachable(&schema, &failure))?.is_empty() {
+pub async fn create(session: &PostgresSession, log: LogGeneration, limit: Duration) -> Result<(), EngineOpenError> {
+    let schema = schema_of(log);
+    if exists(session, &schema, limit).await? {
         return Err(EngineOpenError::Unsuitable(format!(
             "schema {schema} exists, but a new log needs a new schema; join the log instead, or drop the schema if no node \
              needs it: DROP SCHEMA {schema} CASCADE"
         )));
     }
 
+    let log_id = log.log_id;
     // Bodies are read once by each node and hardly compressible; the row of `head` is rewritten for every group.
     let sql = format!(
         "BEGIN; \
@@ -42,7 +44,7 @@ pub async fn create(session: &PostgresSession, log_id: Uuid, limit: Duration) ->
              sent_at timestamptz NOT NULL DEFAULT clock_timestamp(), body bytea NOT NULL); \
          COMMIT"
     );
-    match session.run(&sql, CREATE_TIMEOUT).await {
+    match session.run(&sql, CHANGE_TIMEOUT).await {
         Ok(()) => Ok(()),
         Err(PostgresFailure::Refused { code, reason }) => {
             let remedy = if code == SqlState::INSUFFICIENT_PRIVILEGE {
@@ -56,16 +58,37 @@ pub async fn create(session: &PostgresSession, log_id: Uuid, limit: Duration) ->
     }
 }
 
+async fn exists(session: &PostgresSession, schema: &str, limit: Duration) -> Result<bool, EngineOpenError> {
+    let found = session.query("SELECT 1 FROM pg_namespace WHERE nspname = $1", &[&schema], limit).await;
+    Ok(!found.map_err(|failure| unreachable(schema, &failure))?.is_empty())
+}
+
+/// Deletes the tables of a log. Returns `false` if there are none.
+pub async fn delete(session: &PostgresSession, log: LogGeneration, limit: Duration) -> Result<bool, EngineOpenError> {
+    let schema = schema_of(log);
+    if !exists(session, &schema, limit).await? {
+        return Ok(false);
+    }
+    match session.run(&format!("DROP SCHEMA {schema} CASCADE"), CHANGE_TIMEOUT).await {
+        Ok(()) => Ok(true),
+        Err(PostgresFailure::Refused { reason, .. }) => {
+            Err(EngineOpenError::Unsuitable(format!("PostgreSQL does not delete schema {schema}: {reason}")))
+        }
+        Err(failure) => Err(unreachable(&schema, &failure)),
+    }
+}
+
 /// Checks the tables of a log. Returns the id of this set of tables: another set with the same name is another log.
-pub async fn check(session: &PostgresSession, log_id: Uuid, limit: Duration) -> Result<Uuid, EngineOpenError> {
-    let schema = schema_of(log_id);
+pub async fn check(session: &PostgresSession, log: LogGeneration, limit: Duration) -> Result<Uuid, EngineOpenError> {
+    let LogGeneration { log_id, .. } = log;
+    let schema = schema_of(log);
     let introduction = format!("schema {schema} of PostgreSQL is not suitable for a log");
     let unsuitable = |reason: &str| EngineOpenError::Unsuitable(format!("{introduction}: {reason}"));
     let damaged = |reason: &str| EngineOpenError::Damaged(format!("{introduction}: {reason}"));
     let failed = |failure: PostgresFailure| match failure {
         failure if failure.is_missing_table() => EngineOpenError::Missing(format!(
-            "PostgreSQL has no schema {schema} with the tables of log {log_id}; check that the URL and its database are those \
-             of the cluster"
+            "PostgreSQL has no schema {schema} with the tables of {log}; check that the URL and its database are those of the \
+             cluster"
         )),
         PostgresFailure::Refused { reason, .. } => {
             unsuitable(&format!("{reason}; the user of the URL must be the owner of the schema"))
@@ -114,7 +137,7 @@ pub async fn check(session: &PostgresSession, log_id: Uuid, limit: Duration) -> 
 }
 
 /// Remedy for missing groups.
-const LOST: &str = "groups are lost, so make a new log from the longest one of the nodes";
+const LOST: &str = "groups are lost, see `mediary cluster rebuild-engine`";
 
 fn single(rows: &[tokio_postgres::Row]) -> Result<i64, EngineOpenError> {
     let row = rows.first().ok_or_else(|| EngineOpenError::Unreachable("PostgreSQL returned no row".to_owned()))?;

@@ -13,6 +13,7 @@ use super::session::{PostgresConnector, PostgresFailure, PostgresLink, PostgresS
 use super::suitability;
 use crate::events::shared::engine::{EngineOpenError, EngineUnreachable, SendResult};
 use crate::events::shared::engine_check::{CheckStatus, EngineCheck};
+use crate::events::shared::generation::LogGeneration;
 
 /// Maximum number of groups that one query returns.
 pub const READ_MAX: i64 = 32;
@@ -50,20 +51,20 @@ pub struct StoreHead {
 
 impl PostgresStore {
     /// Creates the tables of a log.
-    pub async fn create(connector: PostgresConnector, log_id: Uuid) -> Result<Self, EngineOpenError> {
+    pub async fn create(connector: PostgresConnector, log: LogGeneration) -> Result<Self, EngineOpenError> {
         let session = connector.connect().await?;
-        schema::create(&session, log_id, connector.options.request_timeout).await?;
+        schema::create(&session, log, connector.options.request_timeout).await?;
         drop(session);
-        Self::open(connector, log_id).await
+        Self::open(connector, log).await
     }
 
     /// Opens and checks the tables of a log.
-    pub async fn open(connector: PostgresConnector, log_id: Uuid) -> Result<Self, EngineOpenError> {
+    pub async fn open(connector: PostgresConnector, log: LogGeneration) -> Result<Self, EngineOpenError> {
         let session = connector.connect().await?;
-        let incarnation = schema::check(&session, log_id, connector.options.request_timeout).await?;
+        let incarnation = schema::check(&session, log, connector.options.request_timeout).await?;
         warn_of_risks(&session).await;
 
-        let schema = schema::schema_of(log_id);
+        let schema = schema::schema_of(log);
         let statements = StoreStatements {
             // The row lock is held until the commit, so groups are committed in the order of their numbers.
             send: format!(
@@ -100,22 +101,28 @@ impl PostgresStore {
     /// Checks the server and, if `log_id` is given, the tables of that log.
     pub async fn check(
         connector: PostgresConnector,
-        log_id: Option<Uuid>,
+        log: Option<LogGeneration>,
     ) -> Result<Vec<EngineCheck>, EngineOpenError> {
         let session = connector.connect_unchecked().await?;
         let mut checks = suitability::server_checks(&session.client).await.map_err(|error| {
             EngineOpenError::Unreachable(format!("the settings of PostgreSQL cannot be read: {}", describe(&error)))
         })?;
 
-        if let Some(log_id) = log_id {
-            let schema = schema::schema_of(log_id);
-            checks.push(match schema::check(&session, log_id, connector.options.request_timeout).await {
+        if let Some(log) = log {
+            let schema = schema::schema_of(log);
+            checks.push(match schema::check(&session, log, connector.options.request_timeout).await {
                 Ok(_) => EngineCheck::met(format!("schema {schema}"), "it has every group from 1 on"),
                 Err(error @ EngineOpenError::Unreachable(_)) => return Err(error),
                 Err(error) => EngineCheck::failed(format!("schema {schema}"), error.to_string()),
             });
         }
         Ok(checks)
+    }
+
+    /// Deletes the tables of a log. Returns `false` if there are none.
+    pub async fn delete(connector: PostgresConnector, log: LogGeneration) -> Result<bool, EngineOpenError> {
+        let session = connector.connect().await?;
+        schema::delete(&session, log, connector.options.request_timeout).await
     }
 
     /// Sends a group once, and waits until it is committed.
