@@ -41,7 +41,9 @@ pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result
     check_webhooks_of(call.services(), call.publisher()?)?;
     let publisher = call.publisher()?.id.clone();
     let is_new_node = call.services().models.read().nodes.get(&node).is_none();
-    let charges = call.charge_registration(&publisher, u64::from(is_new_node), 1)?;
+    let new_nodes = u64::from(is_new_node);
+    let new_versions = 1;
+    let charges = call.charge_registration(&publisher, new_nodes, new_versions)?;
 
     call.services().dispatch.node(&node, publication.into_command(publisher), call.command_context()).await?;
     charges.commit();
