@@ -103,7 +103,7 @@ impl RequestContext {
         let reservation =
             self.shared().pending_submissions.reserve(accounts, task, quotas, now, &services.models.read().tasks);
         if reservation.is_err() {
-            // Repeats the check in the way that also sets the quota headers of the response.
+            // Check again with `reserve_task`, which also sets the quota headers of the response.
             return self.reserve_task(owner, task).map(drop);
         }
         Ok(())
@@ -134,7 +134,7 @@ impl RequestContext {
         reservation
     }
 
-    /// Charges the price of a task to the caller's day and sets the credit quota headers of the response.
+    /// Charges the price of a task to the caller's daily quota, and sets the credit quota headers of the response.
     ///
     /// # Errors
     /// 429 if the caller has too few credits left.

@@ -50,7 +50,7 @@ impl TrustedProxies {
         self.networks.iter().any(|network| network.contains(address))
     }
 
-    /// Returns the client address of each hop, first hop first; `None` for a malformed one.
+    /// Returns the client address of each hop, first hop first; `None` for a malformed address.
     fn hops(&self, headers: &HeaderMap) -> Vec<Option<IpAddr>> {
         let (name, parse): (HeaderName, fn(&str) -> Option<IpAddr>) = match self.header {
             ForwardedHeader::XForwardedFor => (X_FORWARDED_FOR, parse_address),
