@@ -347,8 +347,8 @@ impl MusicVendorSettings {
     }
 }
 
-/// Checks the vendors of all media together: their names must be unique even if `-` and `_` are not distinguished, as in
-/// environment variables, and each medium has at most one built-in engine.
+/// Checks the vendors of all media together. Their names must be unique even if `-` and `_` are not distinguished, as
+/// in environment variables, and each medium has at most one built-in engine.
 pub(super) fn check_vendor_lists(reader: &mut SettingsReader, settings: &Settings) {
     let media = [
         (Gateway::Image, settings.image_vendors.iter().map(|vendor| &vendor.selection).collect::<Vec<_>>()),

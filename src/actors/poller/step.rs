@@ -48,7 +48,7 @@ pub(super) enum PollerStep {
 pub(super) enum RemovedVendorStep {
     /// Record that the job is lost, so that it is submitted again.
     RecordLostJob,
-    /// Record that no vendor has the job, so that another one gets it.
+    /// Record that no vendor has the job, so that another vendor gets it.
     RecordUndelivered,
     /// Give up: it is unknown whether a submission arrived.
     GiveUpUnknown { reason: &'static str },

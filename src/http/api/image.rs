@@ -103,7 +103,7 @@ async fn submit_wrapped<T: ImageBody>(call: ImageSubmitCall) -> Result<ApiRespon
 
 /// Outcome of the checks of a submission.
 enum ImageSubmissionOutcome {
-    /// Only the price was asked for.
+    /// The client asked only for the price.
     Estimate(TaskKind),
     /// The pictures are stored.
     Stored(Box<StoredImageSubmission>),

@@ -148,7 +148,7 @@ fn replay_unavailable(task: TaskId, is_vendor_made: bool) -> Problem {
     Problem::new(Code::Conflict, detail)
 }
 
-/// Returns `true` if the client cannot have received the end of the stream; such a stream may be repeated.
+/// Returns `true` if the client cannot have received the end of the stream, so that the stream may be repeated.
 fn was_interrupted(failure: &TaskFailure) -> bool {
     [TaskFailure::CLIENT_DISCONNECTED, TaskFailure::INTERRUPTED].contains(&failure.code.as_str())
 }

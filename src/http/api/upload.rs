@@ -205,7 +205,7 @@ fn stored_archive(call: &RequestContext, grant: &UploadGrant) -> Option<Archive>
     call.services().models.read().nodes.by_version(grant.version)?.1.archive
 }
 
-/// Returns the response to a repeated upload: success for the same archive, an error for another one.
+/// Returns the response to a repeated upload: success for the same archive, an error for a different one.
 fn reply_to_repeat(
     call: &RequestContext,
     node: &NodeKey,

@@ -107,11 +107,9 @@ pub fn reply_with_version(
         (models.nodes.entry(node), models.nodes.links().clone())
     };
 
-    let found = entry.as_ref().and_then(|entry| {
-        let node = entry.profile()?;
-        Some((entry, node, node.version(version)?))
-    });
-
-    let (entry, node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
+    let not_found = || Problem::not_found("node version");
+    let entry = entry.as_ref().ok_or_else(not_found)?;
+    let node = entry.profile().ok_or_else(not_found)?;
+    let version = node.version(version).ok_or_else(not_found)?;
     respond(&version_view(entry, node, version, include_reason, &links))
 }

@@ -1,5 +1,5 @@
 //! Video gateway: submission, with all checks before anything is stored, and results (contract 7). Anonymous callers
-//! may submit as contract 3 allows; such a task can be read and cancelled by anyone who knows its id.
+//! may submit as contract 3 allows; their tasks can be read and cancelled by anyone who knows the id.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ pub async fn multiframe(call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
 
 /// Outcome of the checks of a submission.
 enum VideoSubmissionOutcome {
-    /// Only the price was asked for.
+    /// The client asked only for the price.
     Estimate(Vec<PriceItem>),
     /// The files are stored.
     Stored(Box<StoredVideoSubmission>),

@@ -24,7 +24,7 @@ use crate::projections::delivery::RegistryNotification;
 pub const LIMIT_DEFAULT: u64 = 20;
 /// Maximum page size: each delivery is read from the log.
 pub const LIMIT_MAX: u64 = 100;
-/// Deliveries that one request queues again.
+/// Maximum number of deliveries that one request repeats.
 const REDELIVERIES_MAX: usize = 100;
 /// Events of a new version.
 const VERSION_EVENTS: [RegistryEventKind; 2] =

@@ -319,7 +319,7 @@ mod tests {
         let first = reserve(1).ok().unwrap();
         let second = reserve(2).ok().unwrap();
 
-        // Then no other one is admitted, and their prices must fit into 100 credits together
+        // Then no third submission is admitted, and the prices of both must fit into 100 credits
         assert_eq!(code(reserve(3).err()), Some(Code::QuotaExceeded));
         assert_eq!(code(first.charge(60, NOON, &tasks).err()), None);
         assert_eq!(code(second.charge(41, NOON, &tasks).err()), Some(Code::QuotaExceeded));

@@ -189,7 +189,7 @@ mod tests {
     async fn accounts_take_turns_at_checks() {
         let [ada, bob] = [1, 2].map(|user| Account::User(UserId(Uuid::from_u128(user))));
 
-        // Given a check of an account, and another one that waits for it
+        // Given a check of an account, and a second check of the account that waits for it
         let uploads = UploadLimiter::default();
         let first = uploads.acquire_check_permit(ada).await;
         let mut second = Box::pin(uploads.acquire_check_permit(ada));

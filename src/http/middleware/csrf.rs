@@ -1,5 +1,5 @@
-//! CSRF protection: rejects writes from pages of other origins. CORS only keeps such a page from reading the response;
-//! a browser still sends forms and bodies without a content type. The check runs before routing.
+//! CSRF protection: rejects writes from pages of other origins. CORS only keeps a page from reading the response; its
+//! browser still sends forms and bodies without a content type. The check runs before routing.
 
 use actix_web::http::Method;
 use actix_web::http::header::{ACCESS_CONTROL_REQUEST_METHOD, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};

@@ -25,7 +25,8 @@ fn request(id: u8, caller_and_key: &str) -> IdempotentRequest {
 fn stored_response_at(at: Timestamp, bytes: usize) -> StoredResponse {
     let mut response = HttpResponse::Ok();
     let (head, ()) = response.insert_header(("location", "/x")).finish().set_body(()).into_parts();
-    StoredResponse::new(at, Digest([9; 32]), &head, Bytes::from(vec![b'\n'; bytes]), false).unwrap()
+    let is_rerun = false;
+    StoredResponse::new(at, Digest([9; 32]), &head, Bytes::from(vec![b'\n'; bytes]), is_rerun).unwrap()
 }
 
 fn stored_response(bytes: usize) -> StoredResponse {

@@ -7,8 +7,8 @@ use actix_web::http::header::{FORWARDED, HeaderMap, HeaderName, X_FORWARDED_FOR}
 
 use crate::domain::network::Network;
 
-/// Forwarding header that the proxies write. The other one is ignored, because a proxy passes it on as the client sent
-/// it.
+/// Forwarding header that the proxies write. The other header is ignored, because a proxy passes it on as the client
+/// sent it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForwardedHeader {
     /// `X-Forwarded-For: client, proxy`
