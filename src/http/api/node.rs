@@ -190,9 +190,9 @@ fn link_header(url: &str, PageRequest { page, limit }: PageRequest, pages: u64, 
     let previous = (page > 1).then(|| ("prev", (page - 1).min(last)));
     let next = (page < last).then(|| ("next", page.saturating_add(1)));
     let relations = [Some(("first", 1)), previous, next, Some(("last", last))];
-    let links = relations.into_iter().flatten();
-    let links: Vec<_> =
-        links.map(|(name, number)| format!("<{url}?limit={limit}&page={number}{extra_query}>; rel=\"{name}\"")).collect();
+    let link =
+        |(name, number): (&str, u64)| format!("<{url}?limit={limit}&page={number}{extra_query}>; rel=\"{name}\"");
+    let links: Vec<String> = relations.into_iter().flatten().map(link).collect();
     links.join(", ")
 }
 

@@ -266,8 +266,8 @@ pub(super) fn check_pending_events(services: &Services, webhook: WebhookId) -> R
 }
 
 /// Refuses a new version while a webhook of its publisher that reports versions has too many pending deliveries. Each
-/// version adds deliveries, which would otherwise accumulate without a limit while a receiver is unreachable. Moderation
-/// and deletion are never refused.
+/// version adds deliveries, which would otherwise accumulate without a limit while a receiver is unreachable.
+/// Moderation and deletion are never refused.
 pub(super) fn check_webhooks_of(services: &Services, publisher: &PublisherProfile) -> Result<(), Problem> {
     let reports_versions = |webhook: &Webhook| VERSION_EVENTS.iter().any(|kind| webhook.reports(*kind));
     let is_full = |webhook: &&Webhook| reports_versions(webhook) && has_too_many_pending_events(services, webhook.id);

@@ -43,8 +43,8 @@ named_values! {
 }
 
 impl RateClass {
-    /// Returns the class of requests for an action at a path; `None` for probes, which are never limited. `only_reads` is
-    /// `true` for a method that changes nothing.
+    /// Returns the class of requests for an action at a path; `None` for probes, which are never limited. `only_reads`
+    /// is `true` for a method that changes nothing.
     #[must_use]
     pub fn classify(action: Action, path: &str, only_reads: bool) -> Option<Self> {
         match action {

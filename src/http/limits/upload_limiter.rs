@@ -88,8 +88,8 @@ impl UploadLimiter {
         PendingRecording { recordings: Arc::clone(&self.recordings), digest }
     }
 
-    /// Waits for a permit to unpack an archive. Accounts take turns, each with at most `CHECKS_PER_ACCOUNT` permits at a
-    /// time.
+    /// Waits for a permit to unpack an archive. Accounts take turns, each with at most `CHECKS_PER_ACCOUNT` permits at
+    /// a time.
     pub async fn acquire_check_permit(&self, account: Account) -> FairPermit<Account> {
         self.checks.acquire(account, 1).await
     }

@@ -103,8 +103,8 @@ fn is_cross_site(headers: &HeaderMap) -> bool {
     headers.get(SEC_FETCH_SITE).is_some_and(|site| ["cross-site", "same-site"].iter().any(|other| site == other))
 }
 
-/// Returns `true` if the request was sent to `origin`, judging by the `Host` header. A proxy may have ended TLS, so both
-/// schemes match.
+/// Returns `true` if the request was sent to `origin`, judging by the `Host` header. A proxy may have ended TLS, so
+/// both schemes match.
 fn matches_host(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
     let (Ok(origin), Some(Ok(host))) = (origin.to_str(), host.map(HeaderValue::to_str)) else { return false };
     let (authority, port) = match origin.split_once("://") {

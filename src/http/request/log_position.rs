@@ -1,8 +1,8 @@
 //! `X-Log-Position`: lets a request to a cluster node see everything that the client has seen on another node.
 //!
-//! In a response, the header is a log position that includes all events the response was built from. A request with this
-//! position waits until its node has reached it; a request with `latest` waits until its node has every event that any
-//! node had acknowledged before.
+//! In a response, the header is a log position that includes all events the response was built from. A request with
+//! this position waits until its node has reached it; a request with `latest` waits until its node has every event that
+//! any node had acknowledged before.
 
 use std::time::Duration;
 
