@@ -27,7 +27,7 @@ impl AccountConcurrencyLimit {
         Self { permits_per_account, in_use: Arc::default() }
     }
 
-    /// Takes a slot for this account, unless it uses all of its slots.
+    /// Takes a slot for `account`; `None` if all slots of the account are in use.
     #[must_use]
     pub fn try_acquire(&self, account: Option<UserId>) -> Option<ConcurrencyPermit> {
         let mut in_use = self.in_use.lock();
@@ -52,8 +52,9 @@ impl Drop for ConcurrencyPermit {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use uuid::Uuid;
+
+    use super::*;
 
     #[test]
     fn slots_are_limited_per_account_and_released() {
@@ -69,6 +70,6 @@ mod tests {
         drop(first);
         assert!(limit.try_acquire(ada).is_some());
         drop(second);
-        assert!(limit.in_use.lock().is_empty());
+        assert!(limit.in_use.lock().is_empty(), "accounts without slots in use are kept in memory");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! An aggregate sees only its own stream, so the writer checks these rules. It serializes all appends of this service,
 //! so nothing changes between the check of an append and the append itself. Where several cluster nodes share the log,
-//! another one may append in between, so the checked append gets guards.
+//! another node may append in between, so the checked append carries guards, which the log checks again.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,7 +20,7 @@ use crate::events::shared::admission::{guarded_tags, spending_of};
 use crate::events::stream::Position;
 use crate::projections::ReadModels;
 
-/// Changes of one group to publishers, their nodes and budgets, on top of the read models.
+/// Changes by the appends of one group to publishers, their nodes and budgets, on top of the read models.
 pub struct CrossStreamRules<'m> {
     models: &'m ReadModels,
     /// Position that the read models have reached at least.
@@ -34,7 +34,7 @@ pub struct CrossStreamRules<'m> {
 }
 
 impl<'m> CrossStreamRules<'m> {
-    /// Returns the rules for a group. `models` contain everything appended before it.
+    /// Returns the rules for a group of appends. `models` contain everything appended before the group.
     #[must_use]
     pub fn new(models: &'m ReadModels) -> Self {
         let position = models.read().position;
@@ -43,7 +43,7 @@ impl<'m> CrossStreamRules<'m> {
         Self { models, position, gaining_nodes, deleted, submitted_credits: HashMap::new() }
     }
 
-    /// Checks that the append may follow the ones checked before: a deleted publisher gets no node, a publisher with
+    /// Checks that the append may follow those checked before: a deleted publisher gets no node, a publisher with
     /// nodes is not deleted, and no submission exceeds a budget. Returns the guards of the append.
     ///
     /// # Errors
@@ -77,19 +77,19 @@ impl<'m> CrossStreamRules<'m> {
         }
 
         let models = self.models.read();
-        let mut limited = Vec::new();
+        let mut budget_periods = Vec::new();
         for subject in submission.budget_subjects() {
             if let Some(account) = models.budgets.get(&subject) {
                 let budget_period = (subject, account.limit.period.start(at));
                 let pending = self.submitted_credits.get(&budget_period).copied().unwrap_or(0);
                 account.check(&budget_period.0, credits, pending, at).map_err(AppendError::BudgetExceeded)?;
-                limited.push(budget_period);
+                budget_periods.push(budget_period);
             }
         }
         drop(models);
 
-        let tags = limited.iter().filter_map(|(subject, _)| spending_of(subject)).collect();
-        for budget_period in limited {
+        let tags = budget_periods.iter().filter_map(|(subject, _)| spending_of(subject)).collect();
+        for budget_period in budget_periods {
             *self.submitted_credits.entry(budget_period).or_default() += credits;
         }
         Ok(tags)

@@ -14,7 +14,7 @@ use crate::domain::task::TaskFailure;
 use crate::domain::value::Timestamp;
 use crate::vendors::JobProgress;
 
-/// Maximum number of tasks. The one that was reported least recently is evicted: ended tasks are no longer reported.
+/// Maximum number of tasks. The task reported least recently is evicted, because ended tasks are no longer reported.
 const TRACKED_TASKS_MAX: usize = 65_536;
 
 /// Progress of a task at its vendor.
@@ -22,7 +22,7 @@ const TRACKED_TASKS_MAX: usize = 65_536;
 pub enum ReportedProgress {
     /// The task is queued at this position, counted from 1.
     Queued { queue_position: u32 },
-    /// This part of the task is done, in thousandths.
+    /// Completed part of the task, in thousandths.
     Running { permille: u16 },
 }
 
@@ -67,7 +67,7 @@ pub struct TaskReport {
 /// State of one task.
 #[derive(Debug, Default)]
 struct TaskProgressEntry {
-    /// `true` if another node reported it last.
+    /// `true` if the last report of the task came from another node.
     is_adopted: bool,
     reported: Option<ReportedProgress>,
     blocker: Option<TaskBlocker>,
@@ -151,7 +151,7 @@ impl TaskProgress {
         }
     }
 
-    /// Returns at most `max` reports of this node after report number `after`, and the number of the last one.
+    /// Returns at most `max` reports of this node after report number `after`, and the number from which to continue.
     #[must_use]
     pub fn reports_after(&self, after: u64, max: usize) -> (Vec<TaskReport>, u64) {
         let table = self.0.lock();

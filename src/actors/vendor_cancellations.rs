@@ -1,6 +1,7 @@
 //! Cancellations passed on to vendors. The tasks have already ended; the response of a vendor does not change them.
 //!
-//! The queue is kept in memory. A cancellation that a stop interrupts is not passed on, and the job runs to its end.
+//! The queue is kept in memory. Cancellations still queued when the service stops are lost, and the jobs run to their
+//! ends.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ const ATTEMPTS_MAX: u32 = 8;
 /// Pauses between the calls.
 const RETRY: Backoff = Backoff { min: Duration::from_secs(1), max: Duration::from_mins(1) };
 
-/// A job that a vendor is to stop.
+/// Job that its vendor has yet to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingCancellation {
     task: TaskId,
@@ -64,7 +65,7 @@ impl VendorCancellations {
         self.arrival.notify_one();
     }
 
-    /// Counts a call. Returns the number of calls so far.
+    /// Counts a call. Returns the number of calls so far; [`ATTEMPTS_MAX`] if the cancellation is no longer queued.
     fn count_attempt(&self, task: TaskId) -> u32 {
         let mut pending = self.pending.lock();
         let Some(cancellation) = pending.get_mut(&task) else { return ATTEMPTS_MAX };
@@ -127,7 +128,7 @@ impl Reactor for VendorCanceller {
             Err(error) => {
                 let attempts = self.cancellations.count_attempt(task);
                 tracing::warn!(%task, vendor = recorded.name.as_str(), %error, attempts, "cancellation failed");
-                // A refusal would be repeated: the job has ended, or cannot be cancelled.
+                // The vendor would refuse again: the job has ended, or cannot be cancelled.
                 if error.kind != VendorErrorKind::Refused && attempts < ATTEMPTS_MAX {
                     let delay = RETRY.after_failures(attempts, self.environment.random_f64());
                     return Reschedule::After(error.retry_after.map_or(delay, |pause| pause.clamp(delay, RETRY.max)));

@@ -97,7 +97,7 @@ impl EventWriter {
         (Self { queue: sender }, worker, liveness)
     }
 
-    /// Returns a function that returns the number of waiting appends; it does not keep the writer running.
+    /// Returns a function that reads the number of waiting appends, and that does not keep the writer running.
     pub fn queue_length(&self) -> impl Fn() -> usize + Send + Sync + use<> {
         let queue = self.queue.downgrade();
         move || queue.upgrade().map_or(0, |queue| queue.max_capacity() - queue.capacity())
@@ -130,6 +130,7 @@ pub struct EventWriterTask {
     /// Time of the first commit since the log's last maintenance.
     maintenance_pending_since: Option<Instant>,
     fail_points: FailPoints,
+    /// Expires the reference from [`EventWriter::new`] when the worker is dropped.
     _alive: Arc<()>,
 }
 
@@ -187,6 +188,8 @@ impl EventWriterTask {
         }
     }
 
+    /// Appends a group with one sync, updates the read models and replies to all callers. Adapts the delay of the next
+    /// group to the time that the append took.
     async fn commit(&mut self, group: Vec<AppendRequest>) {
         let mut rules = CrossStreamRules::new(self.projector.models());
         let mut appends = Vec::with_capacity(group.len());
@@ -219,7 +222,7 @@ impl EventWriterTask {
                 self.fail_points.hit_after(CommitStep::Projected);
                 results.into_iter().map(|result| result.map_err(AppendError::from)).collect()
             }
-            // The log itself logs this, once.
+            // The log itself reports a full disk, once.
             Err(failure @ LogFailure::Full { .. }) => replies.iter().map(|_| Err(failure.clone().into())).collect(),
             Err(failure) => {
                 tracing::error!(%failure, appends = replies.len(), "append failed");
@@ -235,6 +238,7 @@ impl EventWriterTask {
         self.fail_points.hit_after(CommitStep::Replied);
     }
 
+    /// Appends a group. Blocks the arbiter if the log is embedded.
     async fn append_group(&self, appends: Vec<Append>) -> Result<GroupOutcome, LogFailure> {
         if !self.log.is_shared() {
             return self.log.append(appends);

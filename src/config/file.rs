@@ -52,6 +52,7 @@ fn quoting_hint(text: &str, error: &toml::de::Error) -> &'static str {
     }
 }
 
+/// Adds the values of a table and of its sections to `values`. `text` is the whole file, for the line numbers.
 fn flatten(text: &str, section: &str, table: &DeTable<'_>, values: &mut Vec<FileSetting>) {
     for (name, value) in table {
         let key = if section.is_empty() { name.get_ref().to_string() } else { format!("{section}.{}", name.get_ref()) };

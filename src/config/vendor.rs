@@ -28,7 +28,7 @@ pub enum VendorProfile {
 impl PartialEq for VendorProfile {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Own(one), Self::Own(other)) => one.identity() == other.identity(),
+            (Self::Own(left), Self::Own(right)) => left.identity() == right.identity(),
             (Self::Own(_), _) | (_, Self::Own(_)) => false,
             _ => self.name() == other.name(),
         }
@@ -105,6 +105,7 @@ pub struct VendorSettings {
     pub key_header: String,
     /// Path of the search; contains `{key}`.
     pub search_path: String,
+    /// Time after a submission during which an empty search result is not trusted.
     pub search_settles: Duration,
     /// Jobs that the vendor takes.
     pub jobs: JobFilter,
@@ -120,6 +121,7 @@ pub struct VendorSettings {
     pub poll_max: Duration,
     pub retry_min: Duration,
     pub retry_max: Duration,
+    /// Time for which polls continue if the vendor no longer knows a task that it accepted.
     pub lost_after: Duration,
     /// Consecutive failures that open the circuit.
     pub breaker_failures: u32,
@@ -152,9 +154,9 @@ impl VendorSelection {
         if let Some(description) = &description {
             // These settings describe vendors with the interface of this service. A profile defines its own.
             let has_auth = description.auth() != ProfileAuth::None;
-            let decided =
+            let decided_by_profile =
                 ["recovery", "key_header", "search_path"].into_iter().chain(has_auth.then_some("auth_header"));
-            for setting in decided {
+            for setting in decided_by_profile {
                 let allowed = format!("absent, because the profile \"{}\" decides it", description.name());
                 reader.reject_if_given(&key(setting), &allowed);
             }
@@ -214,8 +216,8 @@ impl VendorSelection {
     }
 
     fn default_name(gateway: Gateway, profile: &VendorProfile) -> String {
-        let place = if *profile == VendorProfile::BuiltIn { "local" } else { "remote" };
-        format!("{place}-{}", gateway.name())
+        let location = if *profile == VendorProfile::BuiltIn { "local" } else { "remote" };
+        format!("{location}-{}", gateway.name())
     }
 }
 
@@ -294,11 +296,12 @@ pub struct MusicVendorSettings {
     pub api_key: Option<Secret>,
     pub auth_header: String,
     pub key_header: String,
-    /// Maximum number of concurrent streams of the vendor; `None`: unlimited.
+    /// Maximum number of concurrent streams of the vendor; `None` if unlimited.
     pub slots: Option<usize>,
     pub connect_timeout: Duration,
     /// Timeout between two lines, and before the first one.
     pub line_timeout: Duration,
+    /// Maximum length of a line, in bytes.
     pub line_bytes: u64,
     /// Consecutive failures that open the circuit.
     pub breaker_failures: u32,
@@ -344,8 +347,8 @@ impl MusicVendorSettings {
     }
 }
 
-/// Checks the vendors of all media together: their names are unique, also if they differ only in `-` and `_`, which
-/// environment variables do not distinguish, and each medium has one built-in engine at most.
+/// Checks the vendors of all media together. Their names must be unique even if `-` and `_` are not distinguished, as
+/// in environment variables, and each medium has at most one built-in engine.
 pub(super) fn check_vendor_lists(reader: &mut SettingsReader, settings: &Settings) {
     let media = [
         (Gateway::Image, settings.image_vendors.iter().map(|vendor| &vendor.selection).collect::<Vec<_>>()),
@@ -353,6 +356,7 @@ pub(super) fn check_vendor_lists(reader: &mut SettingsReader, settings: &Setting
         (Gateway::Music, settings.music_vendors.iter().map(|vendor| &vendor.selection).collect()),
     ];
 
+    // Names, normalized, with the items that have them.
     let mut seen: Vec<(String, String)> = Vec::new();
     for (gateway, vendors) in media {
         let items = reader.items(&format!("vendors.{}", gateway.name()));

@@ -102,7 +102,7 @@ where
 /// Connection in the form that the framework's HTTP service accepts.
 type AcceptedConnection = (GuardedStream, Protocol, Option<std::net::SocketAddr>);
 
-/// Admits a connection, or answers with 503 if its address has too many.
+/// Admits a connection, or responds with 503 and fails if its address has too many.
 async fn accept(mut io: TcpStream, options: ConnectionOptions) -> Result<AcceptedConnection, DispatchError> {
     let peer = io.peer_addr().ok();
     let address = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip());

@@ -188,8 +188,8 @@ fn registry_routes() -> Vec<ApiEndpoint> {
         ApiEndpoint::new(post(), "/nodes/{nodeId}/reviews", "reviewNode", Json, review::submit),
         ApiEndpoint::new(get(), "/nodes/{nodeId}/reviews/mine", "getOwnReview", NoBody, review::show_own),
         ApiEndpoint::new(post(), "/nodes/{nodeId}/translations", "translateNode", Json, translation::merge),
-        ApiEndpoint::new(put(), "/admin/nodes/{nodeId}", "administerNode", Json, moderation::node),
-        ApiEndpoint::new(put(), "/admin/nodes/{nodeId}/versions/{version}", "administerVersion", Json, moderation::version),
+        ApiEndpoint::new(put(), "/admin/nodes/{nodeId}", "administerNode", Json, moderation::administer_node),
+        ApiEndpoint::new(put(), "/admin/nodes/{nodeId}/versions/{version}", "administerVersion", Json, moderation::administer_version),
         ApiEndpoint::new(post(), "/bulk/nodes/versions", "getVersions", Json, bulk::look_up),
     ]
 }

@@ -71,14 +71,14 @@ impl CallbackSender {
 }
 
 fn unreachable_outcome(reason: &str) -> AttemptOutcome {
-    let reason = reason.chars().filter(|c| !c.is_control()).take(1000).collect();
+    let reason = reason.chars().filter(|character| !character.is_control()).take(1000).collect();
     AttemptOutcome::Unreachable { reason: Text::from_recorded(reason) }
 }
 
-/// Returns the pause that a server asks for, up to the maximum that is honoured.
+/// Returns the pause that a server asks for, up to the maximum that is honoured. A date is relative to `at`.
 pub(super) fn retry_after(head: &ResponseHead, at: Timestamp) -> Option<Duration> {
     let text = head.headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let delay = if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+    let delay = if !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit()) {
         Duration::from_secs(text.parse().unwrap_or(u64::MAX))
     } else {
         parse_http_date(text)?.since(at)
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// Starts a receiver on loopback; also returns the requests that it received.
+    /// Starts a receiver on loopback. Returns its port and the requests that it receives.
     async fn receiver(reply: ReceiverReply) -> (u16, mpsc::UnboundedReceiver<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -190,7 +190,7 @@ mod tests {
         tokio::time::timeout(HANG_TIMEOUT, sender.send(callback(url))).await.expect("the attempt does not hang")
     }
 
-    /// Returns the outcome of an attempt at a receiver that replies like this.
+    /// Returns the outcome of an attempt at a new receiver that sends `reply`.
     async fn outcome(reply: ReceiverReply, limits: ClientLimits) -> AttemptOutcome {
         let (port, _requests) = receiver(reply).await;
         send_to(&sender(permissive_rules(), limits), &format!("http://127.0.0.1:{port}/hook")).await
@@ -231,14 +231,14 @@ mod tests {
             "webhook-timestamp: 1431703961",
             &format!("webhook-signature: {signature}"),
         ] {
-            assert!(head.lines().any(|found| found == line), "{line} in {head}");
+            assert!(head.lines().any(|header| header == line), "{line} in {head}");
         }
 
         assert_eq!(body, BODY);
     }
 
     #[tokio::test]
-    async fn error_statuses_are_answers() {
+    async fn error_statuses_are_reported() {
         for (line, status) in [("500 Internal Server Error", 500), ("410 Gone", 410), ("404 Not Found", 404)] {
             assert_eq!(outcome(ReceiverReply::status(line), ClientLimits::default()).await, answered_outcome(status));
         }

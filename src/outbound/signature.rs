@@ -100,10 +100,11 @@ impl WebhookKey {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::os::unix::fs::PermissionsExt;
 
     use ed25519_dalek::{Signature, VerifyingKey};
+
+    use super::*;
 
     const AT: Timestamp = Timestamp::from_micros(1_614_265_330_999_999);
     const BODY: &[u8] = br#"{"test": 2432232314}"#;
@@ -161,8 +162,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("webhook-key");
         let key = WebhookKey::load_or_create(&path, &environment()).unwrap();
-        let found = WebhookKey::load_or_create(&path, &Environment::manual(AT, 2)).unwrap();
-        assert_eq!(key.public_key(), found.public_key());
+        let reloaded = WebhookKey::load_or_create(&path, &Environment::manual(AT, 2)).unwrap();
+        assert_eq!(key.public_key(), reloaded.public_key());
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }

@@ -28,10 +28,10 @@ impl UploadBody {
         Self { source: Box::new(source), sent: 0, length, on_progress: Box::new(on_progress) }
     }
 
-    /// Returns the next bytes; an error if the source is shorter than announced.
+    /// Reads the next bytes and reports the progress; fails if the source is shorter than announced. Blocks.
     fn next_chunk(&mut self) -> io::Result<Bytes> {
-        let rest = usize::try_from(self.length - self.sent).unwrap_or(usize::MAX);
-        let mut chunk = vec![0; rest.min(CHUNK_BYTES)];
+        let remaining = usize::try_from(self.length - self.sent).unwrap_or(usize::MAX);
+        let mut chunk = vec![0; remaining.min(CHUNK_BYTES)];
         self.source.read_exact(&mut chunk)?;
         self.sent += chunk.len() as u64;
         (self.on_progress)(self.sent);

@@ -11,7 +11,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Returns the pause after this many consecutive failures (from 1): exponential backoff.
+    /// Returns the pause after `failures` consecutive failures (from 1): each failure doubles it, up to the maximum.
     #[must_use]
     pub fn after_failures(self, failures: u32, random: f64) -> Duration {
         // The limit only prevents an overflow of the shift.
@@ -19,8 +19,8 @@ impl Backoff {
         with_half_jitter(self.min.saturating_mul(1 << doublings).clamp(self.min, self.max), random)
     }
 
-    /// Returns the pause between two polls of a task of this age: half its age, so that short jobs are polled often and
-    /// long ones seldom.
+    /// Returns the pause until the next poll of a task: half its age, so that short jobs are polled often and long jobs
+    /// seldom.
     #[must_use]
     pub fn poll_interval(self, age: Duration, random: f64) -> Duration {
         with_half_jitter((age / 2).clamp(self.min, self.max), random)
@@ -48,8 +48,8 @@ mod tests {
     fn each_failure_doubles_the_pause_up_to_the_maximum() {
         let full_delay = |failures| BACKOFF.after_failures(failures, 1.0).as_secs();
         assert_eq!([1, 2, 3, 4, 9, u32::MAX].map(full_delay), [2, 4, 8, 16, 300, 300]);
-        assert_eq!(BACKOFF.after_failures(3, 0.0).as_secs(), 4);
-        assert_eq!(BACKOFF.after_failures(0, 1.0).as_secs(), 2);
+        assert_eq!(BACKOFF.after_failures(3, 0.0).as_secs(), 4, "a random number of 0 halves the pause");
+        assert_eq!(BACKOFF.after_failures(0, 1.0).as_secs(), 2, "0 failures count as 1");
     }
 
     #[test]

@@ -16,9 +16,9 @@ use crate::domain::value::Timestamp;
 /// Options of a circuit breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreakerOptions {
-    /// Consecutive failures that open it.
+    /// Consecutive failures that open the breaker.
     pub failures: u32,
-    /// Duration of the first opening.
+    /// Pause after the breaker opens first.
     pub pause: Duration,
     /// Maximum pause. Each pause is twice as long as the previous one, up to this maximum.
     pub pause_max: Duration,
@@ -87,7 +87,7 @@ impl CircuitBreaker {
         Self { options, state: BreakerState::Closed { failures: 0 }, held_until: None }
     }
 
-    /// Decides whether a call may be made now.
+    /// Decides whether a call may be made now. An admitted probe makes the breaker half open.
     pub fn admit(&mut self, now: Timestamp) -> Admission {
         if let Some(wait) = self.held_until.and_then(|until| time_until(until, now)) {
             return Admission::Wait(wait);
@@ -154,7 +154,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// Pauses calls for as long as the vendor asked.
+    /// Pauses calls for `pause`, as the vendor asked. A longer pause in progress is not shortened.
     pub fn hold(&mut self, now: Timestamp, pause: Duration) {
         self.held_until = self.held_until.max(Some(now.saturating_add(pause)));
     }
@@ -201,8 +201,8 @@ mod tests {
     fn only_consecutive_failures_open_the_breaker() {
         let mut breaker = breaker();
         for _ in 0..10 {
-            assert!(!breaker.record_failure(at(0)) && !breaker.record_failure(at(0)));
-            assert!(!breaker.record_success());
+            assert!(!breaker.record_failure(at(0)) && !breaker.record_failure(at(0)), "opened by two failures");
+            assert!(!breaker.record_success(), "the breaker was not closed");
         }
         assert_eq!(breaker.admit(at(0)), Admission::Allow);
     }
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn late_failures_of_older_calls_change_nothing_and_a_success_closes() {
         let mut breaker = opened();
-        assert!(!breaker.record_failure(at(20)));
+        assert!(!breaker.record_failure(at(20)), "opened twice");
         assert_eq!(breaker.admit(at(30)), Admission::Probe);
 
         let mut breaker = opened();
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(breaker.admit(at(30)), Admission::Probe);
         breaker.release_probe(at(31));
         assert_eq!((breaker.circuit(at(31)), breaker.admit(at(31))), (CircuitState::Open, Admission::Probe));
-        assert!(breaker.record_failure(at(31)));
+        assert!(breaker.record_failure(at(31)), "the failed probe opens the breaker");
         assert_eq!(breaker.admit(at(31)), Admission::Wait(PAUSE * 2), "as long as after the first probe");
 
         // Without a probe in progress, `release_probe` changes nothing

@@ -9,7 +9,7 @@ use crate::projections::ReadError;
 /// The vendor that made the video to extend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum VideoMaker {
-    /// The job is no extension, or the video has no id at a vendor of this service.
+    /// The job does not extend a video, or the video has no id at a vendor of this service.
     None,
     /// This member of the pool.
     Member(usize),

@@ -170,7 +170,8 @@ impl PoolMember {
         }
     }
 
-    /// Completes with the lanes whose pauses end, when the vendor has progressed or its circuit has closed.
+    /// Waits until the vendor has progressed or its circuit has closed, then ends the exclusions of tasks. Returns the
+    /// lanes whose pauses end.
     async fn wait_for_change(&self) -> Vec<String> {
         let progressed = self.vendor.progress_notify();
         tokio::select! {
@@ -304,18 +305,18 @@ impl VendorPool {
             return VendorChoice::Unserved;
         }
 
-        let mut first_obstacle: Option<VendorObstacle> = None;
+        let mut shortest_obstacle: Option<VendorObstacle> = None;
         let mut callable = Vec::new();
         for index in candidates {
             match self.0[index].find_obstacle(task) {
                 None => callable.push(index),
-                Some(obstacle) if first_obstacle.as_ref().is_none_or(|first| obstacle.delay < first.delay) => {
-                    first_obstacle = Some(obstacle);
+                Some(obstacle) if shortest_obstacle.as_ref().is_none_or(|shortest| obstacle.delay < shortest.delay) => {
+                    shortest_obstacle = Some(obstacle);
                 }
                 Some(_) => {}
             }
         }
-        if let Some(obstacle) = first_obstacle.filter(|_| callable.is_empty()) {
+        if let Some(obstacle) = shortest_obstacle.filter(|_| callable.is_empty()) {
             return VendorChoice::Blocked(obstacle);
         }
 
@@ -338,7 +339,8 @@ impl VendorPool {
         with_slot.min_by_key(|index| self.0[*index].priority)
     }
 
-    /// Completes with the lanes whose pauses end, when a vendor has progressed or its circuit has closed.
+    /// Waits until a vendor has progressed or its circuit has closed, then ends its exclusions of tasks. Returns the
+    /// lanes whose pauses end.
     pub(super) async fn wait_for_change(&self) -> Vec<String> {
         let changes: Vec<BoxFuture<'_, Vec<String>>> =
             self.0.iter().map(|member| member.wait_for_change().boxed()).collect();
@@ -356,7 +358,8 @@ impl VendorPool {
     }
 }
 
-/// Returns the index that `random`, from 0 to 1, selects among items with these weights; 0 for no items.
+/// Returns the index that `random`, from 0 to 1, selects among items with these weights; 0 for no items. A weight of 0
+/// counts as 1.
 pub(in crate::actors) fn pick_by_weight(weights: &[u32], random: f64) -> usize {
     let weight = |weight: &u32| f64::from((*weight).max(1));
     let mut target = random.clamp(0.0, 1.0) * weights.iter().map(weight).sum::<f64>();
@@ -409,6 +412,7 @@ pub(super) mod tests {
         }
     }
 
+    /// Vendor that is never called. Its circuit opens for a minute after one failure.
     pub fn pool_vendor(name: &str, priority: i32, weight: u32, slots: Option<usize>) -> PoolVendor {
         let identity = RecordedVendor {
             name: Text::from_recorded(name.to_owned()),
@@ -426,7 +430,7 @@ pub(super) mod tests {
         VendorPool::new(Gateway::Image, vendors, &Environment::system())
     }
 
-    fn busy(seconds: u64) -> VendorError {
+    fn busy_for(seconds: u64) -> VendorError {
         VendorError {
             kind: VendorErrorKind::Busy,
             message: "m".to_owned(),
@@ -434,6 +438,7 @@ pub(super) mod tests {
         }
     }
 
+    /// Chooses a vendor for [`TASK`]; `free` has the free slots of each vendor, `None` for an unlimited one.
     fn choose(pool: &VendorPool, free: &[Option<usize>]) -> VendorChoice {
         pool.choose(TASK, None, &free_slots(free), || 0.0)
     }
@@ -447,7 +452,7 @@ pub(super) mod tests {
     async fn progress_of_a_vendor_ends_the_pauses_of_tasks_that_no_vendor_may_be_called_for() {
         // Given a task that waits because its only vendor refused it
         let pool = pool(vec![pool_vendor("a", 0, 1, None)]);
-        pool.members()[0].record_refusal(TASK, &busy(60));
+        pool.members()[0].record_refusal(TASK, &busy_for(60));
         assert!(matches!(choose(&pool, &[None]), VendorChoice::Blocked(_)));
 
         // When the vendor has progressed
@@ -485,7 +490,7 @@ pub(super) mod tests {
         let free = free_slots(&[None; 2]);
         let chosen = || pool.choose(TASK, Some(1), &free, || 0.0);
         assert_eq!(chosen(), VendorChoice::Member(1));
-        pool.members()[1].record_refusal(TASK, &busy(60));
+        pool.members()[1].record_refusal(TASK, &busy_for(60));
         assert!(matches!(chosen(), VendorChoice::Blocked(_)));
     }
 
@@ -493,9 +498,9 @@ pub(super) mod tests {
     fn a_vendor_that_refused_a_task_is_excluded_for_this_task() {
         // Given two vendors, of which the first is busy for a minute, and the second for 50 minutes
         let pool = pool(vec![pool_vendor("a", 0, 1, None), pool_vendor("b", 1, 1, None)]);
-        pool.members()[0].record_refusal(TASK, &busy(60));
+        pool.members()[0].record_refusal(TASK, &busy_for(60));
         assert_eq!(choose(&pool, &[None, None]), VendorChoice::Member(1));
-        pool.members()[1].record_refusal(TASK, &busy(3_000));
+        pool.members()[1].record_refusal(TASK, &busy_for(3_000));
 
         // Then the task waits for the first one, and says why
         let VendorChoice::Blocked(VendorObstacle { reason, delay: wait }) = choose(&pool, &[None, None]) else {

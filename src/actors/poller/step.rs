@@ -15,7 +15,7 @@ pub(super) const POLL_LANE: &str = "polls";
 /// Lane of steps that call no vendor and fetch no inputs.
 pub(super) const NO_VENDOR_LANE: &str = "no vendor";
 
-/// Returns the kind of the next step of a task. Submissions and polls have a lane for each vendor.
+/// Returns the lane of the next step of a task, without the vendor: submissions and polls have a lane for each vendor.
 pub(super) fn lane_kind(record: &TaskRecord) -> &'static str {
     match &record.stage {
         _ if record.submission.work.has_missing_inputs() => INPUT_LANE,
@@ -39,7 +39,7 @@ pub(super) enum PollerStep {
     Poll { reference: VendorReference },
     /// Fail the task: its deadline has passed.
     Expire,
-    /// None: the task has ended.
+    /// Do nothing: the task has ended, or is a stream.
     Nothing,
 }
 
@@ -48,7 +48,7 @@ pub(super) enum PollerStep {
 pub(super) enum RemovedVendorStep {
     /// Record that the job is lost, so that it is submitted again.
     RecordLostJob,
-    /// Record that no vendor has the job, so that another one gets it.
+    /// Record that no vendor has the job, so that another vendor gets it.
     RecordUndelivered,
     /// Give up: it is unknown whether a submission arrived.
     GiveUpUnknown { reason: &'static str },
@@ -64,7 +64,7 @@ const UNKNOWN_WITHOUT_KEY: &str =
     "it is unknown whether an earlier submission arrived, and the vendor does not support idempotency keys";
 const UNKNOWN_AT_DEADLINE: &str = "it was still unknown at the deadline whether the vendor had accepted the task";
 
-/// Returns the next step of a task.
+/// Returns the next step of a task whose time is limited to `deadline` after its creation.
 pub(super) fn next_step(
     record: &TaskRecord,
     now: Timestamp,
@@ -102,7 +102,7 @@ pub(super) fn unknown_at_deadline(record: &TaskRecord) -> Option<&'static str> {
 }
 
 /// Returns the next step of a task whose vendor is no longer configured. The task may go to another vendor only if the
-/// old one cannot have the job: a built-in engine keeps none.
+/// removed vendor cannot have the job: a built-in engine keeps no jobs.
 pub(super) fn removed_vendor_step(
     record: &TaskRecord,
     vendor: &RecordedVendor,

@@ -153,12 +153,13 @@ impl AuditEventStream {
         self.ended || reached_end || *self.closing.borrow()
     }
 
+    /// Restarts the heartbeat interval, and returns `text` unchanged.
     fn postpone_heartbeat(&mut self, text: String) -> String {
         self.heartbeat_at = Instant::now() + self.shared.services.options.heartbeat;
         text
     }
 
-    /// Reads the next events.
+    /// Reads the next events, as text to send; empty if none of them matches the filter. Advances the position.
     async fn read(&mut self) -> Result<String, Problem> {
         let audit = self.shared.services.operations.audit.clone();
         let filter = self.filter.clone();

@@ -53,7 +53,7 @@ struct BudgetList {
 }
 
 impl BudgetView {
-    /// Renders a budget at a time.
+    /// Renders a budget, and its use at the time `at`.
     #[must_use]
     pub fn new(subject: &BudgetSubject, account: &BudgetAccount, at: Timestamp) -> Self {
         Self::render(subject, account.limit, account.used(at), account.resets_at(at))
@@ -175,10 +175,11 @@ impl EarlyBudgetCheck {
         Self { models, subjects: call.budget_subjects(), task, at: services.environment.now() }
     }
 
-    /// Checks the price. A task that exists already, because its request was repeated, always passes.
+    /// Checks that the budgets allow `credits`. A task that exists already, because its request was repeated, always
+    /// passes.
     ///
     /// # Errors
-    /// 402 if less is left of a budget.
+    /// 402 if a budget has fewer credits left.
     pub fn check(&self, credits: Credits) -> Result<(), Problem> {
         let models = self.models.read();
         if credits == 0 || models.tasks.get(self.task).is_some() {

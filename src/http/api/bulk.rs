@@ -78,9 +78,9 @@ struct BulkResponseBody {
     body: JsonBody,
     lookups: Vec<BulkLookup>,
     links: Links,
-    /// Index of the next identifier; larger than their number once all is written.
+    /// Index of the next identifier; larger than the number of identifiers once everything is written.
     next: usize,
-    /// Chunk written ahead.
+    /// First chunk, written in advance to find out whether the response is small.
     first: Option<Bytes>,
 }
 
@@ -95,24 +95,24 @@ impl BulkResponseBody {
             return Ok(None);
         }
 
-        let mut piece = Vec::new();
+        let mut chunk = Vec::new();
         if self.next == 0 {
-            piece.extend_from_slice(b"{\"node_versions\":[");
+            chunk.extend_from_slice(b"{\"node_versions\":[");
         }
 
-        while let Some(lookup) = self.lookups.get(self.next).filter(|_| piece.len() < CHUNK_BYTES) {
+        while let Some(lookup) = self.lookups.get(self.next).filter(|_| chunk.len() < CHUNK_BYTES) {
             if self.next > 0 {
-                piece.push(b',');
+                chunk.push(b',');
             }
-            serde_json::to_writer(&mut piece, &bulk_result(identifier(&self.body, self.next), lookup, &self.links))?;
+            serde_json::to_writer(&mut chunk, &bulk_result(identifier(&self.body, self.next), lookup, &self.links))?;
             self.next += 1;
         }
 
         if self.next == self.lookups.len() {
-            piece.extend_from_slice(b"]}");
+            chunk.extend_from_slice(b"]}");
             self.next += 1;
         }
-        Ok(Some(piece.into()))
+        Ok(Some(chunk.into()))
     }
 }
 

@@ -96,7 +96,7 @@ pub async fn redeliver(call: Call<{ Action::RedeliverCallback as u8 }>) -> Resul
 }
 
 async fn redeliver_status(call: &RequestContext, task: TaskId, delivery: DeliveryId) -> Result<ApiResponse, Problem> {
-    let WebhookNotification { owner, change, content, .. } = own_notification(call, task, delivery).await?;
+    let WebhookNotification { owner, change, content, .. } = visible_notification(call, task, delivery).await?;
     let services = call.services();
     let redelivery = Redelivery { delivery, task, owner, url: content.url, task_version: change };
     services.dispatch.delivery(delivery, DeliveryCommand::Redeliver(redelivery), call.command_context()).await?;
@@ -111,7 +111,7 @@ fn not_found() -> Problem {
 }
 
 /// Returns a delivery of a task, if the caller may see the task.
-async fn own_notification(
+async fn visible_notification(
     call: &RequestContext,
     task: TaskId,
     delivery: DeliveryId,
@@ -124,7 +124,7 @@ async fn own_notification(
     Ok(notification)
 }
 
-/// Repeats a delivery to a webhook of a publisher, for those who may manage its webhooks.
+/// Repeats a delivery to a webhook of a publisher, if the caller may manage the webhooks of the publisher.
 async fn redeliver_event(
     call: &RequestContext,
     webhook: WebhookId,
@@ -202,7 +202,7 @@ struct DeliverySource<'u, S> {
     at: Timestamp,
 }
 
-/// Renders a delivery. While it is pending, it waits for `blocker`.
+/// Renders a delivery. `blocker` is the earlier delivery that a pending one waits for.
 fn delivery_view<S>(
     DeliverySource { id, subject, url, at }: DeliverySource<'_, S>,
     state: &Delivery,

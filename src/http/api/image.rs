@@ -103,10 +103,17 @@ async fn submit_wrapped<T: ImageBody>(call: ImageSubmitCall) -> Result<ApiRespon
 
 /// Outcome of the checks of a submission.
 enum ImageSubmissionOutcome {
-    /// Only the price was asked for.
+    /// The client asked only for the price.
     Estimate(TaskKind),
     /// The pictures are stored.
-    Stored(Box<(ImageWork, Option<CallbackUrl>, TaskReservation)>),
+    Stored(Box<StoredImageSubmission>),
+}
+
+/// Checked submission with stored pictures, ready to be recorded.
+struct StoredImageSubmission {
+    work: ImageWork,
+    webhook: Option<CallbackUrl>,
+    reservation: TaskReservation,
 }
 
 /// Submits a task and returns it; with `Prefer: wait`, in the state after the wait. An estimate is checked in the same
@@ -141,7 +148,7 @@ async fn submit<T: ImageBody>(
     let budgets = EarlyBudgetCheck::new(&call, task);
     // The thread continues if the client disconnects; it holds the reservation and the body's memory charge until it
     // ends.
-    let work = move || {
+    let check_and_store = move || {
         let body = body.parse()?;
         let submission = check::check::<T>(&body, store.decoders(), &files)?;
         // Release the decoder before writing, which waits for the disk.
@@ -151,10 +158,12 @@ async fn submit<T: ImageBody>(
         budgets.check(credits)?;
         let stored = submission.store_in(&store, &space, seed, credits);
         drop(body);
-        stored.map(|(work, webhook)| ImageSubmissionOutcome::Stored(Box::new((work, webhook, reservation))))
+        stored.map(|(work, webhook)| {
+            ImageSubmissionOutcome::Stored(Box::new(StoredImageSubmission { work, webhook, reservation }))
+        })
     };
-    let checked = shared.inspectors.run(work).await.map_err(Problem::internal)??;
-    let (work, webhook, reservation) = match checked {
+    let checked = shared.inspectors.run(check_and_store).await.map_err(Problem::internal)??;
+    let StoredImageSubmission { work, webhook, reservation } = match checked {
         ImageSubmissionOutcome::Stored(stored) => *stored,
         ImageSubmissionOutcome::Estimate(kind) => {
             return estimate_response(&services.media.tariff.image_breakdown(kind.as_str()));
@@ -173,7 +182,7 @@ async fn submit<T: ImageBody>(
 
     let wait = PreferWait::from_headers(call.headers());
     let public_url = &services.options.public_url;
-    let ended = if wait.is_requested() { wait.until_ended(services, task).await? } else { None };
+    let ended = if wait.is_requested() { wait.wait_until_ended(services, task).await? } else { None };
     let created = || ImageTaskView::new(task, TaskStatus::Created, None, None, public_url);
     let view = ended.map_or_else(created, |record| ImageTaskView::from_record(&record, public_url));
     wait.add_preference_applied(render(ImageTaskView { prompt_report, ..view })?)
@@ -205,7 +214,8 @@ fn read_body<T: ImageBody>(body: &Value, context: &JobContext<'_>) -> Result<Ima
     submission.store_in(context.store, context.space, context.seed, credits).map(|(work, _)| work)
 }
 
-/// Limits the pending webhook deliveries of an account, so that unreachable receivers do not affect other accounts.
+/// Rejects a submission with a webhook while the account has too many pending deliveries, so that unreachable receivers
+/// do not affect other accounts.
 pub(in crate::http) fn check_pending_deliveries(services: &Services, owner: Option<UserId>) -> Result<(), Problem> {
     let limit = services.options.callbacks_per_account;
     if services.models.read().deliveries.pending_count_of(owner) < limit {
@@ -227,7 +237,7 @@ async fn show(call: ImageReadCall, family: ImageFamily) -> Result<ApiResponse, P
     }
 
     let wait = PreferWait::from_headers(call.headers());
-    let task = wait.until_ended(call.services(), id).await?.ok_or_else(not_found)?;
+    let task = wait.wait_until_ended(call.services(), id).await?.ok_or_else(not_found)?;
     let options = &call.services().options;
     let prompt_report = options.prompt_reports.of_task(&task);
     let data = ImageTaskView { prompt_report, ..ImageTaskView::from_record(&task, &options.public_url) };

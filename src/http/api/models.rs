@@ -56,9 +56,9 @@ pub struct VendorJobs {
     pub gateway: Gateway,
     /// Name of the vendor.
     pub vendor: String,
-    /// Kinds that the settings give to it; empty is all.
+    /// Kinds that the settings allow for the vendor; all if empty.
     pub kinds: Vec<TaskKind>,
-    /// Names of the jobs that its profile has; `None` is all.
+    /// Names of the jobs that the profile of the vendor has; all if `None`.
     pub jobs: Option<Vec<String>>,
 }
 
@@ -112,11 +112,11 @@ struct PriceView {
 /// `GET /models`: every job that can be submitted.
 pub async fn list(call: Call<{ Action::ReadServiceState as u8 }>) -> Result<ApiResponse, Problem> {
     let services = call.services();
-    let models = JOBS.iter().map(|endpoint| describe(endpoint, services)).collect();
+    let models = JOBS.iter().map(|endpoint| describe_job(endpoint, services)).collect();
     ApiResponse::ok(&ModelList { models })
 }
 
-fn describe(endpoint: &JobEndpoint, services: &Services) -> ModelView {
+fn describe_job(endpoint: &JobEndpoint, services: &Services) -> ModelView {
     ModelView {
         medium: match endpoint.kind.gateway() {
             Gateway::Image => "image",
@@ -125,13 +125,13 @@ fn describe(endpoint: &JobEndpoint, services: &Services) -> ModelView {
         },
         job: endpoint.job,
         path: endpoint.path,
-        parameters: parameters(endpoint, &services.options),
-        price: price(endpoint.kind, &services.media.tariff),
+        parameters: describe_parameters(endpoint, &services.options),
+        price: describe_price(endpoint.kind, &services.media.tariff),
         available: is_available(endpoint, services),
     }
 }
 
-fn parameters(endpoint: &JobEndpoint, options: &HttpOptions) -> Vec<Value> {
+fn describe_parameters(endpoint: &JobEndpoint, options: &HttpOptions) -> Vec<Value> {
     let fields = (endpoint.describe_fields)().into_iter();
     fields
         .map(|field| {
@@ -152,7 +152,7 @@ fn parameters(endpoint: &JobEndpoint, options: &HttpOptions) -> Vec<Value> {
         .collect()
 }
 
-fn price(kind: TaskKind, tariff: &Tariff) -> PriceView {
+fn describe_price(kind: TaskKind, tariff: &Tariff) -> PriceView {
     let view = |credits| PriceView {
         credits,
         credits_per_second: None,
@@ -195,10 +195,11 @@ fn price(kind: TaskKind, tariff: &Tariff) -> PriceView {
     }
 }
 
+/// Returns `true` if a vendor that takes the job can be called now. A vendor without a circuit always can.
 fn is_available(endpoint: &JobEndpoint, services: &Services) -> bool {
     let is_callable = |name: &str| {
-        let state = services.operations.vendors.iter().find(|vendor| *vendor.description().name == *name);
-        state.is_none_or(|vendor| matches!(vendor.circuit(), CircuitState::Closed | CircuitState::HalfOpen))
+        let guarded = services.operations.vendors.iter().find(|vendor| *vendor.description().name == *name);
+        guarded.is_none_or(|vendor| matches!(vendor.circuit(), CircuitState::Closed | CircuitState::HalfOpen))
     };
     services.options.vendor_jobs.iter().any(|jobs| jobs.includes(endpoint) && is_callable(&jobs.vendor))
 }

@@ -12,7 +12,7 @@ use crate::http::response::api_response::ApiResponse;
 use crate::http::response::error::Problem;
 
 /// `PUT /admin/nodes/{nodeId}`: changes all fields of a node, including its status.
-pub async fn node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+pub async fn administer_node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let body = call.json().await?;
     let node = call.existing_node()?;
     let is_admin = true;
@@ -25,7 +25,7 @@ pub async fn node(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiRes
 }
 
 /// `PUT /admin/nodes/{nodeId}/versions/{version}`: changes all fields of a version, including its status.
-pub async fn version(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
+pub async fn administer_version(mut call: Call<{ Action::Administer as u8 }>) -> Result<ApiResponse, Problem> {
     let body: AdministeredVersionBody = call.json_object().await?;
     let node = call.existing_node()?;
     let number = SemVer::parse(&call.path_param("version")).map_err(|_| Problem::not_found("node version"))?;

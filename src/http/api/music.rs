@@ -64,9 +64,8 @@ pub async fn generate(mut call: Call<{ Action::GenerateMusic as u8 }>) -> Result
     let access = StreamAccess::new(&call)?;
 
     if let Some(previous) = services.models.task(task).await? {
-        let response =
-            replay(&shared, call.account(), &previous.stage, MusicJob { task, account: Some(owner), work }, access)
-                .await;
+        let job = MusicJob { task, account: Some(owner), work };
+        let response = replay(&shared, call.account(), &previous.stage, job, access).await;
         // This error may be temporary, so it is not stored as the response.
         let rebuilt_response = |problem: Problem| {
             ApiResponse::from_response(mark_rebuilt_on_replay(problem.to_response(call.request.path())))
@@ -132,11 +131,9 @@ async fn replay(
         let permit = shared.music_streams.try_acquire(account)?;
         let MusicCall { vendor, permit: admission, .. } = admitted.map_err(vendor_unavailable)?;
         let music = vendor.play(admission, job);
-        return Ok(stream_response(
-            task,
-            MusicFeed::new(services, MusicOutcomeRecorder::for_replay(services, task), (music, permit), access)
-                .into_lines(),
-        ));
+        let recorder = MusicOutcomeRecorder::for_replay(services, task);
+        let feed = MusicFeed::new(services, recorder, (music, permit), access);
+        return Ok(stream_response(task, feed.into_lines()));
     }
     failure.map(replay_failure).ok_or_else(|| replay_unavailable(task, is_vendor_made))
 }
@@ -151,7 +148,7 @@ fn replay_unavailable(task: TaskId, is_vendor_made: bool) -> Problem {
     Problem::new(Code::Conflict, detail)
 }
 
-/// Returns `true` if the client cannot have received the end of the stream; such a stream may be repeated.
+/// Returns `true` if the client cannot have received the end of the stream, so that the stream may be repeated.
 fn was_interrupted(failure: &TaskFailure) -> bool {
     [TaskFailure::CLIENT_DISCONNECTED, TaskFailure::INTERRUPTED].contains(&failure.code.as_str())
 }

@@ -29,7 +29,7 @@ pub const X_TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 /// Maximum size of each page cache, in bytes.
 const PAGE_CACHE_BYTES_MAX: u64 = 16 << 20;
 /// Size in bytes above which a page is joined only after the read models are released.
-const BUILT_UNDER_LOCK_MAX: usize = 128 << 10;
+const BUILT_UNDER_LOCK_BYTES_MAX: usize = 128 << 10;
 
 /// Page caches of each kind of list.
 #[derive(Default)]
@@ -62,7 +62,7 @@ pub async fn search(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRes
 }
 
 /// Returns a page from the cache, or builds it. Only pages that do not depend on the caller are cached, for one
-/// read-model generation.
+/// read-model generation. `read` reads the query; its flag is `true` for administrators.
 fn reply_with_page(
     call: &RequestContext,
     cache: &PageCache,
@@ -112,7 +112,7 @@ fn render_page(
     let page = models.nodes.list(query, *bypass_cache);
     // A small page is joined from cached fragments while the read models are locked.
     if let Some(builder) = models.nodes.fragments(&page).map(PageBuilder::node_page)
-        && builder.size() <= BUILT_UNDER_LOCK_MAX
+        && builder.size() <= BUILT_UNDER_LOCK_BYTES_MAX
     {
         return (render_unless_current(call, &builder), generation);
     }
@@ -157,8 +157,8 @@ pub async fn show(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRespo
     Ok(ApiResponse::tagged(fragment.json.clone(), &fragment_tag(fragment)))
 }
 
-/// `GET /publishers/{publisherId}/nodes`: by id; up to [`LIMIT_MAX`] unless the client sets a limit. Banned nodes are
-/// for members and administrators.
+/// `GET /publishers/{publisherId}/nodes`: the nodes of a publisher by id, up to [`LIMIT_MAX`] unless the client sets a
+/// limit. Banned nodes are shown only to members and administrators.
 pub async fn list_of_publisher(call: Call<{ Action::ListPublisherNodes as u8 }>) -> Result<ApiResponse, Problem> {
     let mut query = call.query()?;
     let request = query.page(LIMIT_MAX);
@@ -190,9 +190,9 @@ fn link_header(url: &str, PageRequest { page, limit }: PageRequest, pages: u64, 
     let previous = (page > 1).then(|| ("prev", (page - 1).min(last)));
     let next = (page < last).then(|| ("next", page.saturating_add(1)));
     let relations = [Some(("first", 1)), previous, next, Some(("last", last))];
-    let links = relations.into_iter().flatten();
-    let links: Vec<_> =
-        links.map(|(name, n)| format!("<{url}?limit={limit}&page={n}{extra_query}>; rel=\"{name}\"")).collect();
+    let link =
+        |(name, number): (&str, u64)| format!("<{url}?limit={limit}&page={number}{extra_query}>; rel=\"{name}\"");
+    let links: Vec<String> = relations.into_iter().flatten().map(link).collect();
     links.join(", ")
 }
 

@@ -250,7 +250,7 @@ impl JsonValue for Translations {
     }
 }
 
-/// Reads a new node. Without an id, it is derived from the name.
+/// Reads a new node. If the body has no id, the id is derived from the name.
 ///
 /// # Errors
 /// All invalid fields.
@@ -261,6 +261,7 @@ pub fn read_new_node(body: &Value, is_admin: bool, environment: &Environment) ->
         let NodeAdminBody { fields: FlattenedFields(admin_fields), status } = admin.0;
         let id = match id {
             Some(NewNodeId(id)) => Some(id),
+            // The reader of the field has reported an invalid id.
             None if fields.value("id").is_some() => None,
             None => derive_id(fields, node_fields.name.as_ref()),
         };
@@ -293,10 +294,12 @@ pub fn read_translations(languages: &mut Fields<'_, '_>) -> Translations {
 fn parse_language(text: &str) -> Result<Label, InvalidValue> {
     let mut parts = text.split('-');
     let language = parts.next().unwrap_or_default();
-    let part = |part: &str, min_len, allowed: fn(&u8) -> bool| {
-        (min_len..=8).contains(&part.len()) && part.as_bytes().iter().all(allowed)
+    let is_valid = |part: &str, min_length, is_allowed: fn(&u8) -> bool| {
+        (min_length..=8).contains(&part.len()) && part.as_bytes().iter().all(is_allowed)
     };
-    if part(language, 2, u8::is_ascii_alphabetic) && parts.all(|subtag| part(subtag, 1, u8::is_ascii_alphanumeric)) {
+    if is_valid(language, 2, u8::is_ascii_alphabetic)
+        && parts.all(|subtag| is_valid(subtag, 1, u8::is_ascii_alphanumeric))
+    {
         return Label::parse(text);
     }
     Err(InvalidValue::new("must be a language tag such as de or pt-BR"))
@@ -341,7 +344,7 @@ pub fn read_node_change(body: &Value, is_admin: bool, path: &NodeKey) -> Result<
     })
 }
 
-/// Checks that an id in the body matches the path. A malformed one is reported by the reader of its field.
+/// Checks that an id in the body matches the path. A malformed id is reported by the reader of its field.
 fn check_same_id(fields: &mut Fields<'_, '_>, pointer: &str, body_id: Option<&Value>, path: &NodeKey) {
     let id = body_id.and_then(Value::as_str).and_then(|id| NodeId::parse(id).ok());
     if id.is_some_and(|id| id.key() != *path) {
@@ -354,8 +357,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// Reads a new node from a caller who is no administrator.
     fn new_node(body: &Value) -> Result<NewNode, Problem> {
-        read_new_node(body, false, &Environment::system())
+        let is_admin = false;
+        read_new_node(body, is_admin, &Environment::system())
     }
 
     #[test]
@@ -365,7 +370,8 @@ mod tests {
         assert_eq!(id(json!({"id": "Ab", "name": "Face Tools"})).unwrap(), "Ab");
         for bad in [json!({}), json!({"name": "日本"}), json!({"id": "-", "name": "a"}), json!({"id": 1, "name": "a"})]
         {
-            assert!(id(bad).unwrap_err().to_string().starts_with("/id "));
+            let error = id(bad).unwrap_err().to_string();
+            assert!(error.starts_with("/id "), "{error}");
         }
     }
 
@@ -380,17 +386,18 @@ mod tests {
     #[test]
     fn a_token_in_the_body_must_be_a_string_even_if_unused() {
         let body = json!({"node_version": {"version": "1.0.0"}, "personal_access_token": 1});
-        let problem = read_publication(&body, "a", false, &Environment::system()).unwrap_err();
+        let is_admin = false;
+        let problem = read_publication(&body, "a", is_admin, &Environment::system()).unwrap_err();
         assert_eq!(problem.to_string(), "/personal_access_token must be a string");
     }
 
     #[test]
     fn a_first_version_without_a_number_is_ignored() {
-        let version = |body| new_node(&body).map(|node| node.first_version.is_some()).ok();
-        assert_eq!(version(json!({"id": "a", "latest_version": {"version": "1.0.0"}})), Some(true));
-        assert_eq!(version(json!({"id": "a", "latest_version": {"changelog": "x"}})), Some(false));
-        assert_eq!(version(json!({"id": "a", "latest_version": {"version": "1"}})), None);
-        assert_eq!(version(json!({"id": "a"})), Some(false));
+        let has_version = |body| new_node(&body).map(|node| node.first_version.is_some()).ok();
+        assert_eq!(has_version(json!({"id": "a", "latest_version": {"version": "1.0.0"}})), Some(true));
+        assert_eq!(has_version(json!({"id": "a", "latest_version": {"changelog": "x"}})), Some(false));
+        assert_eq!(has_version(json!({"id": "a", "latest_version": {"version": "1"}})), None);
+        assert_eq!(has_version(json!({"id": "a"})), Some(false));
     }
 
     #[test]
@@ -420,7 +427,8 @@ mod tests {
         assert!(
             new_node(&body).is_ok_and(|node| node.admin_fields == NodeAdminFields::default() && node.status.is_none())
         );
-        let problem = read_new_node(&body, true, &Environment::system()).unwrap_err();
+        let is_admin = true;
+        let problem = read_new_node(&body, is_admin, &Environment::system()).unwrap_err();
         assert!(problem.to_string().ends_with("and 4 more"), "{problem}");
     }
 }

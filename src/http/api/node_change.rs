@@ -27,7 +27,9 @@ pub async fn create(mut call: Call<{ Action::CreateNode as u8 }>) -> Result<ApiR
     if has_version {
         check_webhooks_of(call.services(), call.publisher()?)?;
     }
-    let charges = call.charge_registration(&publisher, 1, u64::from(has_version))?;
+    let new_nodes = 1;
+    let new_versions = u64::from(has_version);
+    let charges = call.charge_registration(&publisher, new_nodes, new_versions)?;
     call.services().dispatch.node(&id.key(), new_node.into_command(publisher), call.command_context()).await?;
     charges.commit();
 

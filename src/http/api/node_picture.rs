@@ -1,5 +1,5 @@
-//! Icon and banner of a node: checked like the inputs of jobs, stored for good, and named by the URL fields of the
-//! node.
+//! Icon and banner of a node: checked like the inputs of jobs, stored permanently, and named by the URL fields of
+//! the node.
 
 use serde_json::Value;
 

@@ -67,8 +67,8 @@ pub async fn sign_in(
 
     let mut former_accounts = Vec::new();
 
-    for index in 0..ERASED_MAX {
-        let id = oidc.user_id(&person, index);
+    for generation in 0..ERASED_MAX {
+        let id = oidc.user_id(&person, generation);
         match find_account(id, services) {
             AccountLookup::Active(profile) => {
                 FormerAccounts(former_accounts).attach(request);
@@ -123,7 +123,7 @@ fn find_account(id: UserId, services: &Services) -> AccountLookup {
     }
 }
 
-/// Creates an account. Concurrent requests share the one that is created first.
+/// Creates an account. Concurrent requests share the account that is created first.
 async fn create_account(
     id: UserId,
     person: OidcIdentity,

@@ -22,7 +22,7 @@ pub use view::{TaskRenderer, TaskView, combined_progress};
 pub async fn show(call: Call<{ Action::ReadTask as u8 }>) -> Result<ApiResponse, Problem> {
     let id = visible_task(&call).await?;
     let wait = PreferWait::from_headers(call.headers());
-    wait.until_ended(call.services(), id).await?;
+    wait.wait_until_ended(call.services(), id).await?;
     wait.add_preference_applied(task_response(&call, id).await?)
 }
 

@@ -72,7 +72,7 @@ pub struct ListedTokenView {
     scope: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
-    /// Id of the token that this one was issued with.
+    /// Id of the token that authenticated the request for this token.
     #[serde(skip_serializing_if = "Option::is_none")]
     issued_with: Option<String>,
     token: String,
@@ -209,7 +209,7 @@ json_object! {
 /// Issues a token for `subject`.
 ///
 /// # Errors
-/// 400 if the token would have expired already, or outlast the one of the request; any error of the command.
+/// 400 if the token would have expired already, or outlast the token of the request; any error of the command.
 pub async fn issue_token(
     call: &RequestContext,
     body: TokenBody,
@@ -236,8 +236,8 @@ pub async fn issue_token(
     Ok(IssuedToken { grant, limits, secret, at })
 }
 
-/// Checks that a new token is valid, and not longer than the one that creates it. The scope needs no check: only a token
-/// with all permissions can create another.
+/// Checks that a new token has not expired, and does not outlast the token of the request. The scope needs no check:
+/// only a token with all permissions can create another.
 fn check_limits(call: &RequestContext, limits: &TokenLimits) -> Result<(), Problem> {
     let now = call.services().environment.now();
     let own = call.identity().limits();

@@ -4,8 +4,7 @@ use std::io::BufReader;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::rt;
-use actix_web::web;
+use actix_web::{rt, web};
 use serde::Serialize;
 use tracing::Instrument;
 
@@ -50,10 +49,10 @@ pub async fn renew(call: Call<{ Action::PublishVersion as u8 }>) -> Result<ApiRe
     let node = call.existing_node()?;
     let version = {
         let models = call.services().models.read();
-        let reference = VersionRef::parse(&call.path_param("versionId"));
-        let found = reference.and_then(|reference| models.nodes.get(&node).map(|node| (node, reference)));
-        let found = found.and_then(|(node, reference)| Some((node, node.version(&reference)?)));
-        let (node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
+        let not_found = || Problem::not_found("node version");
+        let reference = VersionRef::parse(&call.path_param("versionId")).ok_or_else(not_found)?;
+        let node = models.nodes.get(&node).ok_or_else(not_found)?;
+        let version = node.version(&reference).ok_or_else(not_found)?;
         check_awaits_archive(node, version, call.services().options.moderation)?;
         version.id
     };
@@ -89,7 +88,8 @@ pub async fn receive(mut call: Call<{ Action::UploadArchive as u8 }>) -> Result<
     let upload = stream_to_disk(&call, account, chunks).await?;
 
     if let Some(stored) = stored_archive(&call, &grant) {
-        return reply_to_repeat(&call, &node, &grant, stored.digest == upload.digest());
+        let is_same = stored.digest == upload.digest();
+        return reply_to_repeat(&call, &node, &grant, is_same);
     }
 
     // The task continues if the client disconnects, so that the file is either recorded or removed.
@@ -119,7 +119,8 @@ async fn store_and_record(
         let models = services.models.clone();
         let is_referenced =
             move |digest: &Digest| models.read().nodes.archives().any(|archive| archive.digest == *digest);
-        let finish = move || recording.finish(error_code.is_some(), &archives, is_referenced);
+        let was_refused = error_code.is_some();
+        let finish = move || recording.finish(was_refused, &archives, is_referenced);
         web::block(finish).await.map_err(Problem::internal)?;
     }
     result?;
@@ -204,7 +205,7 @@ fn stored_archive(call: &RequestContext, grant: &UploadGrant) -> Option<Archive>
     call.services().models.read().nodes.by_version(grant.version)?.1.archive
 }
 
-/// Returns the response to a repeated upload: success for the same archive, an error for another one.
+/// Returns the response to a repeated upload: success for the same archive, an error for a different one.
 fn reply_to_repeat(
     call: &RequestContext,
     node: &NodeKey,
@@ -268,7 +269,7 @@ async fn stream_to_disk(
     writer.finish().await
 }
 
-/// Checks and stores the upload. Waits for a turn first, because unpacking takes CPU time.
+/// Checks and stores the upload. Waits for a permit first, because unpacking takes CPU time.
 async fn check_and_store(
     mut upload: IncomingFile,
     account: Account,

@@ -56,9 +56,13 @@ struct UsageSums {
     completed: u64,
     failed: u64,
     cancelled: u64,
+    /// Credits of unfinished tasks.
     held: u64,
+    /// Credits of completed tasks, and of streams that their client ended.
     charged: u64,
+    /// Credits of other failed and cancelled tasks.
     refunded: u64,
+    /// Cost at the vendors.
     cost: f64,
 }
 
@@ -151,8 +155,8 @@ fn csv_report(grouping: UsageGrouping, sums: GroupedUsage) -> Result<ApiResponse
     for (group, counts) in sums {
         let UsageSums { submissions, unfinished, completed, failed, cancelled, held, charged, refunded, cost } =
             counts.into();
-        let counts = (submissions, unfinished, completed, failed, cancelled);
-        writer.serialize((group, counts, held, charged, refunded, cost)).map_err(Problem::internal)?;
+        let record = (group, submissions, unfinished, completed, failed, cancelled, held, charged, refunded, cost);
+        writer.serialize(record).map_err(Problem::internal)?;
     }
 
     let bytes = writer.into_inner().map_err(Problem::internal)?;
@@ -163,7 +167,7 @@ fn csv_report(grouping: UsageGrouping, sums: GroupedUsage) -> Result<ApiResponse
 fn prefers_csv(call: &RequestContext) -> bool {
     let accept = call.request.get_header::<Accept>();
     let ranked = accept.map(|accept| accept.ranked()).unwrap_or_default();
-    // The first range that includes one of both decides.
+    // The first range that includes one of the two types decides.
     let decisive = ranked.iter().find_map(|range| match range.essence_str() {
         CSV | "text/*" => Some(true),
         "application/json" | "application/*" | "*/*" => Some(false),

@@ -41,7 +41,9 @@ pub async fn publish(mut call: Call<{ Action::PublishVersion as u8 }>) -> Result
     check_webhooks_of(call.services(), call.publisher()?)?;
     let publisher = call.publisher()?.id.clone();
     let is_new_node = call.services().models.read().nodes.get(&node).is_none();
-    let charges = call.charge_registration(&publisher, u64::from(is_new_node), 1)?;
+    let new_nodes = u64::from(is_new_node);
+    let new_versions = 1;
+    let charges = call.charge_registration(&publisher, new_nodes, new_versions)?;
 
     call.services().dispatch.node(&node, publication.into_command(publisher), call.command_context()).await?;
     charges.commit();
@@ -105,11 +107,9 @@ pub fn reply_with_version(
         (models.nodes.entry(node), models.nodes.links().clone())
     };
 
-    let found = entry.as_ref().and_then(|entry| {
-        let node = entry.profile()?;
-        Some((entry, node, node.version(version)?))
-    });
-
-    let (entry, node, version) = found.ok_or_else(|| Problem::not_found("node version"))?;
+    let not_found = || Problem::not_found("node version");
+    let entry = entry.as_ref().ok_or_else(not_found)?;
+    let node = entry.profile().ok_or_else(not_found)?;
+    let version = node.version(version).ok_or_else(not_found)?;
     respond(&version_view(entry, node, version, include_reason, &links))
 }

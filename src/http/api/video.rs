@@ -1,5 +1,5 @@
 //! Video gateway: submission, with all checks before anything is stored, and results (contract 7). Anonymous callers
-//! may submit as contract 3 allows; such a task can be read and cancelled by anyone who knows its id.
+//! may submit as contract 3 allows; their tasks can be read and cancelled by anyone who knows the id.
 
 use std::sync::Arc;
 
@@ -59,10 +59,19 @@ pub async fn multiframe(call: VideoSubmitCall) -> Result<ApiResponse, Problem> {
 
 /// Outcome of the checks of a submission.
 enum VideoSubmissionOutcome {
-    /// Only the price was asked for.
+    /// The client asked only for the price.
     Estimate(Vec<PriceItem>),
     /// The files are stored.
-    Stored(Box<(VideoWork, Option<CallbackUrl>, JsonBody, TaskReservation)>),
+    Stored(Box<StoredVideoSubmission>),
+}
+
+/// Checked submission with stored files, ready to be recorded.
+struct StoredVideoSubmission {
+    work: VideoWork,
+    callback: Option<CallbackUrl>,
+    /// Fields that the response repeats.
+    body: JsonBody,
+    reservation: TaskReservation,
 }
 
 /// Submits a task and returns it; with `Prefer: wait`, in the state after the wait.
@@ -98,18 +107,20 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
     let budgets = EarlyBudgetCheck::new(&call, task);
     let strict_reporter = services.options.prompt_reports.report_strict_video;
     // The thread continues if the client disconnects; it holds the reservation and the permit until it ends.
-    let work = move || {
+    let check_and_store = move || {
         let submission =
-            check::check::<T>(&body, context, &video, &tariff, store.decoders(), (&files, strict_reporter))?;
+            check::check::<T>(&body, context, &video, &tariff, store.decoders(), &files, strict_reporter)?;
         let Some(reservation) = reservation else { return Ok(VideoSubmissionOutcome::Estimate(submission.breakdown)) };
         budgets.check(PriceItem::sum(&submission.breakdown))?;
         let callback = submission.callback.clone();
         let stored = submission.store_in(&store, &space, seed);
         drop(decoder_permit);
-        stored.map(|work| VideoSubmissionOutcome::Stored(Box::new((work, callback, body, reservation))))
+        stored.map(|work| {
+            VideoSubmissionOutcome::Stored(Box::new(StoredVideoSubmission { work, callback, body, reservation }))
+        })
     };
-    let checked = shared.inspectors.run(work).await.map_err(Problem::internal)??;
-    let (work, callback, mut body, reservation) = match checked {
+    let checked = shared.inspectors.run(check_and_store).await.map_err(Problem::internal)??;
+    let StoredVideoSubmission { work, callback, mut body, reservation } = match checked {
         VideoSubmissionOutcome::Stored(stored) => *stored,
         VideoSubmissionOutcome::Estimate(breakdown) => return estimate_response(&breakdown),
     };
@@ -126,11 +137,12 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
     services.dispatch.task(task, TaskCommand::Submit(submission), command_context).await?;
     drop(reservation);
 
-    let wait = PreferWait::from_headers(call.headers());
+    let mut wait = PreferWait::from_headers(call.headers());
     // The response repeats the request fields. If their memory budget is exhausted, it is sent without waiting.
-    let wait =
-        if wait.is_requested() && !body.move_charge_to_waiting(&shared.body_budget) { PreferWait::NONE } else { wait };
-    let ended = if wait.is_requested() { wait.until_ended(services, task).await? } else { None };
+    if wait.is_requested() && !body.move_charge_to_waiting(&shared.body_budget) {
+        wait = PreferWait::NONE;
+    }
+    let ended = if wait.is_requested() { wait.wait_until_ended(services, task).await? } else { None };
     let state = ended.map_or(TaskStatus::Created, |record| record.status);
     wait.add_preference_applied(ApiResponse::ok(&echo::submission_view(task, at, &work, &body, state, prompt_report))?)
 }
@@ -161,7 +173,8 @@ fn read_body<T: VideoBody>(body: &Value, context: &JobContext<'_>) -> Result<Vid
         &video,
         context.tariff,
         context.store.decoders(),
-        (&InputFiles::default(), None),
+        &InputFiles::default(),
+        None,
     )?;
     submission.store_in(context.store, context.space, context.seed)
 }
@@ -197,7 +210,7 @@ async fn find_video_to_extend(call: &VideoSubmitCall, body: &JsonBody) -> Result
 pub async fn creations(call: Call<{ Action::ReadVideoTask as u8 }>) -> Result<ApiResponse, Problem> {
     let id = visible_video_task(&call).await?;
     let wait = PreferWait::from_headers(call.headers());
-    wait.until_ended(call.services(), id).await?;
+    wait.wait_until_ended(call.services(), id).await?;
     wait.add_preference_applied(creations_response(&call, id).await?)
 }
 

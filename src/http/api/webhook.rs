@@ -24,7 +24,7 @@ use crate::projections::delivery::RegistryNotification;
 pub const LIMIT_DEFAULT: u64 = 20;
 /// Maximum page size: each delivery is read from the log.
 pub const LIMIT_MAX: u64 = 100;
-/// Deliveries that one request queues again.
+/// Maximum number of deliveries that one request repeats.
 const REDELIVERIES_MAX: usize = 100;
 /// Events of a new version.
 const VERSION_EVENTS: [RegistryEventKind; 2] =
@@ -139,6 +139,7 @@ pub async fn show(call: WebhookCall) -> Result<ApiResponse, Problem> {
 pub async fn update(mut call: WebhookCall) -> Result<ApiResponse, Problem> {
     let webhook = existing_webhook(&call)?.id;
     let WebhookUpdateBody { url, events, enabled } = call.json_object().await?;
+    // A new URL is signed with the secrets of the user who sets it.
     let account = url.as_ref().map(|_| call.user().map(|user| user.id)).transpose()?;
     let change = WebhookChange { url, account, events, is_enabled: enabled };
     send_command(&call, PublisherCommand::ReviseWebhook { webhook, change }).await?;
@@ -230,14 +231,14 @@ pub async fn redeliver_events(mut call: WebhookCall) -> Result<ApiResponse, Prob
     let mut redelivered = 0;
     let mut pending = 0;
     let mut exhausted = 0;
-    let mut last = None;
+    let mut last_position = None;
     for (delivery, position) in &deliveries {
         if has_too_many_pending_events(call.services(), webhook) {
             // Nothing was queued yet: report why.
-            if last.is_none() {
+            if last_position.is_none() {
                 check_pending_events(call.services(), webhook)?;
             }
-            // The others stay for a later request with `next_after`.
+            // The remaining deliveries are left to a later request with `next_after`.
             break;
         }
         let command = DeliveryCommand::RedeliverEvent { delivery: *delivery, webhook };
@@ -247,14 +248,14 @@ pub async fn redeliver_events(mut call: WebhookCall) -> Result<ApiResponse, Prob
             Err(CommandError::Rejected(DeliveryRejection::TooManyRedeliveries { .. })) => exhausted += 1,
             Err(error) => return Err(error.into()),
         }
-        last = Some(*position);
+        last_position = Some(*position);
     }
 
-    let next_after = last.filter(|_| redelivered + pending + exhausted < total);
+    let next_after = last_position.filter(|_| redelivered + pending + exhausted < total);
     ApiResponse::ok(&RedeliveriesView { redelivered, pending, exhausted, next_after })
 }
 
-/// Limits the pending deliveries of a webhook; the maximum is that of an account.
+/// Checks that the webhook has fewer pending deliveries than an account may have.
 pub(super) fn check_pending_events(services: &Services, webhook: WebhookId) -> Result<(), Problem> {
     if !has_too_many_pending_events(services, webhook) {
         return Ok(());
@@ -264,9 +265,9 @@ pub(super) fn check_pending_events(services: &Services, webhook: WebhookId) -> R
     Err(Problem::new(Code::TooManyCallbacks, detail).retry_after(60))
 }
 
-/// Refuses a new version while a webhook of its publisher that reports versions has too many pending deliveries: each
-/// version adds some, so that those to an unreachable receiver would otherwise accumulate without a limit. Moderation
-/// and deletion are never refused.
+/// Refuses a new version while a webhook of its publisher that reports versions has too many pending deliveries. Each
+/// version adds deliveries, which would otherwise accumulate without a limit while a receiver is unreachable.
+/// Moderation and deletion are never refused.
 pub(super) fn check_webhooks_of(services: &Services, publisher: &PublisherProfile) -> Result<(), Problem> {
     let reports_versions = |webhook: &Webhook| VERSION_EVENTS.iter().any(|kind| webhook.reports(*kind));
     let is_full = |webhook: &&Webhook| reports_versions(webhook) && has_too_many_pending_events(services, webhook.id);

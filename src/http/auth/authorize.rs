@@ -119,7 +119,7 @@ pub static X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// Returns the token of `Authorization` or `X-API-KEY`; `None` without these headers.
 ///
 /// # Errors
-/// If a header holds anything but one token, or the two hold different ones.
+/// If a header holds anything but one token, or the two headers hold different tokens.
 pub fn presented_token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     match (bearer_token(headers)?, api_key(headers)?) {
         (Some(bearer), Some(key)) if bearer != key => Err(Problem::unauthorized(
@@ -195,8 +195,8 @@ pub fn authenticate_publisher_token(secret: &str, services: &Services) -> Result
     }
 }
 
-/// Rejects an invalid token in the body. A caller authenticated by the header needs none, but an invalid one is still
-/// an error.
+/// Rejects an invalid token in the body. A caller authenticated by a header needs no token there, but an invalid token
+/// is still an error.
 ///
 /// # Errors
 /// If the token is not a publisher token.
@@ -208,7 +208,7 @@ pub fn check_body_token(body: &Value, services: &Services) -> Result<(), Problem
     }
 }
 
-/// Resolves a secret issued by this service.
+/// Resolves a secret issued by this service to its owner, and counts the use of the token.
 fn authenticate_secret(secret: &str, services: &Services) -> Result<Identity, Problem> {
     if bearer_secret::parse_kind(secret).is_none() {
         return Err(invalid_credentials());
@@ -379,8 +379,8 @@ mod tests {
 
     #[test]
     fn the_caller_role_depends_on_membership_and_token() {
-        let person = |n: u128, is_admin| {
-            let id = UserId(Uuid::from_u128(n));
+        let person = |number: u128, is_admin| {
+            let id = UserId(Uuid::from_u128(number));
             let email = None;
             let name = None;
             let ban_reason = None;
@@ -401,18 +401,20 @@ mod tests {
                 limits: TokenLimits::NONE,
             }
         };
-        let role = |n: u128, role| (UserId(Uuid::from_u128(n)), role);
+        let member_entry = |number: u128, role| (UserId(Uuid::from_u128(number)), role);
         let acme = PublisherProfile {
             id: PublisherId::parse("acme").unwrap(),
             fields: PublisherFields::default(),
-            members: vec![role(1, MemberRole::Owner), role(2, MemberRole::Member)],
+            members: vec![member_entry(1, MemberRole::Owner), member_entry(2, MemberRole::Member)],
             created_at: Timestamp::from_micros(0),
             status: PublisherStatus::Active,
             ban_reason: None,
             webhooks: Vec::new(),
         };
 
-        let roles = [person(1, false), person(2, false), person(3, false), person(3, true), token("acme")]
+        let [owner, member, outsider] = [1, 2, 3].map(|number| person(number, false));
+        let admin = person(3, true);
+        let roles = [owner, member, outsider, admin, token("acme")]
             .map(|identity| (identity.role(Some(&acme)), identity.role(None)));
         assert_eq!(
             roles,

@@ -58,7 +58,8 @@ impl StreamAccess {
         self.is_stale = true;
     }
 
-    /// Returns `true` if the credentials are valid and `permits` accepts their owner.
+    /// Returns `true` if the credentials are valid and `permits` accepts their owner. Authenticates them again only if
+    /// access may have changed, or after a heartbeat interval.
     pub async fn allows(&mut self, permits: impl FnOnce(&Identity) -> bool) -> bool {
         let may_have_changed = self.is_stale || self.changes.has_changed().unwrap_or(false);
         if !may_have_changed && self.checked_at.elapsed() < self.check_interval {

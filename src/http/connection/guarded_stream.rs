@@ -27,7 +27,7 @@ const HEAD_TIMED_OUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 
 /// Bytes of an unread body that are discarded before a pause. More than any request head.
 const DISCARD_BYTES: usize = 256 * 1024;
 /// Pause after each [`DISCARD_BYTES`]. The resulting 25 MiB a second are fast enough for a client that reads the
-/// response only after sending everything, and cost little processor time.
+/// response only after sending everything, and cost little CPU time.
 const DISCARD_PAUSE: Duration = Duration::from_millis(10);
 
 /// Client connection with deadlines.
@@ -70,7 +70,7 @@ impl GuardedStream {
     }
 
     /// Fails once the head of the next request is late.
-    fn poll_head(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_head_deadline(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.activity.set_waker(context.waker());
         let Some(deadline) = self.activity.head_deadline.get() else { return Poll::Pending };
 
@@ -98,7 +98,7 @@ impl AsyncRead for GuardedStream {
 
         let before = buffer.filled().len();
         match Pin::new(&mut stream.io).poll_read(context, buffer) {
-            Poll::Pending => stream.poll_head(context),
+            Poll::Pending => stream.poll_head_deadline(context),
             read @ Poll::Ready(_) => {
                 stream.activity.record_bytes(&buffer.filled()[before..]);
                 if stream.activity.take_discard_pause() {
@@ -116,7 +116,7 @@ impl AsyncWrite for GuardedStream {
         let written = Pin::new(&mut stream.io).poll_write(context, bytes);
         if written.is_ready() {
             if stream.blocked_until.take().is_some() {
-                stream.activity.restart_head();
+                stream.activity.restart_head_deadline();
             }
             return written;
         }
@@ -194,7 +194,8 @@ impl ConnectionActivity {
         }
     }
 
-    /// Returns `true` if a client keeps sending an unread body after the response, and a pause is due.
+    /// Returns `true` if a client keeps sending an unread body after the response, and a pause is due. Then begins to
+    /// count the bytes up to the next pause.
     fn take_discard_pause(&self) -> bool {
         let is_due = self.has_served.get() && self.unanswered.get() >= DISCARD_BYTES;
         if is_due {
@@ -203,8 +204,8 @@ impl ConnectionActivity {
         is_due
     }
 
-    /// Restarts the deadline of the next head.
-    fn restart_head(&self) {
+    /// Restarts the deadline of the next head, and polls the stream so that it takes effect.
+    fn restart_head_deadline(&self) {
         if self.head_deadline.get().is_some() {
             self.head_deadline.set(Some(Instant::now() + HEAD_TIMEOUT));
         }
@@ -223,7 +224,7 @@ impl ConnectionActivity {
         self.head_deadline.set(None);
     }
 
-    /// Records the end of the request.
+    /// Records the end of the request. With a body, the bytes that follow may still belong to the body.
     fn finish_request(&self, has_body: bool) {
         self.is_serving.set(false);
         self.has_served.set(true);
@@ -318,7 +319,7 @@ mod tests {
     const HEAD: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
 
     /// Returns the seconds until the deadline of the next head. The read with the head of the request returned
-    /// `first_read`; the bytes `following` arrived while the request was served.
+    /// `first_read`; the bytes `following` arrived while the request was served. `has_body`: its head announced a body.
     fn seconds_until_head_is_due(first_read: &[u8], following: &[u8], has_body: bool) -> Option<u64> {
         let activity = ConnectionActivity::default();
         activity.record_bytes(first_read);

@@ -16,7 +16,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Maximum length of a key, in characters.
 const KEY_MAX: usize = 255;
 /// Size in bytes above which a body is hashed on a blocking thread.
-const HASHED_IN_PLACE_MAX: usize = 128 * 1024;
+const HASHED_IN_PLACE_BYTES_MAX: usize = 128 * 1024;
 
 /// Returns the idempotency key of a request.
 ///
@@ -57,11 +57,11 @@ impl IdempotentRequest {
     pub async fn new(owner: &str, key: &str, request: &HttpRequest, body: Bytes) -> Result<Self, Problem> {
         // Keys contain no line break either, so different pairs of caller and key differ here.
         let caller_and_key = format!("{owner}\n{key}");
-        let head = [request.method().as_str(), request.uri().path(), request.query_string()];
-        let head = head.iter().fold(Sha256::new(), |hash, part| chain_text(hash, part.as_bytes()));
+        let head_texts = [request.method().as_str(), request.uri().path(), request.query_string()];
+        let head = head_texts.iter().fold(Sha256::new(), |hash, part| chain_text(hash, part.as_bytes()));
         let content_type = request.headers().get(CONTENT_TYPE).cloned();
 
-        let is_large = body.len() > HASHED_IN_PLACE_MAX;
+        let is_large = body.len() > HASHED_IN_PLACE_BYTES_MAX;
         let hash = move || fingerprint_of(&head, content_type.as_ref(), &body);
         let fingerprint = if is_large { web::block(hash).await.map_err(Problem::internal)? } else { hash() };
         Ok(Self { id: Digest(Sha256::digest(&caller_and_key).into()), caller_and_key, fingerprint })

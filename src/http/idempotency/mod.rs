@@ -88,7 +88,7 @@ impl IdempotencyKeys {
     /// 409 while another request with this key is running; 422 if the key was used for another request.
     pub async fn start(&self, request: IdempotentRequest, services: &Services) -> Result<IdempotencyOutcome, Problem> {
         let key_lock = self.lock_key(&request)?;
-        // Taken before any data is read that the response may contain.
+        // Read the epoch before any data that the response may contain.
         let epoch = self.0.store.epoch();
         let now = services.environment.now();
 
@@ -174,7 +174,9 @@ impl Drop for IdempotencyKeyLock {
 pub struct IdempotentContext {
     services: Services,
     claim: CommandClaim,
+    /// Start time of the request.
     at: Timestamp,
+    /// Number of commands so far.
     commands: Cell<u16>,
 }
 
@@ -191,7 +193,7 @@ impl IdempotentContext {
         self.at
     }
 
-    /// Returns the claim of the next command of the request.
+    /// Returns the claim of the next command of the request, and counts the command.
     #[must_use]
     pub fn next_claim(&self) -> CommandClaim {
         let command_index = self.commands.replace(self.commands.get().saturating_add(1));
@@ -207,6 +209,7 @@ pub struct InFlightRequest {
     first_run_at: Timestamp,
     /// `true` if an earlier run recorded commands or a response.
     is_rerun: bool,
+    /// Purges of stored responses before the request began.
     epoch: PurgeEpoch,
 }
 

@@ -235,7 +235,7 @@ impl ResponseStore {
         })
     }
 
-    /// Reserves bytes. Returns `false` if the store is full.
+    /// Reserves the bytes of a response. Returns `false`, and reserves nothing, if the store is full.
     fn reserve(&self, added: ResponseStoreUsage) -> bool {
         let mut usage = self.usage.lock();
         let sum = usage.plus(added);
@@ -251,23 +251,23 @@ impl ResponseStore {
     /// Deletes expired responses and recounts the others. Blocks.
     pub fn sweep(&self, now: Timestamp) {
         let before = *self.usage.lock();
-        let mut found = ResponseStoreUsage::default();
+        let mut remaining = ResponseStoreUsage::default();
 
         for path in files(&self.root) {
             let modified = fs::metadata(&path).and_then(|metadata| metadata.modified());
             let is_expired = modified.is_ok_and(|at| at + RETENTION <= system_time(now));
             let size = file_usage(&path);
             if !is_expired {
-                found = found.plus(size);
+                remaining = remaining.plus(size);
             } else if let Err(error) = fs::remove_file(&path) {
                 tracing::warn!(%error, path = %path.display(), "expired response not removed");
-                found = found.plus(size);
+                remaining = remaining.plus(size);
             }
         }
 
         let mut usage = self.usage.lock();
-        // Add the responses written during the scan; those that it found too count twice until the next sweep.
-        *usage = found.plus(usage.minus(before));
+        // Add the responses written during the scan; those that the scan saw too count twice until the next sweep.
+        *usage = remaining.plus(usage.minus(before));
     }
 
     /// Deletes every response to a request with commands, durably, and stores none for requests that have begun

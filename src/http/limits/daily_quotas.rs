@@ -70,7 +70,9 @@ impl RegistrationCharges {
 }
 
 impl RequestContext {
-    /// Charges an amount to a daily quota, and sets the quota headers of the response.
+    /// Charges an amount to a daily quota of `owner`, and sets the quota headers of the response. `policy` names the
+    /// quota in headers and errors, such as `nodes-a-day`. The charge is taken back on drop unless it is committed; it
+    /// is `None` for an unlimited quota.
     ///
     /// # Errors
     /// 429 if less than `amount` is left.
@@ -102,7 +104,7 @@ impl RequestContext {
     /// Charges nodes and versions that a publisher registers.
     ///
     /// # Errors
-    /// 429 if fewer are left today.
+    /// 429 if the publisher has fewer left today.
     pub fn charge_registration(
         &self,
         publisher: &PublisherId,
@@ -142,7 +144,7 @@ impl RequestContext {
         Ok(())
     }
 
-    /// Charges bytes that the caller sends to be stored.
+    /// Charges `bytes` that are sent to be stored to an account.
     ///
     /// # Errors
     /// 429 if the account has fewer left today.

@@ -43,7 +43,8 @@ named_values! {
 }
 
 impl RateClass {
-    /// Returns the class of requests for an action at a path; `None` for probes, which are never limited.
+    /// Returns the class of requests for an action at a path; `None` for probes, which are never limited. `only_reads`
+    /// is `true` for a method that changes nothing.
     #[must_use]
     pub fn classify(action: Action, path: &str, only_reads: bool) -> Option<Self> {
         match action {
@@ -66,7 +67,14 @@ pub struct RateLimits {
 /// Rate limiters of all classes.
 pub struct RateLimiters {
     proxies: TrustedProxies,
-    limits: Vec<(RateClass, Rate, RateStore)>,
+    limiters: Vec<ClassLimiter>,
+}
+
+/// Limit of one class, and the state of its callers.
+struct ClassLimiter {
+    class: RateClass,
+    rate: Rate,
+    store: RateStore,
 }
 
 impl RateLimiters {
@@ -76,14 +84,16 @@ impl RateLimiters {
         let RateLimits { reading, changing, submitting } = *rates;
         let rates =
             [(RateClass::Reading, reading), (RateClass::Changing, changing), (RateClass::Submitting, submitting)];
-        let limits = rates.into_iter().filter_map(|(class, rate)| Some((class, rate?, RateStore::default()))).collect();
-        Self { proxies, limits }
+        let limiter = |(class, rate): (RateClass, Option<Rate>)| {
+            Some(ClassLimiter { class, rate: rate?, store: RateStore::default() })
+        };
+        Self { proxies, limiters: rates.into_iter().filter_map(limiter).collect() }
     }
 
     /// Returns `true` if no class has a limit.
     #[must_use]
     pub fn is_disabled(&self) -> bool {
-        self.limits.is_empty()
+        self.limiters.is_empty()
     }
 
     /// Counts a request, and sets the rate limit headers of its response.
@@ -97,9 +107,8 @@ impl RateLimiters {
         request: &HttpRequest,
         now: Timestamp,
     ) -> Result<(), Problem> {
-        let Some((class, rate, store)) = self.limits.iter().find(|(limited, ..)| Some(*limited) == class) else {
-            return Ok(());
-        };
+        let limiter = self.limiters.iter().find(|limiter| Some(limiter.class) == class);
+        let Some(ClassLimiter { class, rate, store }) = limiter else { return Ok(()) };
 
         let decision = store.check(rate, self.caller(identity, request), now.micros());
 
@@ -201,12 +210,13 @@ mod tests {
 
     use super::*;
 
+    /// Limiters that allow this rate of reads, and any rate of other requests.
     fn limits(per_minute: u32, burst: u32) -> RateLimiters {
         let rates = RateLimits { reading: Rate::new(per_minute, burst), ..RateLimits::default() };
         RateLimiters::new(&rates, TrustedProxies { networks: Vec::new(), header: ForwardedHeader::XForwardedFor })
     }
 
-    /// Sends a request at a second; returns its error code and headers.
+    /// Checks a read at a second; returns its error code and the headers of its response.
     fn send(limits: &RateLimiters, second: i64) -> (Option<Code>, [String; 3]) {
         let request = TestRequest::default().peer_addr("192.0.2.1:9".parse().unwrap()).to_http_request();
         let now = Timestamp::from_micros(second * SECOND_MICROS);
@@ -239,14 +249,14 @@ mod tests {
 
     #[test]
     fn probes_are_exempt_and_safe_methods_count_as_reads() {
-        let kind = |action, only_reads| RateClass::classify(action, "/path", only_reads);
+        let class = |action, only_reads| RateClass::classify(action, "/path", only_reads);
         for probe in ["/health", "/ready"] {
             assert_eq!(RateClass::classify(Action::ReadServiceState, probe, true), None);
         }
         assert_eq!(RateClass::classify(Action::ReadServiceState, "/metrics", true), Some(RateClass::Reading));
-        assert_eq!(kind(Action::ReadRegistry, false), Some(RateClass::Reading));
-        assert_eq!(kind(Action::CreateNode, true), Some(RateClass::Reading));
-        assert_eq!(kind(Action::CreateNode, false), Some(RateClass::Changing));
-        assert_eq!(kind(Action::SubmitVideoTask, false), Some(RateClass::Submitting));
+        assert_eq!(class(Action::ReadRegistry, false), Some(RateClass::Reading));
+        assert_eq!(class(Action::CreateNode, true), Some(RateClass::Reading));
+        assert_eq!(class(Action::CreateNode, false), Some(RateClass::Changing));
+        assert_eq!(class(Action::SubmitVideoTask, false), Some(RateClass::Submitting));
     }
 }

@@ -103,7 +103,7 @@ impl RequestContext {
         let reservation =
             self.shared().pending_submissions.reserve(accounts, task, quotas, now, &services.models.read().tasks);
         if reservation.is_err() {
-            // Repeats the check in the way that also sets the quota headers of the response.
+            // Check again with `reserve_task`, which also sets the quota headers of the response.
             return self.reserve_task(owner, task).map(drop);
         }
         Ok(())
@@ -134,7 +134,7 @@ impl RequestContext {
         reservation
     }
 
-    /// Charges the price of a task to the caller's day and sets the credit quota headers of the response.
+    /// Charges the price of a task to the caller's daily quota, and sets the credit quota headers of the response.
     ///
     /// # Errors
     /// 429 if the caller has too few credits left.
@@ -319,7 +319,7 @@ mod tests {
         let first = reserve(1).ok().unwrap();
         let second = reserve(2).ok().unwrap();
 
-        // Then no other one is admitted, and their prices must fit into 100 credits together
+        // Then no third submission is admitted, and the prices of both must fit into 100 credits
         assert_eq!(code(reserve(3).err()), Some(Code::QuotaExceeded));
         assert_eq!(code(first.charge(60, NOON, &tasks).err()), None);
         assert_eq!(code(second.charge(41, NOON, &tasks).err()), Some(Code::QuotaExceeded));

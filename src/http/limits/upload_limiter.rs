@@ -88,7 +88,8 @@ impl UploadLimiter {
         PendingRecording { recordings: Arc::clone(&self.recordings), digest }
     }
 
-    /// Waits for a turn to unpack an archive. Accounts take turns, each with at most `CHECKS_PER_ACCOUNT` at a time.
+    /// Waits for a permit to unpack an archive. Accounts take turns, each with at most `CHECKS_PER_ACCOUNT` permits at
+    /// a time.
     pub async fn acquire_check_permit(&self, account: Account) -> FairPermit<Account> {
         self.checks.acquire(account, 1).await
     }
@@ -149,6 +150,7 @@ mod tests {
         uploads.start_archive(VersionId(Uuid::from_u128(version)), Account::User(UserId(Uuid::from_u128(user))))
     }
 
+    /// Tries to start an upload, which ends at once. Returns the code of the refusal, if it is refused.
     fn refusal(uploads: &UploadLimiter, user: u128, version: u128) -> Option<Code> {
         start(uploads, user, version).err().map(|problem| problem.code())
     }
@@ -176,6 +178,7 @@ mod tests {
     fn files_and_archives_do_not_share_slots() {
         let uploads = UploadLimiter::default();
         let start_file = |user: u128| uploads.start_file(Account::User(UserId(Uuid::from_u128(user))));
+        // Given eight accounts with the maximum of four files each, which use all slots of files
         let _files: Vec<_> = (0..32).map(|number| start_file(number / 4).ok().unwrap()).collect();
         assert_eq!(start_file(0).err().map(|problem| problem.code()), Some(Code::TooManyTransfers));
         assert_eq!(start_file(99).err().map(|problem| problem.code()), Some(Code::Overloaded));
@@ -186,7 +189,7 @@ mod tests {
     async fn accounts_take_turns_at_checks() {
         let [ada, bob] = [1, 2].map(|user| Account::User(UserId(Uuid::from_u128(user))));
 
-        // Given a check of an account, and another one that waits for it
+        // Given a check of an account, and a second check of the account that waits for it
         let uploads = UploadLimiter::default();
         let first = uploads.acquire_check_permit(ada).await;
         let mut second = Box::pin(uploads.acquire_check_permit(ada));
@@ -211,29 +214,31 @@ mod tests {
             let recording = uploads.start_recording(upload.digest());
             (recording, archives.path_of(&archives.commit_upload(&upload).unwrap().digest))
         };
+        let finish_refused = |recording: PendingRecording| recording.finish(true, &archives, |_| false);
+        let finish_recorded = |recording: PendingRecording| recording.finish(false, &archives, |_| true);
         let (first, path) = store_archive();
         let (second, _) = store_archive();
 
         // When one of two uploads is refused, then the file stays for the other one
-        first.finish(true, &archives, |_| false);
+        finish_refused(first);
         assert!(path.exists(), "removed before the other upload of the same bytes was recorded");
-        second.finish(false, &archives, |_| true);
+        finish_recorded(second);
         assert!(path.exists(), "removed although a version refers to it");
 
         // When the only upload is refused, then the file is removed
-        store_archive().0.finish(true, &archives, |_| false);
+        finish_refused(store_archive().0);
         assert!(!path.exists());
 
         // When the result of another upload is unknown, then the file stays
         drop(store_archive());
-        store_archive().0.finish(true, &archives, |_| false);
+        finish_refused(store_archive().0);
         assert!(path.exists(), "removed although the other upload may have been recorded");
     }
 
     #[test]
     fn the_total_number_of_uploads_is_limited() {
         let uploads = UploadLimiter::default();
-        let active: Vec<_> = (0..32).map(|n| start(&uploads, n, n).ok().unwrap()).collect();
+        let active: Vec<_> = (0..32).map(|number| start(&uploads, number, number).ok().unwrap()).collect();
         assert_eq!(refusal(&uploads, 99, 99), Some(Code::Overloaded));
         drop(active);
         assert_eq!(refusal(&uploads, 99, 99), None);

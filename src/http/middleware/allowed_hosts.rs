@@ -21,7 +21,7 @@ const SHOWN_CHARS: usize = 100;
 pub enum AllowedHosts {
     /// Any host: the service cannot know its public names, or the operator allows all.
     Any,
-    /// `localhost`, loopback literals and these names.
+    /// `localhost`, loopback literals and `names`.
     Listed {
         /// In lower case, without ports; IPv6 literals without brackets.
         names: Vec<String>,

@@ -38,9 +38,12 @@ const EXPOSED_HEADERS: [HeaderName; 18] = [
     RATE_LIMIT_POLICY,
 ];
 
-/// Creates the middleware for these origins.
+/// Time for which browsers may cache the result of a preflight request, in seconds.
+const PREFLIGHT_MAX_AGE_SECONDS: usize = 3600;
+
+/// Creates the CORS middleware that admits pages of `origins`.
 pub fn cors(origins: &CorsOrigins) -> Cors {
-    let cors = Cors::default().allow_any_header().expose_headers(EXPOSED_HEADERS).max_age(3600);
+    let cors = Cors::default().allow_any_header().expose_headers(EXPOSED_HEADERS).max_age(PREFLIGHT_MAX_AGE_SECONDS);
     match origins {
         CorsOrigins::Any => cors.allow_any_origin().send_wildcard().allowed_methods(READ_METHODS),
         CorsOrigins::Only(origins) => {

@@ -1,5 +1,5 @@
-//! CSRF protection: rejects writes from pages of other origins. CORS only keeps such a page from reading the response;
-//! a browser still sends forms and bodies without a content type. The check runs before routing.
+//! CSRF protection: rejects writes from pages of other origins. CORS only keeps a page from reading the response; its
+//! browser still sends forms and bodies without a content type. The check runs before routing.
 
 use actix_web::http::Method;
 use actix_web::http::header::{ACCESS_CONTROL_REQUEST_METHOD, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
@@ -12,7 +12,7 @@ pub const READ_METHODS: [Method; 2] = [Method::GET, Method::HEAD];
 /// Methods for pages of an allowed origin.
 pub const ALL_METHODS: [Method; 5] = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE];
 
-/// Set by browsers; pages cannot forge it.
+/// Header in which browsers compare the origin of the page with that of the request; pages cannot forge it.
 pub const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Maximum number of characters of a client's header value that an error message repeats.
 const SHOWN_CHARS: usize = 100;
@@ -103,8 +103,8 @@ fn is_cross_site(headers: &HeaderMap) -> bool {
     headers.get(SEC_FETCH_SITE).is_some_and(|site| ["cross-site", "same-site"].iter().any(|other| site == other))
 }
 
-/// Returns `true` if an origin is the one that the request was sent to. A proxy may have ended TLS, so both schemes
-/// match.
+/// Returns `true` if the request was sent to `origin`, judging by the `Host` header. A proxy may have ended TLS, so
+/// both schemes match.
 fn matches_host(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
     let (Ok(origin), Some(Ok(host))) = (origin.to_str(), host.map(HeaderValue::to_str)) else { return false };
     let (authority, port) = match origin.split_once("://") {
@@ -127,7 +127,7 @@ fn truncate_for_message(value: &HeaderValue) -> String {
 mod tests {
     use super::*;
 
-    /// Returns `true` if a page of `origin` may post with these further headers.
+    /// Returns `true` if a page of `origin` may send a POST with these further headers.
     fn may_post(policy: &OriginPolicy, origin: &'static str, others: &[(HeaderName, &'static str)]) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(ORIGIN, HeaderValue::from_static(origin));

@@ -79,6 +79,7 @@ fn render_node(models: &Models, id: &NodeId) -> Option<Value> {
     let mut state = to_json(&NodeView::new(node, publisher, links))?;
 
     let mut versions: Vec<_> = node.versions.iter().collect();
+    // Highest version first
     versions.sort_by(|a, b| b.number.cmp_precedence(&a.number));
     let view = |version: &std::sync::Arc<NodeVersion>| {
         to_json(&VersionView::new(node, version, is_publisher_banned, links).with_status_reason(version))

@@ -26,7 +26,7 @@ pub const DEPTH_MAX: usize = 64;
 /// Maximum number of elements of a JSON body, counted by commas and opening brackets.
 pub const ELEMENTS_MAX: usize = 100_000;
 /// Size in bytes above which JSON is parsed on a blocking thread.
-const PARSED_IN_PLACE_MAX: usize = 128 * 1024;
+const PARSED_IN_PLACE_BYTES_MAX: usize = 128 * 1024;
 
 /// Maximum size of the other parts of a form with a file, and of the lines between the parts, in bytes.
 const FORM_OVERHEAD_BYTES: usize = 64 << 10;
@@ -92,7 +92,7 @@ impl BodyLimit {
         matches!(self, Self::Images)
     }
 
-    /// Returns `true` if the pipeline handles idempotency keys of requests with such a body. A streamed body is not
+    /// Returns `true` if the pipeline handles idempotency keys of requests with this limit. A streamed body is not
     /// available for the comparison with the first request.
     #[must_use]
     pub const fn accepts_idempotency_key(self) -> bool {
@@ -160,7 +160,7 @@ impl RequestBody {
     /// # Errors
     /// See [`RequestBody::parse`].
     pub async fn json(self) -> Result<JsonBody, Problem> {
-        if self.bytes.len() <= PARSED_IN_PLACE_MAX {
+        if self.bytes.len() <= PARSED_IN_PLACE_BYTES_MAX {
             return self.parse();
         }
         web::block(move || self.parse()).await.map_err(Problem::internal)?
@@ -262,10 +262,10 @@ struct JsonComplexity {
 }
 
 impl JsonComplexity {
-    /// Adds a text.
+    /// Adds a text, and rejects the body if it is nested too deeply or has too many elements.
     fn add(&mut self, bytes: &[u8]) -> Result<(), Problem> {
         let malformed = |detail: String| Err(Problem::new(Code::MalformedBody, detail));
-        let (depth, elements) = measure_json(bytes);
+        let JsonMeasure { depth, elements } = measure_json(bytes);
         self.elements += elements;
 
         if depth > DEPTH_MAX {
@@ -290,9 +290,17 @@ fn parse(bytes: &[u8], shape: &JsonShape, charge: &mut BodyCharge) -> Result<(Va
     })
 }
 
-/// Returns the maximum nesting depth and an upper bound of the element count, without parsing. An element follows a
-/// comma or an opening bracket outside of strings.
-fn measure_json(bytes: &[u8]) -> (usize, usize) {
+/// Complexity of one JSON text.
+#[derive(Debug, PartialEq, Eq)]
+struct JsonMeasure {
+    /// Maximum nesting depth.
+    depth: usize,
+    /// Upper bound of the number of elements.
+    elements: usize,
+}
+
+/// Measures a JSON text without parsing it. An element follows a comma or an opening bracket outside of strings.
+fn measure_json(bytes: &[u8]) -> JsonMeasure {
     let mut depth = 0_usize;
     let mut deepest = 0;
     let mut elements = 0;
@@ -315,7 +323,7 @@ fn measure_json(bytes: &[u8]) -> (usize, usize) {
         deepest = deepest.max(depth);
     }
 
-    (deepest, elements)
+    JsonMeasure { depth: deepest, elements }
 }
 
 #[cfg(test)]
@@ -341,8 +349,9 @@ mod tests {
 
     #[test]
     fn json_complexity_ignores_strings() {
-        assert_eq!(measure_json(br#"{"a": ["[[[,", "\",[", {"b": []}]}"#), (4, 6));
-        assert_eq!(measure_json(b"]]]["), (1, 1));
+        let measure = measure_json(br#"{"a": ["[[[,", "\",[", {"b": []}]}"#);
+        assert_eq!(measure, JsonMeasure { depth: 4, elements: 6 });
+        assert_eq!(measure_json(b"]]]["), JsonMeasure { depth: 1, elements: 1 });
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Streams a request body to a file, within the disk reserve and the daily quota of bytes.
 //!
 //! Hashing and writing run on threads of lower priority: a client sends as fast as they write, so uploads get only the
-//! processor time that other requests leave.
+//! CPU time that other requests leave.
 
 use std::io;
 
@@ -32,7 +32,7 @@ pub struct UploadPurpose {
 pub struct DiskWriter<'c> {
     call: &'c RequestContext,
     account: Account,
-    /// `true` if the quota was charged in advance.
+    /// `true` if the daily quota was charged in advance.
     is_charged: bool,
     reservation: SpaceClaim,
     buffer: BytesMut,
@@ -74,7 +74,7 @@ impl<'c> DiskWriter<'c> {
         if self.buffer.len() >= WRITE_BYTES { self.flush().await } else { Ok(()) }
     }
 
-    /// Writes the rest and returns the file, which is not synced.
+    /// Writes the buffered bytes and returns the file, which is not synced.
     ///
     /// # Errors
     /// As [`DiskWriter::start`].
@@ -85,6 +85,7 @@ impl<'c> DiskWriter<'c> {
         self.file.ok_or_else(lost_file)
     }
 
+    /// Writes the buffered bytes, after charging them unless the length was announced.
     async fn flush(&mut self) -> Result<(), Problem> {
         self.reservation.consume(self.buffer.len() as u64).map_err(Problem::disk_full)?;
         if !self.is_charged {

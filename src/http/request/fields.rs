@@ -60,9 +60,9 @@ fn shown_value(sent: &Value) -> Option<Value> {
 /// Returns `true` if a text contains a secret, as after a mistake with a header: an access token, a webhook secret, a
 /// JSON web token, or a password in a URL.
 fn has_secret(text: &str) -> bool {
-    let is_of_token = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_token_char = |character: char| character.is_ascii_alphanumeric() || character == '_';
     let has_token = text
-        .split(|c| !is_of_token(c))
+        .split(|character| !is_token_char(character))
         .any(|word| bearer_secret::parse_kind(word).is_some() || word.starts_with("whsec_"));
     // The first part of a JSON web token is an object in base64.
     let has_jwt = text.split_whitespace().any(|word| word.starts_with("eyJ") && word.matches('.').count() == 2);
@@ -277,8 +277,8 @@ impl<'v> Fields<'v, '_> {
         entries.filter(|entries| entries.len() <= *allowed.end()).map(Vec::as_slice)
     }
 
-    /// Reads an array of at most `max` strings and parses each. Returns the valid ones with their JSON pointers; empty
-    /// if the field is absent. Each invalid entry is an error.
+    /// Reads an array of at most `max` strings and parses each. Returns the parsed entries with their JSON pointers;
+    /// empty if the field is absent. Each invalid entry is an error.
     pub fn texts<T>(
         &mut self,
         name: &str,

@@ -1,8 +1,8 @@
 //! `X-Log-Position`: lets a request to a cluster node see everything that the client has seen on another node.
 //!
-//! The header of a response is a position that nothing in the response is newer than. A request with this position
-//! waits until its node has reached it; a request with `latest` waits until its node has every event that any node had
-//! acknowledged before.
+//! In a response, the header is a log position that includes all events the response was built from. A request with
+//! this position waits until its node has reached it; a request with `latest` waits until its node has every event that
+//! any node had acknowledged before.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub const X_LOG_POSITION: HeaderName = HeaderName::from_static("x-log-position")
 /// Events that a request must see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WantedPosition {
-    /// All events up to this one.
+    /// All events up to this position.
     At(Position),
     /// All events that any node had acknowledged before the request.
     Latest,
@@ -82,7 +82,7 @@ impl WantedPosition {
     }
 }
 
-/// Adds a position that nothing in the response is newer than.
+/// Sets the header to the current position, which includes all events the response was built from; only in a cluster.
 pub fn set_header(services: &Services, response: &mut HttpResponse) {
     if services.cluster.is_some() {
         let position = HeaderValue::from(services.models.read().position.0);

@@ -45,11 +45,12 @@ impl PreferWait {
         self.0.is_some()
     }
 
-    /// Returns the task once it has ended, the wait is over or the service stops; `None` if it does not exist.
+    /// Waits until the task has ended, the requested wait is over or the service stops. Returns the task; `None` if it
+    /// does not exist.
     ///
     /// # Errors
     /// If the task cannot be read.
-    pub async fn until_ended(self, services: &Services, id: TaskId) -> Result<Option<TaskRecord>, Problem> {
+    pub async fn wait_until_ended(self, services: &Services, id: TaskId) -> Result<Option<TaskRecord>, Problem> {
         let mut changes = services.models.task_changes();
         let mut closing = services.closing.clone();
         let deadline = Instant::now() + self.0.unwrap_or_default();

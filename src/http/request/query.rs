@@ -145,7 +145,7 @@ impl Query {
         }
     }
 
-    /// Ends the reading.
+    /// Checks that all parameters read so far were valid.
     ///
     /// # Errors
     /// All collected errors.

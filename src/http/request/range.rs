@@ -126,6 +126,7 @@ pub fn total_length(pieces: &VecDeque<RangeBodyPiece>) -> u64 {
 mod tests {
     use super::*;
 
+    /// Returns the start and the length of each range of a file of 100 bytes.
     fn parts(header: &str) -> Vec<(u64, u64)> {
         match parse(header, 100) {
             ByteRangeSelection::Parts(parts) => parts.into_iter().map(|part| (part.start, part.length)).collect(),

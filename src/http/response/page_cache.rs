@@ -19,6 +19,7 @@ const COMPRESSED_INLINE_MAX: usize = 64 * 1024;
 const BROTLI_QUALITY: u32 = 3;
 /// Base-2 logarithm of the default window size.
 const BROTLI_WINDOW: u32 = 22;
+const BROTLI_BUFFER_BYTES: usize = 32 * 1024;
 
 /// Cached page. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -78,7 +79,7 @@ impl CachedPage {
     }
 }
 
-/// Chooses the same coding as the server.
+/// Returns the coding that the server chooses for responses to a client with these accepted codings.
 #[must_use]
 pub fn negotiate(accepted: &AcceptEncoding) -> ContentEncoding {
     let known = [Encoding::identity(), Encoding::brotli(), Encoding::gzip(), Encoding::deflate()];
@@ -93,7 +94,7 @@ fn compress(body: &[u8], coding: ContentEncoding) -> std::io::Result<Vec<u8>> {
 }
 
 fn compress_brotli(body: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut writer = brotli::CompressorWriter::new(Vec::new(), 32 * 1024, BROTLI_QUALITY, BROTLI_WINDOW);
+    let mut writer = brotli::CompressorWriter::new(Vec::new(), BROTLI_BUFFER_BYTES, BROTLI_QUALITY, BROTLI_WINDOW);
     writer.write_all(body)?;
     writer.flush()?;
     Ok(writer.into_inner())
@@ -113,14 +114,16 @@ mod tests {
 
     #[test]
     fn compressed_pages_decompress_to_the_page() {
-        let body: Vec<u8> = (0..40_000_u32).flat_map(|n| (n % 977).to_string().into_bytes()).collect();
+        let body: Vec<u8> = (0..40_000_u32).flat_map(|number| (number % 977).to_string().into_bytes()).collect();
         let mut brotli = Vec::new();
         let mut gzip = Vec::new();
         brotli::Decompressor::new(&*compress_brotli(&body).unwrap(), 4096).read_to_end(&mut brotli).unwrap();
         flate2::read::GzDecoder::new(&*compress_gzip(&body).unwrap()).read_to_end(&mut gzip).unwrap();
-        assert!(brotli == body && gzip == body);
+        assert!(brotli == body, "brotli changed the page");
+        assert!(gzip == body, "gzip changed the page");
     }
 
+    /// Requests the page in a coding, which caches its compressed form.
     fn fetch(page: &CachedPage, coding: Encoding) {
         let accepted = AcceptEncoding(vec![QualityItem::max(Preference::Specific(coding))]);
         page.reply(&HeaderMap::new(), Some(&accepted)).unwrap();

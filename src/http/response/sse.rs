@@ -43,7 +43,7 @@ pub fn last_event_id(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
 }
 
 /// Checks that the log has reached a position; otherwise the position belongs to another log. `pointer` names the
-/// parameter.
+/// parameter or header in the error.
 ///
 /// # Errors
 /// If `after` is beyond `head`.
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn the_failed_event_is_a_problem_response() {
         let event = failed_event(&Problem::internal("a test"), "/admin/events/stream");
-        let data = event.strip_prefix("event: failed\ndata: ").and_then(|rest| rest.strip_suffix("\n\n")).unwrap();
+        let data = event.strip_prefix("event: failed\ndata: ").and_then(|data| data.strip_suffix("\n\n")).unwrap();
         let problem: serde_json::Value = serde_json::from_str(data).unwrap();
         assert_eq!(
             (&problem["error"], &problem["instance"]),

@@ -116,12 +116,12 @@ pub struct MusicFailover {
 }
 
 impl MusicFailover {
-    /// Creates the failover of a job that is first played by the vendor with this number.
+    /// Creates the failover of a job that vendor number `first` plays at first.
     pub fn new(pool: MusicPool, job: MusicJob, first: usize) -> Self {
         Self { pool, job, tried: vec![first] }
     }
 
-    /// Returns a vendor that was not called yet, if one can be called now.
+    /// Takes a slot of a vendor that was not called yet, if such a vendor can be called now.
     fn next(&mut self) -> Option<MusicCall> {
         let call = self.pool.admit_next(&self.job.work, &self.tried).ok()?;
         self.tried.push(call.vendor_index);
@@ -159,7 +159,7 @@ impl Drop for MusicFeed {
     }
 }
 
-/// Summary of the data sent so far, and source of the lines.
+/// Encodes the events of the vendor as lines, and sums up what they contained.
 #[derive(Default)]
 struct MusicLineEncoder {
     /// Title of the first file; titles of further files are not recorded.
@@ -358,7 +358,8 @@ impl MusicFeed {
     }
 }
 
-/// Returns the failure of a task that has ended, or `None` while it runs.
+/// Returns the failure to report for a task that has ended, or `None` while it runs. An end without a failure was
+/// recorded by another writer, and is reported as a cancellation.
 fn recorded_failure(task: TaskId, models: &ReadModels) -> Option<TaskFailure> {
     let models = models.read();
     match models.tasks.get(task).map(|entry| &entry.record.stage) {
@@ -415,7 +416,7 @@ impl MusicWatchdog {
 }
 
 impl MusicLineEncoder {
-    /// Returns the line for an event of the vendor, if it has one.
+    /// Counts an event of the vendor, and returns its line, if it has one.
     fn encode(&mut self, item: &MusicStreamItem) -> Option<Bytes> {
         match item {
             MusicStreamItem::Accepted { .. } => None,
@@ -448,6 +449,7 @@ impl MusicLineEncoder {
         (0..self.file_count).map(file_millis).map(to_seconds).collect()
     }
 
+    /// Returns the results to record, with the stored `files`.
     fn summary(&self, files: Option<Vec<MusicFile>>) -> MusicStream {
         let title = self.title.clone().unwrap_or_else(|| Text::from_recorded(String::new()));
         MusicStream { title, millis: self.millis, bytes: self.bytes, files }

@@ -42,18 +42,18 @@ pub fn describe_fields() -> Vec<SchemaField> {
 /// Reads the form. An empty duration counts as absent, because browsers send empty fields.
 ///
 /// # Errors
-/// 400 if the body is not a form; or with all invalid fields.
+/// 400 with all invalid fields, or if the body is not a form.
 pub async fn read(headers: &HeaderMap, body: Bytes) -> Result<MusicWork, Problem> {
     let mut errors = FieldErrors::default();
     let mut prompt = FormFieldValue::Absent;
     let mut seconds = FormFieldValue::Absent;
     let mut parts = Multipart::new(headers, stream::once(ready(Ok::<_, PayloadError>(body))));
-    let mut count = 0;
+    let mut part_count = 0;
 
     while let Some(part) = parts.next().await {
         let mut part = part.map_err(|error| malformed_form(&error))?;
-        count += 1;
-        if count > PARTS_MAX {
+        part_count += 1;
+        if part_count > PARTS_MAX {
             return Err(malformed_form(&format!("more than {PARTS_MAX} parts")));
         }
 
@@ -80,7 +80,7 @@ pub async fn read(headers: &HeaderMap, body: Bytes) -> Result<MusicWork, Problem
         };
     }
 
-    let sent_duration = seconds.sent();
+    let sent_duration = seconds.sent_text();
     let prompt = prompt.read(|text| MusicPrompt::parse(text).map(Some));
     let seconds = seconds.read(|text| match text.trim() {
         "" => Ok(None),
@@ -104,8 +104,8 @@ enum FormFieldValue {
 }
 
 impl FormFieldValue {
-    /// Returns the text that was sent, or an empty one.
-    fn sent(&self) -> String {
+    /// Returns the text that was sent; empty if the field is absent, repeated or not UTF-8.
+    fn sent_text(&self) -> String {
         match self {
             Self::Present(Ok(text)) => text.clone(),
             Self::Absent | Self::Present(Err(_)) | Self::Repeated => String::new(),

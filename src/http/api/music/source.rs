@@ -37,12 +37,14 @@ impl MusicSource {
     /// Continues with the stream of another vendor, unless released.
     pub fn replace(&self, stream: MusicSourceStream) {
         let former = self.0.lock().as_mut().map(|(current, _)| std::mem::replace(current, stream));
+        // Dropped after the lock is released.
         drop(former);
     }
 
     /// Stops the vendor and releases the permit.
     pub fn release(&self) {
         let released = self.0.lock().take();
+        // Dropped after the lock is released.
         drop(released);
     }
 }

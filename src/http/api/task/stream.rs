@@ -163,6 +163,7 @@ impl TaskEventFeed {
         None
     }
 
+    /// Restarts the heartbeat interval, and returns `text` unchanged.
     fn postpone_heartbeat(&mut self, text: String) -> String {
         self.heartbeat_at = Instant::now() + self.shared.services.options.heartbeat;
         text
@@ -205,7 +206,8 @@ impl TaskEventFeed {
         last.is_none() || last != self.last_read_event
     }
 
-    /// Returns the next changes. The change that ends the task ends the stream too.
+    /// Reads the next changes, as text to send; empty if there are none. The change that ends the task ends the stream
+    /// too.
     async fn read_changes(&mut self) -> Result<String, Problem> {
         let services = &self.shared.services;
         self.last_read_event = services.models.read().tasks.get(self.task).map(|entry| entry.last_event);

@@ -246,8 +246,8 @@ impl TaskRenderer<'_> {
     }
 }
 
-/// Combines the recorded progress with the vendor's, in thousandths. A running task is between 0.1 and 0.99; 1.0 is
-/// reserved for stored results.
+/// Combines the recorded progress, from 0 to 1, with that of the vendor, in thousandths. A running task is between 0.1
+/// and 0.99; 1.0 is reserved for stored results.
 #[must_use]
 pub fn combined_progress(recorded: f64, permille: Option<u16>) -> f64 {
     match permille {

@@ -41,14 +41,16 @@ struct UploadedFootage {
     url: CallbackUrl,
 }
 
-/// Checks the fields, the price, then the pictures. Blocks.
+/// Checks the fields, the price, then the pictures. With `strict_reporter`, a video from text alone must have a prompt
+/// that the built-in engine understands. Blocks.
 pub(super) fn check<T: VideoBody>(
     body: &Value,
     context: BodyContext,
     video: &VideoToExtend,
     tariff: &Tariff,
     decoders: &PictureDecoders,
-    (files, strict_reporter): (&InputFiles, Option<PromptReporter>),
+    files: &InputFiles,
+    strict_reporter: Option<PromptReporter>,
 ) -> Result<CheckedVideoSubmission, Problem> {
     let checker = PictureChecker::new(decoders, files);
     let check_field = |fields: &mut Fields<'_, '_>, field| check_picture(fields, field, &checker);
@@ -56,7 +58,7 @@ pub(super) fn check<T: VideoBody>(
     let submission = fields::read_in(context, body, |fields| {
         let submission = T::read_fields(fields)?.into_submission(fields, video)?;
         let ParsedVideoSubmission { job, images, seed, payload, meta_data, callback } = submission;
-        let breakdown = price(fields, &job, tariff);
+        let breakdown = find_breakdown(fields, &job, tariff);
         let footage = find_footage(fields, &job, files);
         if let Some(report) = strict_reporter.filter(|_| images.is_empty()) {
             require_understood_prompt(fields, &job, report);
@@ -74,7 +76,11 @@ pub(super) fn check<T: VideoBody>(
 }
 
 /// Returns the parts of the price; adds an error if the tariff has none.
-fn price(fields: &mut Fields<'_, '_>, job: &VideoJob<VideoPictureField>, tariff: &Tariff) -> Option<Vec<PriceItem>> {
+fn find_breakdown(
+    fields: &mut Fields<'_, '_>,
+    job: &VideoJob<VideoPictureField>,
+    tariff: &Tariff,
+) -> Option<Vec<PriceItem>> {
     let breakdown = tariff.breakdown(job);
     if breakdown.is_none() {
         let offered: Vec<_> = tariff.resolutions_for(job).collect();
@@ -106,7 +112,8 @@ fn require_understood_prompt(fields: &mut Fields<'_, '_>, job: &VideoJob<VideoPi
     }
 }
 
-/// Returns the uploaded file that is the video of a job. A video at another URL is checked when it is fetched.
+/// Returns the uploaded file that a job extends; `None` for other jobs. A video at another URL is checked when it is
+/// fetched.
 fn find_footage(
     fields: &mut Fields<'_, '_>,
     job: &VideoJob<VideoPictureField>,

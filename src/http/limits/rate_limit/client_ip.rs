@@ -7,8 +7,8 @@ use actix_web::http::header::{FORWARDED, HeaderMap, HeaderName, X_FORWARDED_FOR}
 
 use crate::domain::network::Network;
 
-/// Forwarding header that the proxies write. The other one is ignored, because a proxy passes it on as the client sent
-/// it.
+/// Forwarding header that the proxies write. The other header is ignored, because a proxy passes it on as the client
+/// sent it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForwardedHeader {
     /// `X-Forwarded-For: client, proxy`
@@ -50,7 +50,7 @@ impl TrustedProxies {
         self.networks.iter().any(|network| network.contains(address))
     }
 
-    /// Returns the client address of each hop, first hop first; `None` for a malformed one.
+    /// Returns the client address of each hop, first hop first; `None` for a malformed address.
     fn hops(&self, headers: &HeaderMap) -> Vec<Option<IpAddr>> {
         let (name, parse): (HeaderName, fn(&str) -> Option<IpAddr>) = match self.header {
             ForwardedHeader::XForwardedFor => (X_FORWARDED_FOR, parse_address),

@@ -34,7 +34,7 @@ impl Caller {
     }
 }
 
-/// State of all callers of one limit: the time at which each one's burst is full again, in microseconds.
+/// State of all callers of one limit: the time at which the burst of each caller is full again, in microseconds.
 pub struct RateStore {
     hasher: RandomState,
     shards: Vec<Mutex<HashMap<Caller, i64>>>,
@@ -104,7 +104,7 @@ mod tests {
         for number in 0..200_000_u32 {
             store.check(&rate, Caller::from_address(IpAddr::V4(number.into())), 0);
         }
-        assert!(stored_count(&store) <= SHARDS * SHARD_MAX);
+        assert!(stored_count(&store) <= SHARDS * SHARD_MAX, "more callers are stored than the shards may hold");
         assert!(store.check(&rate, busy, 0).retry_after.is_some(), "the flood evicted the busiest caller");
     }
 

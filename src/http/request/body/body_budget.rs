@@ -53,7 +53,7 @@ impl BodyBudget {
         BodyCharge { pool: Arc::clone(pool), account, bytes: 0 }
     }
 
-    /// Charges the same bytes to the pool of delayed responses.
+    /// Charges as many bytes as `charge` holds to the pool of delayed responses.
     ///
     /// # Errors
     /// 503 if that pool is full.
@@ -63,7 +63,7 @@ impl BodyBudget {
         Ok(waiting)
     }
 
-    /// Returns the bytes held in each pool.
+    /// Returns the bytes held for JSON bodies, for bodies with images, and for delayed responses.
     #[cfg(test)]
     pub fn held_bytes(&self) -> [usize; 3] {
         [&self.json, &self.images, &self.waiting].map(|pool| pool.held.lock().total)
@@ -78,7 +78,7 @@ pub struct BodyCharge {
 }
 
 impl BodyCharge {
-    /// Adds `more` bytes.
+    /// Takes `more` bytes from the pool.
     ///
     /// # Errors
     /// 503 if the pool or the account's share is used up.

@@ -5,7 +5,7 @@
 //! string, and is JSON (`7`, `true`, `{"whites": 60}`) everywhere else. Text that is not the JSON of its field stays
 //! text, which the check of the field then rejects. Repeated parts are the entries of an array, and an error for any
 //! other field. An empty part counts as absent, because browsers send empty fields. Unknown parts are ignored. The
-//! limits of JSON apply to all its parts together.
+//! limits of JSON apply to all JSON parts of a form together.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -49,18 +49,18 @@ pub fn parse(
 async fn read(mut parts: Multipart, shape: &JsonShape, charge: &mut BodyCharge) -> Result<(Value, usize), Problem> {
     let mut values: HashMap<String, Vec<Value>> = HashMap::new();
     let mut complexity = JsonComplexity::default();
-    let mut count = 0;
+    let mut part_count = 0;
     let mut charged = 0;
 
     while let Some(part) = parts.next().await {
         let mut part = part.map_err(|error| malformed_form(&error))?;
-        count += 1;
-        if count > PARTS_MAX {
+        part_count += 1;
+        if part_count > PARTS_MAX {
             return Err(malformed_form(&format!("more than {PARTS_MAX} parts")));
         }
 
         let name = part.name().unwrap_or_default();
-        // Some clients mark the parts of an array.
+        // Some clients mark the parts of an array, as in `images[]`.
         let name = name.strip_suffix("[]").unwrap_or(name).to_owned();
         let field = shape.member(&name);
         let mut content = PartContent::new(&part, field);
@@ -202,6 +202,7 @@ mod tests {
 
     const BOUNDARY: &str = "x7d1";
 
+    /// Parses a form for the route `path`. Each part is given by its name, with further parameters, and its content.
     fn parse_parts(path: &'static str, parts: &[(&str, &str)]) -> Value {
         let mut charge = BodyBudget::default().charge(BodyLimit::Images, Account::from_address([192, 0, 2, 1].into()));
         try_parse(path, parts, &mut charge).expect("a form").0
@@ -271,14 +272,13 @@ mod tests {
 
         let list = |elements: usize| format!("[0{}]", ",0".repeat(elements - 1));
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        let [whole, more, half, deep, deeper] = [list(100_000), list(100_001), list(50_001), nested(64), nested(65)];
-        assert_eq!(refusal(&[("images", &whole)]), None);
-        assert_eq!(refusal(&[("images", &deep)]), None);
+        assert_eq!(refusal(&[("images", &list(100_000))]), None);
+        assert_eq!(refusal(&[("images", &nested(64))]), None);
 
         let too_many = Some("the body has more than 100000 elements".to_owned());
-        assert_eq!(refusal(&[("images", &more)]), too_many);
-        assert_eq!(refusal(&[("images", &half), ("duration", &half)]), too_many);
-        assert_eq!(refusal(&[("images", &deeper)]), Some("the body is nested deeper than 64 levels".to_owned()));
+        assert_eq!(refusal(&[("images", &list(100_001))]), too_many);
+        assert_eq!(refusal(&[("images", &list(50_001)), ("duration", &list(50_001))]), too_many);
+        assert_eq!(refusal(&[("images", &nested(65))]), Some("the body is nested deeper than 64 levels".to_owned()));
     }
 
     #[test]

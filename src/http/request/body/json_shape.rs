@@ -46,6 +46,7 @@ pub struct KnownJsonMembers {
     fields: HashMap<String, JsonShape>,
     /// Shape of members whose names the client chooses.
     others: Option<Box<JsonShape>>,
+    /// Shape of the entries of an array.
     entries: Option<Box<JsonShape>>,
     /// `true` if the value may be a string.
     is_text: bool,
@@ -65,6 +66,7 @@ impl JsonShape {
         SHAPES.get(&(method.clone(), path)).unwrap_or(&Self::Whole)
     }
 
+    /// Derives a shape from a JSON schema, of which it reads `depth` levels.
     fn from_schema(schema: &Value, components: &Map<String, Value>, depth: usize) -> Self {
         if depth == 0 {
             return Self::Whole;
@@ -114,21 +116,21 @@ impl JsonShape {
         match (self, other) {
             (Self::Whole, _) | (_, Self::Whole) => Self::Whole,
             (Self::Skipped, shape) | (shape, Self::Skipped) => shape,
-            (Self::Known(mut one), Self::Known(other)) => {
+            (Self::Known(mut merged), Self::Known(other)) => {
                 for (name, shape) in other.fields {
-                    let known = one.fields.remove(&name).unwrap_or(Self::Skipped);
-                    one.fields.insert(name, known.merge(shape));
+                    let known = merged.fields.remove(&name).unwrap_or(Self::Skipped);
+                    merged.fields.insert(name, known.merge(shape));
                 }
 
-                let merge_options = |one: Option<Box<Self>>, other: Option<Box<Self>>| match (one, other) {
-                    (Some(one), Some(other)) => Some(Box::new(one.merge(*other))),
-                    (one, other) => one.or(other),
+                let merge_options = |left: Option<Box<Self>>, right: Option<Box<Self>>| match (left, right) {
+                    (Some(left), Some(right)) => Some(Box::new(left.merge(*right))),
+                    (left, right) => left.or(right),
                 };
-                let others = merge_options(one.others, other.others);
-                let entries = merge_options(one.entries, other.entries);
-                let is_text = one.is_text || other.is_text;
-                let takes_file = one.takes_file || other.takes_file;
-                Self::Known(KnownJsonMembers { fields: one.fields, others, entries, is_text, takes_file })
+                merged.others = merge_options(merged.others, other.others);
+                merged.entries = merge_options(merged.entries, other.entries);
+                merged.is_text |= other.is_text;
+                merged.takes_file |= other.takes_file;
+                Self::Known(merged)
             }
         }
     }
@@ -347,17 +349,17 @@ mod tests {
 
     #[test]
     fn junk_uses_no_memory_but_must_be_valid_json() {
-        let parsed = |text: &str| {
+        let charged_bytes = |text: &str| {
             let mut charge =
                 BodyBudget::default().charge(BodyLimit::Json, Account::from_address([192, 0, 2, 1].into()));
             parse(text.as_bytes(), JsonShape::for_route(&Method::POST, UPSCALER), &mut charge).map(|(_, bytes)| bytes)
         };
         let junk = format!("{{\"image\":\"x\",\"junk\":[0{}]}}", ",0".repeat(98_000));
-        assert!(parsed(&junk).is_ok_and(|bytes| bytes < 1024));
+        assert!(charged_bytes(&junk).is_ok_and(|bytes| bytes < 1024));
 
         for bad in [r#"{"junk": 1e999}"#, r#"{"junk": "\ud800"}"#, r#"{"junk": [1,]}"#, "{} x", "{\"junk\": \"\n\"}"] {
             let expected = serde_json::from_str::<Value>(bad).unwrap_err().to_string();
-            let Err(BodyParseError::NotJson(error)) = parsed(bad) else { panic!("{bad} was taken") };
+            let Err(BodyParseError::NotJson(error)) = charged_bytes(bad) else { panic!("{bad} was accepted") };
             assert_eq!(error.to_string(), expected, "{bad}");
         }
     }

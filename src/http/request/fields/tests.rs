@@ -76,7 +76,7 @@ fn a_body_must_be_an_object() {
 
 #[test]
 fn integers_may_be_written_as_floats() {
-    let number = |body| read(&body, |f| f.integer("n", SignedStrength::new)).map(SignedStrength::get).ok();
+    let number = |body| read(&body, |fields| fields.integer("n", SignedStrength::new)).map(SignedStrength::get).ok();
     assert_eq!(number(json!({"n": 2.0})), Some(2));
     assert_eq!(number(json!({"n": 1e300})), None);
     assert_eq!(number(json!({"n": 18_446_744_073_709_551_615_u64})), None);
