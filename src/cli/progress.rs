@@ -51,12 +51,12 @@ pub(super) struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// Starts the progress of the activity `label`.
+    /// Shows a bar for the activity `label`.
     pub(super) fn new(label: impl Into<Cow<'static, str>>, unit: ProgressUnit) -> Self {
         Self { bar: ProgressBar::no_length().with_message(label).with_style(style(unit.counter())), unit }
     }
 
-    /// Reports progress; `total` is `None` if unknown.
+    /// Reports progress in the unit of the bar; `total` is `None` if unknown.
     pub(super) fn update(&self, done: u64, total: Option<u64>) {
         if let Some(total) = total.filter(|total| *total > 0 && self.bar.length() != Some(*total)) {
             self.bar.set_style(style(self.unit.bar()));
@@ -82,7 +82,7 @@ impl ProgressLine {
     }
 }
 
-/// Shows a progress bar during `work`.
+/// Shows a progress bar during `work`, which reports its progress from 0 to 1 to the function that it receives.
 pub(super) async fn with_progress_bar<T>(
     activity: impl Into<Cow<'static, str>>,
     work: impl AsyncFnOnce(&dyn Fn(f64)) -> anyhow::Result<T>,
