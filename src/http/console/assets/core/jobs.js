@@ -8,10 +8,10 @@ import { bodyOf, jobDocument, jobs, plain, pointer } from './openapi.js';
 // (music).
 const isOfKind = (kind) => (job) => job.path.split('/').includes(kind) || job.tags?.[0]?.toLowerCase() === kind;
 
-// Returns the words with which all these job summaries begin.
-function commonWords(names) {
-  const [first, ...others] = names.map((name) => name.split(' '));
-  const differ = first.findIndex((word, index) => others.some((other) => withoutPunctuation(other[index]) !== withoutPunctuation(word)));
+// Returns the words with which all of the job summaries begin.
+function commonWords(summaries) {
+  const [first, ...others] = summaries.map((summary) => summary.split(' '));
+  const differ = first.findIndex((word, index) => others.some((words) => withoutPunctuation(words[index]) !== withoutPunctuation(word)));
   return (differ < 0 ? first : first.slice(0, differ)).map(withoutPunctuation).join(' ');
 }
 
@@ -37,7 +37,7 @@ export function kindOfJob(document, job) {
 export function jobOfTask(document, { kind, request = {} }) {
   const names = (job) => Object.keys(bodyOf(document, job).schema.properties ?? {});
   const fitting = jobs(document).filter(isOfKind(kind)).filter((job) => Object.keys(request).every((name) => names(job).includes(name)));
-  return fitting.sort((one, other) => names(one).length - names(other).length)[0];
+  return fitting.sort((left, right) => names(left).length - names(right).length)[0];
 }
 
 // Map from task kind to name; undefined while loading.
@@ -48,9 +48,9 @@ export function useKinds() {
 
 export const kindName = (kinds, kind) => kinds?.get(kind) ?? toWords(kind);
 
-// First input picture of a task, if this browser may read it.
+// Returns the URL of the first input picture of a task; null if this browser may not read it.
 export function inputAddress({ request }) {
   const pictures = [request?.image, request?.start_image, request?.images?.[0], request?.image_settings?.[0]?.key_image];
-  const found = pictures.find((picture) => picture?.url);
-  return found ? toLocalUrl(found.url) : null;
+  const input = pictures.find((picture) => picture?.url);
+  return input ? toLocalUrl(input.url) : null;
 }

@@ -112,15 +112,15 @@ function Summary({ node, ratings, user, onReviewed }) {
 function Review({ node, user, onDone }) {
   const own = useLoad((signal) => get(at`/nodes/${node.id}/reviews/mine`, {}, signal), [node.id, user.id]);
   const work = useMutation();
-  const given = own.data?.star ?? 0;
-  const give = async (star) => {
+  const ownStars = own.data?.star ?? 0;
+  const rate = async (star) => {
     const { problem } = await work.run(() => call('POST', at`/nodes/${node.id}/reviews`, { query: { star } }));
     if (!problem) { notify(`Rated ${count(star, 'star')}`); own.replace({ star }); onDone(); }
   };
   return html`<div class="review" role="group" aria-label="Your review"><span class="muted small">Your review</span>
-    <span class="stars">${[1, 2, 3, 4, 5].map((star) => html`<button key=${star} type="button" class="copy ${star <= given ? 'lit' : ''}" disabled=${work.busy} aria-pressed=${star === given ? 'true' : 'false'}
-      aria-label=${count(star, 'star')} title=${count(star, 'star')} onClick=${() => give(star)}><${Icon} name="star" filled=${star <= given} /></button>`)}</span>
-    <span class="small muted note">${own.data && (given ? `You rated it ${count(given, 'star')}.` : 'Not reviewed yet.')}</span>
+    <span class="stars">${[1, 2, 3, 4, 5].map((star) => html`<button key=${star} type="button" class="copy ${star <= ownStars ? 'lit' : ''}" disabled=${work.busy} aria-pressed=${star === ownStars ? 'true' : 'false'}
+      aria-label=${count(star, 'star')} title=${count(star, 'star')} onClick=${() => rate(star)}><${Icon} name="star" filled=${star <= ownStars} /></button>`)}</span>
+    <span class="small muted note">${own.data && (ownStars ? `You rated it ${count(ownStars, 'star')}.` : 'Not reviewed yet.')}</span>
     <${ErrorMessage} problem=${own.error} again=${own.reload} /><${ErrorMessage} problem=${work.problem} /></div>`;
 }
 
@@ -184,4 +184,4 @@ function languageOf(code) {
 // Translated fields that come first, in reverse order; others have the index -1 and follow.
 const FIRST = ['description', 'name'];
 const inOrder = (texts) => Object.entries(texts).map(([field, text]) => [field, String(text)])
-  .sort(([one], [other]) => FIRST.indexOf(other) - FIRST.indexOf(one));
+  .sort(([left], [right]) => FIRST.indexOf(right) - FIRST.indexOf(left));

@@ -88,9 +88,9 @@ const iconOf = (kind) => (kind === 'music' ? 'music' : /video|extend|multiframe/
 export function Thumbnail({ task, size = 'small', alt = 'Result' }) {
   const [result = ''] = task.generated;
   const [isGone, setIsGone] = useState(false);
-  const isFilm = /\.(mp4|webm)$/i.test(result);
-  const isSound = /\.(ogg|opus|mp3|wav|flac|webm|aac|m4a)$/i.test(result) && !isFilm;
-  const address = isFilm ? toLocalUrl(task.cover_url ?? '') : isSound ? null : toLocalUrl(result);
-  if (!address || isGone || task.expired) return html`<span class="no-cover"><${Icon} name=${isFilm ? 'video' : iconOf(task.kind)} /></span>`;
-  return html`<span class="thumbnail ${isFilm ? 'film' : ''}"><img src=${thumbnailOf(address, size)} alt=${alt} loading="lazy" onError=${() => setIsGone(true)} /></span>`;
+  const isVideo = /\.(mp4|webm)$/i.test(result);
+  const isAudio = /\.(ogg|opus|mp3|wav|flac|webm|aac|m4a)$/i.test(result) && !isVideo;
+  const address = isVideo ? toLocalUrl(task.cover_url ?? '') : isAudio ? null : toLocalUrl(result);
+  if (!address || isGone || task.expired) return html`<span class="no-cover"><${Icon} name=${isVideo ? 'video' : iconOf(task.kind)} /></span>`;
+  return html`<span class="thumbnail ${isVideo ? 'video' : ''}"><img src=${thumbnailOf(address, size)} alt=${alt} loading="lazy" onError=${() => setIsGone(true)} /></span>`;
 }
