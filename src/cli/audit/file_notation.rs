@@ -23,7 +23,7 @@ pub(super) fn shorten_files(data: &Value, wide: bool) -> Value {
         Value::Object(members) => {
             members.iter().map(|(name, member)| (name.clone(), shorten_field(name, member, wide))).collect()
         }
-        other => other.clone(),
+        _ => data.clone(),
     }
 }
 
@@ -33,7 +33,7 @@ fn shorten_field(name: &str, value: &Value, wide: bool) -> Value {
             file_or_url(name, members, wide).map_or_else(|| shorten_files(value, wide), Value::String)
         }
         Value::Array(entries) => entries.iter().map(|entry| shorten_field(name, entry, wide)).collect(),
-        other => other.clone(),
+        _ => value.clone(),
     }
 }
 

@@ -177,7 +177,9 @@ impl NewManifest {
             let (mark, value) = if value.is_empty() { ("# ", example) } else { ("", value) };
             format!("{mark}{field} = {}", quote(value))
         };
-        let (publisher, id, version) = (quote(publisher), quote(id), quote(version));
+        let publisher = quote(publisher);
+        let id = quote(id);
+        let version = quote(version);
         let changelog = optional("changelog", "", "What is new in this version");
         let name = optional("name", name, "Face Tools");
         let description = optional("description", description, "Masks and landmarks");

@@ -33,14 +33,15 @@ export function kindOfJob(document, job) {
   return plain(document, kind).enum.find((name) => isOfKind(name)(job));
 }
 
-// Returns the job of a task. If its kind has several jobs, the one with the fewest fields that include those of the request.
+// Returns the job of a task. If the kind has several jobs, this is the job with the fewest fields that has all fields of the
+// request.
 export function jobOfTask(document, { kind, request = {} }) {
   const names = (job) => Object.keys(bodyOf(document, job).schema.properties ?? {});
   const fitting = jobs(document).filter(isOfKind(kind)).filter((job) => Object.keys(request).every((name) => names(job).includes(name)));
   return fitting.sort((left, right) => names(left).length - names(right).length)[0];
 }
 
-// Map from task kind to name; undefined while loading.
+// Returns a map from task kind to name; undefined while it is loaded.
 export function useKinds() {
   const { data, error } = useLoad(async () => kindsOf(await jobDocument()), []);
   return error ? new Map() : data;

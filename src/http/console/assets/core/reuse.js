@@ -23,7 +23,7 @@ function inputOf(document, job, address) {
   return isPicture(address) && !all.some(({ name }) => name === 'video_creation_id') ? all.find(({ kind }) => kind === 'picture' || kind === 'pictures') ?? null : null;
 }
 
-// Jobs to which the result of a task can be sent.
+// Returns the jobs to which the result of a task can be sent.
 export function receiversOf(document, task, user) {
   const [address = ''] = task.generated;
   return jobs(document).filter((job) => (user || allowsAnonymous(job)) && inputOf(document, job, address));

@@ -66,7 +66,7 @@ function Content({ node, chosenTab, versions, mayEdit, newer, older, statistics,
   const tabs = [readme.data && ['readme', 'README'], ['versions', 'Versions', versions.data?.length],
     readable.length > 0 && ['files', 'Files'], ['install', 'Install'], ['about', 'Details']].filter(Boolean);
   return html`<${Tabs} current=${tab} address=${(key) => to('nodes', node.id, key)} tabs=${tabs} />
-    <${ErrorMessage} problem=${readme.error} again=${readme.reload} />
+    <${ErrorMessage} problem=${readme.error} onRetry=${readme.reload} />
     ${tab === 'readme' && readme.data ? html`<${Readme} of=${readme.data} />`
       : tab === 'install' ? html`<${Install} node=${node} />` : tab === 'about' ? html`<${About} node=${node} statistics=${statistics} />`
         : tab === 'files' && readable.length > 0 ? html`<${ArchiveFiles} node=${node} versions=${readable} />`
@@ -121,7 +121,7 @@ function Review({ node, user, onDone }) {
     <span class="stars">${[1, 2, 3, 4, 5].map((star) => html`<button key=${star} type="button" class="copy ${star <= ownStars ? 'lit' : ''}" disabled=${work.busy} aria-pressed=${star === ownStars ? 'true' : 'false'}
       aria-label=${count(star, 'star')} title=${count(star, 'star')} onClick=${() => rate(star)}><${Icon} name="star" filled=${star <= ownStars} /></button>`)}</span>
     <span class="small muted note">${own.data && (ownStars ? `You rated it ${count(ownStars, 'star')}.` : 'Not reviewed yet.')}</span>
-    <${ErrorMessage} problem=${own.error} again=${own.reload} /><${ErrorMessage} problem=${work.problem} /></div>`;
+    <${ErrorMessage} problem=${own.error} onRetry=${own.reload} /><${ErrorMessage} problem=${work.problem} /></div>`;
 }
 
 const ReviewInvitation = () => html`<div class="review"><span class="muted small">Your review</span>
@@ -176,7 +176,7 @@ function Downloads({ days }) {
 
 const LANGUAGES = new Intl.DisplayNames('en', { type: 'language' });
 
-// Name of a language, or its code if the browser does not know it.
+// Returns the name of a language with its code, or the code alone if the browser does not know the language.
 function languageOf(code) {
   try { return html`${LANGUAGES.of(code)} <code class="muted small">${code}</code>`; } catch { return html`<code>${code}</code>`; }
 }

@@ -40,7 +40,7 @@ export function NodesPage({ query, user }) {
   </${Page}>`;
 }
 
-// Link to another page of the same list.
+// Returns the link to another page of the same list.
 function address(query, page) {
   const kept = Object.fromEntries([...new Set(query.keys())].map((name) => [name, query.getAll(name)]));
   return to('nodes', { ...kept, page: page > 1 ? page : undefined });

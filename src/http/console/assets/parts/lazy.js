@@ -17,7 +17,7 @@ export function lazy(load, name, frame = (content) => content) {
     };
     useEffect(() => { if (!Found) start(); }, []);
     if (Found) return html`<${Found} ...${props} />`;
-    const placeholder = failure ? html`<${ErrorMessage} problem=${failure} again=${() => location.reload()} />` : html`<${Skeleton} lines=${5} />`;
+    const placeholder = failure ? html`<${ErrorMessage} problem=${failure} onRetry=${() => location.reload()} />` : html`<${Skeleton} lines=${5} />`;
     return frame(placeholder);
   };
 }

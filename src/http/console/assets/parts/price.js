@@ -44,7 +44,8 @@ function useListPrice({ path }, isNeeded) {
   return isNeeded ? price : null;
 }
 
-// Without a duration, the built-in engine reads it from the prompt, so that only the price of a second is known.
+// Computes the price from the public list. Without a duration, the built-in engine reads it from the prompt, so that only
+// the price of a second is known.
 function estimateFromList({ credits, credits_per_second: perSecond = 0 }, { duration }) {
   if (credits === undefined) return null;
   const seconds = Number(duration) || 0;

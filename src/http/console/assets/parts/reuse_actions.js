@@ -8,8 +8,8 @@ import { go, to } from '../core/router.js';
 import { Icon, notify } from './basic.js';
 import { encodePicture, readPicture } from './picture.js';
 
-// `kept` is what this browser remembers of an anonymous task, whose request the service does not return.
-export function ReuseActions({ document, task, job, kept, user }) {
+// `remembered` is what this browser remembers of an anonymous task, whose request the service does not return.
+export function ReuseActions({ document, task, job, remembered, user }) {
   const [isBusy, setIsBusy] = useState(false);
   const menu = useRef(null);
   const receivers = receiversOf(document, task, user);
@@ -20,7 +20,7 @@ export function ReuseActions({ document, task, job, kept, user }) {
   };
   const fill = async () => {
     if (task.request) await fillFrom(document, job, task, readPicture);
-    else setValues(jobState(job), valuesOfSettings(document, bodyOf(document, job).schema, new URLSearchParams(kept.settings)));
+    else setValues(jobState(job), valuesOfSettings(document, bodyOf(document, job).schema, new URLSearchParams(remembered.settings)));
   };
   const tweak = whileBusy(async () => { await fill(); go(to('studio', job.operationId)); });
   const runAgain = whileBusy(async () => {

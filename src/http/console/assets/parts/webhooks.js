@@ -83,7 +83,7 @@ function WebhookForm({ publisher, webhook, onDone, onCancel }) {
     work.drop((pointer) => Object.hasOwn(change, pointer.split('/')[1]));
     setValues({ ...values, ...change });
   };
-  const toggle = (name) => ({ target }) => fill({ events: target.checked ? [...values.events, name] : values.events.filter((other) => other !== name) });
+  const toggle = (name) => ({ target }) => fill({ events: target.checked ? [...values.events, name] : values.events.filter((event) => event !== name) });
   const send = async (event) => {
     event.preventDefault();
     key.current ??= newIdempotencyKey();
@@ -109,7 +109,8 @@ function WebhookForm({ publisher, webhook, onDone, onCancel }) {
       <button type="button" class="button quiet" onClick=${onCancel}>Cancel</button></footer></form>`;
 }
 
-// Dialog that repeats the deliveries of a period. The service handles some deliveries with each request, and returns where to continue.
+// Dialog that repeats the deliveries of a period. The service handles some deliveries with each request, and returns where
+// to continue.
 function Redeliver({ publisher, webhook, onClose, onDone }) {
   const [hours, setHours] = useState(24);
   const work = useMutation();
