@@ -205,7 +205,7 @@ fn parse_point_in_time(name: &str, text: &str) -> Result<PointInTime, CliError> 
     PointInTime::parse(text, DayEdge::End).map_err(usage_error)
 }
 
-/// Error for a diff over too many events.
+/// Returns the error for a diff over `events` events, which are more than [`EVENTS_MAX`].
 fn too_many_events(events: u64) -> CliError {
     CliError::Usage(format!("{events} events lie between the two points in time; compare at most {EVENTS_MAX} events"))
 }

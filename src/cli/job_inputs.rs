@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 /// Fields of the second picture of an image job.
 const REFERENCE_FIELDS: [&str; 2] = ["reference_image", "transfer_light_from_reference_image"];
 
-/// Returns the fields of a job for `files`, which are base64 or URLs in the order of the command line. `has(field)`
-/// returns `true` if the job has the field.
+/// Returns the fields of a job that hold `files`, which are base64 or URLs in the order of the command line.
+/// `has(name)` returns `true` if the job has a field called `name`.
 ///
 /// # Errors
 /// If the job does not take that many files.
@@ -44,7 +44,7 @@ pub(super) fn place_files(has: impl Fn(&str) -> bool, files: Vec<Value>) -> Resu
 
     match files.len() {
         0 => Ok(fields),
-        left => Err(format!("the job takes {} of these {count} files", count - left)),
+        unused => Err(format!("the job takes {} of these {count} files", count - unused)),
     }
 }
 

@@ -174,7 +174,7 @@ impl DirectoryFlags {
 /// Returns the data directory of the settings.
 ///
 /// # Errors
-/// If it does not exist.
+/// If the directory does not exist.
 fn existing_data_dir(settings: &Settings) -> anyhow::Result<&Path> {
     let root = settings.data_dir.as_path();
     let exists = is_directory(root).map_err(|error| token::read_error(root, &error))?;
@@ -268,7 +268,7 @@ enum CliError {
 }
 
 impl CliError {
-    /// Adds what the command was doing to the message of a failure.
+    /// Prefixes the message of a failure with what the command was doing. Leaves other errors unchanged.
     fn context(self, context: String) -> Self {
         match self {
             Self::Runtime(error) => Self::Runtime(error.context(context)),

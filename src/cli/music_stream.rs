@@ -22,13 +22,13 @@ pub(in crate::cli) struct MusicInfo {
     pub(in crate::cli) seconds: f64,
 }
 
-/// Reader of the lines, with what they contained so far.
+/// Reader of the lines, with the metadata received so far.
 struct MusicStreamReader<W> {
     piece: MusicInfo,
     audio: W,
     /// Number of audio chunks so far.
     chunks: u32,
-    complete: bool,
+    is_complete: bool,
 }
 
 /// Reads the stream to its end, writes the file to `audio` as it arrives, and returns the metadata. Calls
@@ -47,7 +47,7 @@ pub(in crate::cli) async fn read_music(
         reader.read_line(&line)?;
         on_progress(reader.fraction());
     }
-    if !reader.complete {
+    if !reader.is_complete {
         bail!("the music stream ended early");
     }
     Ok(reader.piece)
@@ -55,7 +55,7 @@ pub(in crate::cli) async fn read_music(
 
 impl<W: Write> MusicStreamReader<W> {
     fn new(audio: W) -> Self {
-        Self { piece: MusicInfo::default(), audio, chunks: 0, complete: false }
+        Self { piece: MusicInfo::default(), audio, chunks: 0, is_complete: false }
     }
 
     fn read_line(&mut self, line: &[u8]) -> anyhow::Result<()> {
@@ -72,7 +72,7 @@ impl<W: Write> MusicStreamReader<W> {
             }
             "complete" => {
                 text("task_id").clone_into(&mut self.piece.task);
-                self.complete = true;
+                self.is_complete = true;
             }
             "error" => bail!("the music failed: {}", text("message")),
             _ => {}
@@ -80,7 +80,7 @@ impl<W: Write> MusicStreamReader<W> {
         Ok(())
     }
 
-    /// Returns the progress from 0 to 1. The first chunk has half a second, so there is one chunk more than seconds.
+    /// Returns the progress from 0 to 1. The first chunk lasts half a second, so there is one chunk more than seconds.
     fn fraction(&self) -> f64 {
         if self.piece.seconds > 0.0 { f64::from(self.chunks) / (self.piece.seconds + 1.0) } else { 0.0 }
     }
@@ -108,7 +108,7 @@ mod tests {
         .unwrap();
         assert_eq!(reader.audio, b"OggS");
         assert_eq!(reader.piece, MusicInfo { title: "Slow Rain".to_owned(), task: "t".to_owned(), seconds: 3.0 });
-        assert!(reader.complete && (reader.fraction() - 0.5).abs() < 1e-9);
+        assert!(reader.is_complete && (reader.fraction() - 0.5).abs() < 1e-9);
     }
 
     #[test]

@@ -22,8 +22,8 @@ pub(super) enum ProgressUnit {
 }
 
 impl ProgressUnit {
-    /// Template of a bar whose total is known.
-    const fn bar(self) -> &'static str {
+    /// Returns the template of a bar whose total is known.
+    const fn bar_template(self) -> &'static str {
         match self {
             Self::Bytes => "{msg}  {bar:24} {percent:>3} %  {binary_bytes} of {binary_total_bytes}, {eta} left",
             Self::Events => "{msg}  {bar:24} {percent:>3} %  {human_pos} of {human_len} events, {eta} left",
@@ -32,8 +32,8 @@ impl ProgressUnit {
         }
     }
 
-    /// Template while the total is unknown.
-    const fn counter(self) -> &'static str {
+    /// Returns the template of a counter, for the time while the total is unknown.
+    const fn counter_template(self) -> &'static str {
         match self {
             Self::Bytes => "{msg}  {binary_bytes} …",
             Self::Events => "{msg}  {human_pos} events …",
@@ -51,15 +51,15 @@ pub(super) struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// Starts the progress of the activity `label`.
+    /// Shows a bar for the activity `label`.
     pub(super) fn new(label: impl Into<Cow<'static, str>>, unit: ProgressUnit) -> Self {
-        Self { bar: ProgressBar::no_length().with_message(label).with_style(style(unit.counter())), unit }
+        Self { bar: ProgressBar::no_length().with_message(label).with_style(style(unit.counter_template())), unit }
     }
 
-    /// Reports progress; `total` is `None` if unknown.
+    /// Reports progress in the unit of the bar; `total` is `None` if unknown.
     pub(super) fn update(&self, done: u64, total: Option<u64>) {
         if let Some(total) = total.filter(|total| *total > 0 && self.bar.length() != Some(*total)) {
-            self.bar.set_style(style(self.unit.bar()));
+            self.bar.set_style(style(self.unit.bar_template()));
             self.bar.set_length(total);
         }
         self.bar.set_position(done);
@@ -82,7 +82,7 @@ impl ProgressLine {
     }
 }
 
-/// Shows a progress bar during `work`.
+/// Shows a progress bar during `work`, which reports its progress from 0 to 1 to the function that it receives.
 pub(super) async fn with_progress_bar<T>(
     activity: impl Into<Cow<'static, str>>,
     work: impl AsyncFnOnce(&dyn Fn(f64)) -> anyhow::Result<T>,
@@ -153,8 +153,8 @@ mod tests {
     #[test]
     fn every_template_is_valid() {
         for unit in [ProgressUnit::Bytes, ProgressUnit::Events, ProgressUnit::Files, ProgressUnit::Fraction] {
-            assert!(ProgressStyle::with_template(unit.bar()).is_ok(), "{unit:?}");
-            assert!(ProgressStyle::with_template(unit.counter()).is_ok(), "{unit:?}");
+            assert!(ProgressStyle::with_template(unit.bar_template()).is_ok(), "{unit:?}");
+            assert!(ProgressStyle::with_template(unit.counter_template()).is_ok(), "{unit:?}");
         }
     }
 }

@@ -55,8 +55,8 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
     let (log, report) = opened.context("the journal cannot be used")?;
     print_repairs(&report)?;
 
-    // A snapshot beyond the end of the log shows that the log is an older copy: delete nothing then. The size in
-    // `whole_below` matters only to a start.
+    // A snapshot beyond the end of the log shows that the log is an older copy; nothing is deleted then. `whole_below`
+    // matters only at a start.
     let snapshots = SnapshotPolicy { directory: snapshot::snapshot_dir(data.root()), whole_below: 0 };
     snapshots.check_log_covers_snapshot(&log)?;
     snapshot::remove_all(&snapshots.directory).context("cannot remove the snapshots")?;
@@ -73,8 +73,8 @@ fn rebuild(settings: &Settings) -> anyhow::Result<()> {
 
 /// Prints what opening the log found and repaired.
 fn print_repairs(report: &OpenReport) -> anyhow::Result<()> {
-    for sentence in report.messages() {
-        print(&format!("found {sentence}\n")).context("cannot write to stdout")?;
+    for message in report.messages() {
+        print(&format!("found {message}\n")).context("cannot write to stdout")?;
     }
     Ok(())
 }

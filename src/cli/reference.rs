@@ -31,7 +31,7 @@ enum ReferencePage {
 
 impl ReferencePage {
     /// Renders the page as Markdown.
-    fn text(self) -> String {
+    fn render(self) -> String {
         match self {
             Self::Commands => commands::page(),
             Self::Errors => errors::page(),
@@ -42,7 +42,7 @@ impl ReferencePage {
 }
 
 pub(super) fn run(arguments: &ReferenceArguments) -> Result<(), CliError> {
-    print(&arguments.page.text()).context("cannot write to stdout")?;
+    print(&arguments.page.render()).context("cannot write to stdout")?;
     Ok(())
 }
 
@@ -63,7 +63,7 @@ mod tests {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
         let is_stale = |name: &String| {
             let page = ReferencePage::from_str(name, false).unwrap();
-            fs::read_to_string(docs.join(format!("{name}.md"))).ok() != Some(page.text())
+            fs::read_to_string(docs.join(format!("{name}.md"))).ok() != Some(page.render())
         };
 
         let names =

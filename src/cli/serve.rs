@@ -14,8 +14,8 @@ use crate::telemetry;
 
 pub(super) fn run(settings: SettingFlags) -> Result<(), CliError> {
     app::block_on(async {
-        // First of all: a signal during the start must lead to a clean stop, and as PID 1 of a container the process
-        // ignores signals it does not handle.
+        // Before everything else: a signal during the start must lead to a clean stop, and as PID 1 of a container the
+        // process ignores signals that it does not handle.
         let signals = StopSignals::install();
         let settings = settings.load()?.settings;
         telemetry::init_logging(settings.log.format, settings.log.filter.clone());
@@ -49,7 +49,7 @@ fn greeting(app: &App, data_dir: &Path, is_terminal: bool) -> String {
     if has_unspecified_host(url) {
         lines.push("  warning result URLs use an unspecified address: set public_url".to_owned());
     }
-    // The log has this reason too, but operators look here first.
+    // The service also logs the reason, but operators look at stdout first.
     if let Some(reason) = app.log().storage().reason {
         lines.push(format!("  warning changes are rejected: {reason}"));
     }

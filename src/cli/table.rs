@@ -60,10 +60,10 @@ impl TextTable {
         Self { table, colors: Vec::new() }
     }
 
-    /// Right-aligns the columns with these indexes, counted from 0.
-    pub(super) fn right_align(mut self, columns: &[usize]) -> Self {
-        for column in columns {
-            if let Some(column) = self.table.column_mut(*column) {
+    /// Right-aligns the columns at `indexes`, counted from 0.
+    pub(super) fn right_align(mut self, indexes: &[usize]) -> Self {
+        for index in indexes {
+            if let Some(column) = self.table.column_mut(*index) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }

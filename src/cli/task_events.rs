@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::outbound::api_client::{ApiClient, ServiceResponse};
 use crate::outbound::client::CallFailure;
 
-/// Attempts to open the stream without receiving an event.
+/// Maximum number of consecutive attempts to open the stream without receiving an event.
 const CONNECTION_ATTEMPTS: usize = 20;
 /// Pause before each attempt.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
@@ -17,7 +17,7 @@ const BUSY: [u16; 2] = [429, 503];
 /// Reason why the end of a task is unknown.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FollowError {
-    #[error("the service answered the request for the task with status {}", .0.status)]
+    #[error("the service responded to the request for the task with status {}", .0.status)]
     Refused(ServiceResponse),
     #[error(transparent)]
     Unreachable(CallFailure),
@@ -27,7 +27,8 @@ pub(super) enum FollowError {
     NotJson,
 }
 
-/// Follows a task, calling `on_view` with each view of it, and returns the last one. Resumes broken streams.
+/// Follows a task to its end, calling `on_view` with the JSON of the task after each change, and returns the last JSON.
+/// Resumes broken streams.
 ///
 /// # Errors
 /// If the service refuses, or stops responding.
@@ -102,7 +103,7 @@ mod tests {
         ] {
             let task = json!({"state": state});
             assert_eq!((is_success(&task), is_failure(&task)), expected, "{state}");
-            assert_eq!(has_ended(&task), expected.0 || expected.1);
+            assert_eq!(has_ended(&task), expected.0 || expected.1, "{state}");
         }
     }
 }

@@ -37,8 +37,8 @@ impl NamedService {
     }
 }
 
-/// Returns the token for the service at `base`: the given one, or that of the environment. For the service that runs on
-/// the data directory, and for no other, also that of the settings file or of its `admin-token` file.
+/// Returns the administrator token for the service at `base`: `explicit_token`, or the token of the environment. The
+/// settings file and the `admin-token` file are used only for the service that runs on the data directory.
 ///
 /// # Errors
 /// If there is no token (the message says what to do) or the file cannot be read.

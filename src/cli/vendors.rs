@@ -143,18 +143,18 @@ pub(super) fn run(command: VendorsCommand, outer: SettingFlags) -> Result<(), Cl
 fn list(settings: &Settings) -> Result<(), CliError> {
     let mut text = "Profiles:\n".to_owned();
     let directory = settings.vendor_profiles.as_deref();
-    let own = directory.map(Profile::names_in).unwrap_or_default();
-    let shipped = SHIPPED_PROFILES.iter().map(|name| (*name).to_owned()).filter(|name| !own.contains(name));
+    let own_names = directory.map(Profile::names_in).unwrap_or_default();
+    let shipped = SHIPPED_PROFILES.iter().map(|name| (*name).to_owned()).filter(|name| !own_names.contains(name));
 
-    for name in shipped.chain(own.clone()) {
-        let origin = if own.contains(&name) { " (from vendors.profiles)" } else { "" };
+    for name in shipped.chain(own_names.clone()) {
+        let origin = if own_names.contains(&name) { " (from vendors.profiles)" } else { "" };
         // Writing to a string cannot fail.
         let _ = match Profile::load(&name, directory) {
             Ok(profile) => {
-                let (_, checked) = profile.source();
+                let (_, checked_on) = profile.source();
                 let jobs = profile.jobs().collect::<Vec<_>>().join(", ");
                 let url = profile.url().unwrap_or("needs a URL");
-                writeln!(text, "  {name}{origin}: {}\n    {url}; {jobs}; checked {checked}", profile.description())
+                writeln!(text, "  {name}{origin}: {}\n    {url}; {jobs}; checked {checked_on}", profile.description())
             }
             Err(error) => writeln!(text, "  {name}{origin}: invalid, {error}"),
         };
@@ -184,7 +184,7 @@ fn check(file: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A parsed job and its vendor. Its pictures are in a temporary directory, which is removed on drop.
+/// A parsed job and its vendor. The pictures of the job are in a temporary directory, which is removed on drop.
 struct PreparedJob {
     tool: VendorTool,
     work: TaskWork,
@@ -282,8 +282,8 @@ fn try_job(job: &PreparedJob, output: &Path, limit: Duration) -> anyhow::Result<
         // stderr may be closed; the job continues.
         let _ = writeln!(std::io::stderr(), "{step}");
     };
-    let made = app::block_on(job.tool.run(job.work.clone(), job.task, &job.store, limit, report));
-    let files = made.map_err(|reason| anyhow!(reason))?;
+    let result = app::block_on(job.tool.run(job.work.clone(), job.task, &job.store, limit, report));
+    let files = result.map_err(|reason| anyhow!(reason))?;
     ensure!(!files.is_empty(), "the vendor returned no results");
 
     let mut text = String::new();

@@ -39,7 +39,7 @@ pub fn read_work(job: &str, body: &Value, context: &JobContext<'_>) -> Result<Ta
 pub fn field_names(job: &str) -> Vec<String> {
     let endpoint = JOBS.iter().find(|endpoint| endpoint.job == job);
     let fields = endpoint.map(|endpoint| (endpoint.describe_fields)()).unwrap_or_default();
-    fields.into_iter().map(|field| field.into_parts().0.to_string()).collect()
+    fields.into_iter().map(|field| field.name.to_owned()).collect()
 }
 
 fn read_music(fields: &mut Fields<'_, '_>) -> Option<MusicWork> {

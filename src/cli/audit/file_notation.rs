@@ -8,7 +8,7 @@ const INPUTS: [&str; 8] = ["input", "image", "images", "reference", "start_image
 /// Digits of a shortened hash.
 const DIGEST_SHORT: usize = 12;
 
-/// Fields of a stored file. An object with another field is none.
+/// Fields of a stored file. An object with any other field is not a stored file.
 const FILE_FIELDS: [&str; 5] = ["digest", "bytes", "format", "width", "height"];
 
 /// Returns `true` if a field, such as `Video.images`, is an input of a job.
@@ -23,7 +23,7 @@ pub(super) fn shorten_files(data: &Value, wide: bool) -> Value {
         Value::Object(members) => {
             members.iter().map(|(name, member)| (name.clone(), shorten_field(name, member, wide))).collect()
         }
-        other => other.clone(),
+        _ => data.clone(),
     }
 }
 
@@ -33,7 +33,7 @@ fn shorten_field(name: &str, value: &Value, wide: bool) -> Value {
             file_or_url(name, members, wide).map_or_else(|| shorten_files(value, wide), Value::String)
         }
         Value::Array(entries) => entries.iter().map(|entry| shorten_field(name, entry, wide)).collect(),
-        other => other.clone(),
+        _ => value.clone(),
     }
 }
 
@@ -91,15 +91,19 @@ mod tests {
         let digest = "30c605eb627d8231bd589f0df6ca661ba37b043f1e3fc5f6aa106701c20260c9";
         let archive = json!({"version": "v", "digest": digest, "bytes": 123});
         let translation = json!({"language": "de", "texts": {"Remote": "harmless", "description": "not"}, "image": {"Remote": "a", "x": "b"}});
-        let only = json!({"texts": {"Remote": "harmless"}});
-        for data in [archive, translation, only, json!({"digest": digest, "bytes": 5})] {
+        let lone_remote = json!({"texts": {"Remote": "harmless"}});
+        for data in [archive, translation, lone_remote, json!({"digest": digest, "bytes": 5})] {
             assert_eq!(shorten_files(&data, false), data);
         }
     }
 
     #[test]
     fn inputs_of_a_job_are_recognized_by_name() {
-        assert!(is_input("Video.images") && is_input("input") && is_input("Image.reference"));
-        assert!(!is_input("Video.job.StartEnd.prompt") && !is_input("images.count"));
+        for name in ["Video.images", "input", "Image.reference"] {
+            assert!(is_input(name), "{name}");
+        }
+        for name in ["Video.job.StartEnd.prompt", "images.count"] {
+            assert!(!is_input(name), "{name}");
+        }
     }
 }

@@ -10,15 +10,18 @@ use crate::app;
 use crate::cli::CliError;
 use crate::outbound::sse::SseReader;
 
-/// Reconnection attempts.
+/// Number of attempts to reconnect after a connection has ended.
 const RECONNECT_ATTEMPTS: u32 = 10;
 /// Pause before each attempt.
 const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 /// Time within which a service ends a stream that has no more events.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Prints all matching events, up to the end of the filter if it has one. Reconnects until the service stays
-/// unreachable.
+/// Prints all matching events, up to the end of the filter if it has one, otherwise until interrupted. Reconnects after
+/// a broken connection.
+///
+/// # Errors
+/// If the service refuses, or stays unreachable.
 pub(super) fn run(service: &ServiceClient, filter: &str, printer: &mut Printer) -> Result<(), CliError> {
     app::block_on(follow(service, &format!("/admin/events/stream?{filter}"), printer))
 }

@@ -24,7 +24,7 @@ use crate::domain::value::InvalidValue;
 /// Maximum of `--limit`, because these events are kept in memory.
 const NEWEST_MAX: u32 = 100_000;
 /// Positions that the first step of a backward search covers.
-const WINDOW: u64 = 1000;
+const FIRST_WINDOW: u64 = 1000;
 /// Positions that the largest step of a backward search covers.
 const WINDOW_MAX: u64 = SCANNED_MAX;
 
@@ -131,7 +131,7 @@ impl LogQuery {
         query_string(&pairs)
     }
 
-    /// Returns the same query for these positions, both inclusive.
+    /// Returns the same query for the positions `from` to `to`, both inclusive.
     fn with_range(&self, from: u64, to: u64) -> Self {
         let mut query = self.clone();
         query.filter.from = Some(PointInTime::Position(Position(from)));
@@ -144,8 +144,8 @@ impl LogQuery {
 
 /// Returns the newest matching events, at most `limit`, newest first.
 ///
-/// A source can only be read forwards, so windows of positions are read, starting with the last one, which become wider
-/// while too few events match. A range of times is read as a whole.
+/// Events can only be read forwards, so this reads windows of positions, the last window first. Each window is wider
+/// than the one before, until enough events match. A range of times is read as a whole.
 fn read_newest(target: &AuditTarget, query: &LogQuery, limit: usize) -> Result<Vec<Value>, CliError> {
     let from = position_or(query.filter.from, 1);
     let to = position_or(query.filter.to, u64::MAX);
@@ -153,17 +153,18 @@ fn read_newest(target: &AuditTarget, query: &LogQuery, limit: usize) -> Result<V
 
     let first = from.max(1);
     let mut end = to.min(read_head(target)?);
-    let mut width = WINDOW;
-    let mut found = Vec::new();
-    while found.len() < limit && end >= first {
+    let mut width = FIRST_WINDOW;
+    let mut newest = Vec::new();
+    while newest.len() < limit && end >= first {
         let start = first.max((end + 1).saturating_sub(width));
-        found.extend(read_newest_in_range(target, &query.with_range(start, end), limit - found.len())?);
+        newest.extend(read_newest_in_range(target, &query.with_range(start, end), limit - newest.len())?);
         end = start - 1;
         width = (width * 4).min(WINDOW_MAX);
     }
-    Ok(found)
+    Ok(newest)
 }
 
+/// Reads the whole range of the query, and keeps the newest matching events, at most `limit`, newest first.
 fn read_newest_in_range(target: &AuditTarget, query: &LogQuery, limit: usize) -> Result<Vec<Value>, CliError> {
     let mut newest = VecDeque::new();
     for_each_event(target, query, |event| {
@@ -176,8 +177,7 @@ fn read_newest_in_range(target: &AuditTarget, query: &LogQuery, limit: usize) ->
     Ok(newest.into_iter().rev().collect())
 }
 
-/// Returns the position of a point in time, or `default` if there is none; `None` if the point is a time, not a
-/// position.
+/// Returns the position of `point`, or `default` if there is no point; `None` if `point` is a time, not a position.
 fn position_or(point: Option<PointInTime>, default: u64) -> Option<u64> {
     match point {
         None => Some(default),

@@ -13,12 +13,20 @@ use crate::outbound::api_client::ApiClient;
 /// Ids per request; more would make the URL too long.
 const IDS_PER_REQUEST: usize = 50;
 
-/// Kinds of resources whose names come from a list: kind, path of the list, query parameter that selects ids, and field
-/// of the response with the entries.
-const LISTS: [(&str, &str, &str, &str); 3] = [
-    ("user", "/admin/users", "user_id", "users"),
-    ("publisher", "/publishers", "publisher_id", "publishers"),
-    ("node", "/nodes", "node_id", "nodes"),
+/// List of a service that has the names of one kind of resource.
+struct NameList {
+    kind: &'static str,
+    path: &'static str,
+    /// Query parameter that selects resources by id.
+    id_parameter: &'static str,
+    /// Field of the response with the entries.
+    entries_field: &'static str,
+}
+
+const NAME_LISTS: [NameList; 3] = [
+    NameList { kind: "user", path: "/admin/users", id_parameter: "user_id", entries_field: "users" },
+    NameList { kind: "publisher", path: "/publishers", id_parameter: "publisher_id", entries_field: "publishers" },
+    NameList { kind: "node", path: "/nodes", id_parameter: "node_id", entries_field: "nodes" },
 ];
 
 /// Names by `kind/id`; `None` for resources that have none, or whose name could not be read.
@@ -33,15 +41,15 @@ impl ResourceNames {
         (!name.trim().is_empty() && !name.eq_ignore_ascii_case(id)).then_some(name)
     }
 
-    /// Looks up the names of the actors and resources in these events. A failed look-up leaves a resource without a
-    /// name.
+    /// Looks up the names of the actors and resources in `events`, unless they are known already. A failed look-up
+    /// leaves a resource without a name.
     pub(super) fn look_up(&mut self, target: &AuditTarget, events: &[Value]) {
         match target {
             AuditTarget::Stopped { audit, .. } => {
                 let missing = self.missing(events);
                 let subjects: Vec<_> = missing.iter().filter_map(|name| AuditSubject::parse(name).ok()).collect();
-                let found = audit.names(&subjects).unwrap_or_default();
-                self.insert(missing, &found);
+                let names = audit.names(&subjects).unwrap_or_default();
+                self.insert(missing, &names);
             }
             AuditTarget::Running(service) => app::block_on(self.look_up_at(service, events)),
         }
@@ -50,20 +58,20 @@ impl ResourceNames {
     /// Like [`ResourceNames::look_up`], at a running service.
     pub(super) async fn look_up_at(&mut self, service: &ServiceClient, events: &[Value]) {
         let missing = self.missing(events);
-        let mut found = BTreeMap::new();
+        let mut names = BTreeMap::new();
 
-        for (kind, path, filter, member) in LISTS {
+        for NameList { kind, path, id_parameter, entries_field } in NAME_LISTS {
             let ids: Vec<_> = missing.iter().filter_map(|name| name.strip_prefix(kind)?.strip_prefix('/')).collect();
             for ids in ids.chunks(IDS_PER_REQUEST) {
                 let limit = ids.len().to_string();
-                let mut pairs: Vec<_> = ids.iter().map(|id| (filter, *id)).collect();
+                let mut pairs: Vec<_> = ids.iter().map(|id| (id_parameter, *id)).collect();
                 pairs.extend([("limit", limit.as_str()), ("include_banned", "true")]);
                 let list = read_json(service.api(), &format!("{path}?{}", query_string(&pairs))).await;
-                for entry in list[member].as_array().into_iter().flatten() {
+                for entry in list[entries_field].as_array().into_iter().flatten() {
                     if let (Some(id), Some(name)) = (entry["id"].as_str(), entry["name"].as_str()) {
                         // Ids of nodes are in lower case in names of streams.
                         let id = if kind == "node" { id.to_ascii_lowercase() } else { id.to_owned() };
-                        found.insert(format!("{kind}/{id}"), name.to_owned());
+                        names.insert(format!("{kind}/{id}"), name.to_owned());
                     }
                 }
             }
@@ -74,14 +82,14 @@ impl ResourceNames {
             let query = query_string(&[("stream", token), ("type", "TokenIssued,LimitedTokenIssued"), ("limit", "1")]);
             let page = read_json(service.api(), &format!("/admin/events?{query}")).await;
             if let Some(name) = page["events"][0]["data"]["name"].as_str() {
-                found.insert(token.clone(), name.to_owned());
+                names.insert(token.clone(), name.to_owned());
             }
         }
-        self.insert(missing, &found);
+        self.insert(missing, &names);
     }
 
-    /// Returns the resources in these events that were not looked up yet. Each token takes a request of its own, so
-    /// only tokens that are actors are included.
+    /// Returns the actors and resources in `events` that were not looked up yet. Each token takes a request of its own,
+    /// so only tokens that are actors are included.
     fn missing(&self, events: &[Value]) -> BTreeSet<String> {
         let actors = events.iter().filter_map(|event| event["actor"].as_str());
         let streams = events.iter().filter_map(|event| event["stream"].as_str());
@@ -92,9 +100,10 @@ impl ResourceNames {
         resources.filter(|name| !self.0.contains_key(*name)).map(str::to_owned).collect()
     }
 
-    fn insert(&mut self, resources: BTreeSet<String>, found: &BTreeMap<String, String>) {
+    /// Records the name of each resource, or that it has none if `names` lacks it.
+    fn insert(&mut self, resources: BTreeSet<String>, names: &BTreeMap<String, String>) {
         self.0.extend(resources.into_iter().map(|resource| {
-            let name = found.get(&resource).cloned();
+            let name = names.get(&resource).cloned();
             (resource, name)
         }));
     }
@@ -118,8 +127,8 @@ mod tests {
     fn names_that_are_ids_or_blank_are_not_shown() {
         let mut names = ResourceNames::default();
         let resources = [("publisher/acme", "Acme Labs"), ("node/face-tools", "Face-Tools"), ("user/1", " ")];
-        let found = resources.map(|(resource, name)| (resource.to_owned(), name.to_owned())).into();
-        names.insert(resources.map(|(resource, _)| resource.to_owned()).into(), &found);
+        let read_names = resources.map(|(resource, name)| (resource.to_owned(), name.to_owned())).into();
+        names.insert(resources.map(|(resource, _)| resource.to_owned()).into(), &read_names);
         assert_eq!(names.get("publisher/acme"), Some("Acme Labs"));
         assert_eq!((names.get("node/face-tools"), names.get("user/1"), names.get("system")), (None, None, None));
     }

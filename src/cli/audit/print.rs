@@ -40,7 +40,7 @@ pub(super) struct Printer {
 }
 
 impl Printer {
-    /// Shortens output only for terminals: a pipe has no narrow lines, and its reader cannot ask for the rest.
+    /// Shortens output only for terminals: lines of a pipe may be long, and its reader cannot ask for the omitted part.
     pub(super) fn new(json: bool, wide: bool) -> Self {
         let terminal = io::stdout().is_terminal();
         Self::with_terminal(terminal, json, wide || !terminal)
@@ -194,6 +194,7 @@ impl Printer {
 
     fn write_amount_row(&mut self, columns: [&str; 8]) -> anyhow::Result<()> {
         let [time, position, task, credits, state, vendor, cost, payers] = columns;
+        // Wide enough for complete or for shortened times and ids.
         let (time_width, task_width) = if self.wide { (27, 41) } else { (SHORT_TIME, 20) };
         self.write_line(&format!(
             "{time:<time_width$}  {position:>8}  {task:<task_width$}  {credits:>7}  {state:<8}  {vendor:<16}  {cost:>6}  \
@@ -283,6 +284,7 @@ impl Printer {
     }
 
     fn write_event_row(&mut self, [time, position, actor, kind, stream, summary]: [String; 6]) -> anyhow::Result<()> {
+        // Wide enough for complete or for shortened times, ids and names.
         let (time_width, actor_width, stream_width) = if self.wide { (27, 56, 58) } else { (SHORT_TIME, 38, 38) };
         let line = format!(
             "{time:<time_width$}  {position:>8}  {actor:<actor_width$}  {kind:<20}  {stream:<stream_width$}  {summary}"
@@ -330,7 +332,7 @@ fn for_each_leaf<'v>(path: &mut Vec<&'v str>, value: &'v Value, each: &mut impl 
     }
 }
 
-/// Cuts a time to milliseconds.
+/// Cuts a time after its milliseconds.
 fn cut_time(time: &str) -> String {
     time.get(..SHORT_TIME).unwrap_or(time).to_owned()
 }
@@ -364,9 +366,14 @@ mod tests {
 
     use super::*;
 
+    /// Returns a printer of shortened text.
+    fn narrow_printer() -> Printer {
+        Printer::with_terminal(true, false, false)
+    }
+
     #[test]
     fn the_fields_of_an_event_are_printed_on_one_line() {
-        let printer = Printer::with_terminal(true, false, false);
+        let printer = narrow_printer();
         let data =
             json!({"id": "face-tools", "fields": {"name": "Face Tools", "tags": ["a", "b"]}, "subject": {"User": "u"}});
         assert_eq!(printer.summary(&data), r#"name="Face Tools" tags=["a","b"] id=face-tools subject.User=u"#);
@@ -385,9 +392,10 @@ mod tests {
     #[test]
     fn long_ids_are_shortened_to_their_beginning_and_end() {
         let id = "user/0198c9a2-6f0e-7c3a-9d4b-3f1f2a9b7c10";
-        assert_eq!(Printer::with_terminal(true, false, false).shorten_id(id), "user/0198c9a2…9b7c10");
-        assert_eq!(Printer::with_terminal(true, false, true).shorten_id(id), id);
-        assert_eq!(Printer::with_terminal(true, false, false).shorten_id("publisher/acme"), "publisher/acme");
+        let wide_printer = Printer { wide: true, ..narrow_printer() };
+        assert_eq!(narrow_printer().shorten_id(id), "user/0198c9a2…9b7c10");
+        assert_eq!(wide_printer.shorten_id(id), id);
+        assert_eq!(narrow_printer().shorten_id("publisher/acme"), "publisher/acme");
     }
 
     #[test]
@@ -396,7 +404,7 @@ mod tests {
         let data =
             json!({"owner": "o", "task": "t", "work": {"ImageUpscale": {"input": picture, "parameters": {"hdr": 0}}}});
         let expected = "ImageUpscale.input=png:18x16:259B:333333333333 owner=o task=t ImageUpscale.parameters.hdr=0";
-        assert_eq!(Printer::with_terminal(true, false, false).summary(&data), expected);
+        assert_eq!(narrow_printer().summary(&data), expected);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(super) fn query_string(pairs: &[(&str, &str)]) -> String {
     form_urlencoded::Serializer::new(String::new()).extend_pairs(non_empty).finish()
 }
 
-/// Calls `each` for every event of a resource with its changes.
+/// Calls `each` with every event of a resource and its changes, as JSON, oldest first.
 pub(super) fn history(
     target: &AuditTarget,
     subject: &AuditSubject,
@@ -40,7 +40,7 @@ pub(super) fn history(
             }
             AuditTarget::Running(service) => {
                 let query = query_string(&[("after", &after.to_string()), ("limit", &LIMIT_MAX.to_string())]);
-                get_subject(service, subject, &format!("/admin/history/{}?{query}", path(subject)))?
+                get_subject(service, subject, &format!("/admin/history/{}?{query}", url_path(subject)))?
             }
         };
 
@@ -71,7 +71,8 @@ pub(super) fn as_of(
         }
         AuditTarget::Running(service) => {
             let name = if matches!(point, PointInTime::Position(_)) { "position" } else { "time" };
-            get_subject(service, subject, &format!("/admin/as-of/{}?{}", path(subject), query_string(&[(name, text)])))
+            let query = query_string(&[(name, text)]);
+            get_subject(service, subject, &format!("/admin/as-of/{}?{query}", url_path(subject)))
         }
     }
 }
@@ -87,15 +88,15 @@ pub(super) struct DiffQuery {
 
 /// Range and size of a diff.
 pub(super) struct DiffSummary {
-    /// Position after which it begins.
+    /// Position after which the range begins.
     pub(super) from: u64,
-    /// Last position.
+    /// Last position of the range.
     pub(super) to: u64,
-    /// Number of resources with events in between.
+    /// Number of resources with events in the range.
     pub(super) resources: usize,
 }
 
-/// Calls `each` for every changed resource.
+/// Calls `each` with every changed resource, as JSON. Returns the range of the diff.
 pub(super) fn diff(
     target: &AuditTarget,
     query: &DiffQuery,
@@ -143,7 +144,7 @@ pub(super) fn diff(
     }
 }
 
-fn path(subject: &AuditSubject) -> String {
+fn url_path(subject: &AuditSubject) -> String {
     // Ids contain only characters that are valid in paths.
     format!("{}/{}", subject.kind().as_str(), subject.id())
 }
@@ -162,7 +163,7 @@ fn resolve_position(audit: &Audit, point: PointInTime) -> AuditQueryResult<Posit
     audit.position_at(point).map_err(cli_error_from)
 }
 
-/// Invalid queries are wrong usage; queries that cannot be answered are failures.
+/// Converts an error of a query: invalid queries are wrong usage, all other errors are failures.
 pub(super) fn cli_error_from(error: AuditError) -> CliError {
     match error {
         AuditError::BeyondEnd { .. } => CliError::Usage(error.to_string()),

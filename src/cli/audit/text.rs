@@ -31,18 +31,18 @@ pub(in crate::cli) fn indented_lines(texts: &[String]) -> String {
     texts.iter().fold(String::new(), |lines, text| lines + "\n  " + &printable(text))
 }
 
-/// Returns `true` for control characters and for those that change the text direction.
+/// Returns `true` for control characters and for characters that change the text direction.
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Shortens text to `max` characters, with an ellipsis if it was cut.
-pub(in crate::cli) fn truncate(text: &str, max: usize) -> String {
-    if text.char_indices().nth(max).is_none() {
+/// Shortens text to `max_chars` characters, of which the last one is an ellipsis if the text was cut.
+pub(in crate::cli) fn truncate(text: &str, max_chars: usize) -> String {
+    if text.char_indices().nth(max_chars).is_none() {
         return text.to_owned();
     }
-    let end = text.char_indices().nth(max.saturating_sub(1)).map_or(text.len(), |(at, _)| at);
+    let end = text.char_indices().nth(max_chars.saturating_sub(1)).map_or(text.len(), |(byte_index, _)| byte_index);
     format!("{}…", &text[..end])
 }
 

@@ -111,10 +111,10 @@ fn compare_versions(
     let (old, new, difference) = app::block_on(async {
         let old = read_node(service, first).await?;
         let new = read_node(service, second).await?;
-        let missing = |version: Option<Value>| {
+        let require_version = |version: Option<Value>| {
             version.ok_or_else(|| CliError::Runtime(anyhow!("{} has no active version; name one", first.node)))
         };
-        let (from, to) = (missing(old.version)?, missing(new.version)?);
+        let (from, to) = (require_version(old.version)?, require_version(new.version)?);
         if from["version"] == to["version"] {
             let number = from["version"].as_str().unwrap_or_default();
             let problem = if second.version.is_none() { "is the latest version" } else { "is compared with itself" };
@@ -173,11 +173,11 @@ fn describe_versions(old: &FoundVersion, new: &FoundVersion, difference: Option<
     let fields = |version: &FoundVersion| {
         let mut fields = vec![("published", text(version.date()))];
         fields.extend(version.fields());
-        fields.push(deprecated(version));
+        fields.push(deprecated_field(version));
         fields.push(("changelog", version.changelog.as_deref().and_then(text)));
         fields
     };
-    let mut output = field_table(headers, &fields(old), &fields(new), true);
+    let mut output = field_table(headers, &fields(old), &fields(new), ShownFields::Different);
 
     if !output.is_empty() {
         output.push('\n');
@@ -212,7 +212,7 @@ fn describe_versions(old: &FoundVersion, new: &FoundVersion, difference: Option<
 }
 
 /// Returns a field that has a value only if the version is deprecated.
-fn deprecated(version: &FoundVersion) -> NamedValue {
+fn deprecated_field(version: &FoundVersion) -> NamedValue {
     ("deprecated", text("yes").filter(|_| version.deprecated))
 }
 
@@ -241,11 +241,11 @@ fn printable_patch(patch: &str) -> String {
 }
 
 fn compare_nodes(service: &ServiceConnection, first: &NodeReference, second: &NodeReference) -> Result<(), CliError> {
-    let (one, other) = app::block_on(async {
+    let (first, second) = app::block_on(async {
         Ok::<_, CliError>((read_node(service, first).await?, read_node(service, second).await?))
     })?;
     if service.json {
-        let nodes = [one, other].map(|ComparedNode { node, version }| json!({"node": node, "version": version}));
+        let nodes = [first, second].map(|ComparedNode { node, version }| json!({"node": node, "version": version}));
         return ServiceConnection::print_json(&json!({"nodes": nodes}));
     }
 
@@ -257,29 +257,38 @@ fn compare_nodes(service: &ServiceConnection, first: &NodeReference, second: &No
         let of_version = |field: &dyn Fn(&FoundVersion) -> Option<FieldValue>| version.as_ref().and_then(field);
         fields.push(("version", of_version(&|version| text(&*version.version))));
         fields.push(("published", of_version(&|version| text(version.date()))));
-        fields.push(("deprecated", of_version(&|version| deprecated(version).1)));
+        fields.push(("deprecated", of_version(&|version| deprecated_field(version).1)));
         fields.push(("dependencies", of_version(&FoundVersion::dependencies)));
         Ok((node.id, fields))
     };
-    let ((one, one_fields), (other, other_fields)) = (fields(one)?, fields(other)?);
-    print_text(&field_table([&one, &other], &one_fields, &other_fields, false))
+    let (first_id, first_fields) = fields(first)?;
+    let (second_id, second_fields) = fields(second)?;
+    print_text(&field_table([&first_id, &second_id], &first_fields, &second_fields, ShownFields::All))
 }
 
-/// Formats the fields of two resources side by side, with a colour for those that differ; the text is empty if no field
-/// is left. Leaves out fields that both lack and, with `only_different`, fields that are equal.
-fn field_table(headers: [&str; 2], one: &[NamedValue], other: &[NamedValue], only_different: bool) -> String {
+/// Fields that a table of two resources shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ShownFields {
+    All,
+    Different,
+}
+
+/// Formats the fields of two resources side by side, with a colour for fields that differ. Leaves out fields that have
+/// no value in either resource. Returns an empty text if there is no field to show.
+fn field_table(headers: [&str; 2], left: &[NamedValue], right: &[NamedValue], shown: ShownFields) -> String {
     let headers = headers.map(printable);
     let mut table = TextTable::new(&["", &headers[0], &headers[1]]);
     let mut is_empty = true;
-    for ((name, value), (_, other_value)) in one.iter().zip(other) {
-        let is_equal = value == other_value;
-        if (value.is_none() && other_value.is_none()) || (is_equal && only_different) {
+    for ((name, left), (_, right)) in left.iter().zip(right) {
+        let is_equal = left == right;
+        let is_absent = left.is_none() && right.is_none();
+        if is_absent || (is_equal && shown == ShownFields::Different) {
             continue;
         }
         let color = if is_equal { RowColor::Plain } else { RowColor::Pending };
-        for (index, [cell, other_cell]) in value_cells(value.as_ref(), other_value.as_ref()).into_iter().enumerate() {
+        for (index, [left, right]) in value_cells(left.as_ref(), right.as_ref()).into_iter().enumerate() {
             let name = if index == 0 { *name } else { "" };
-            table.push(color, [name, &cell, &other_cell].map(printable));
+            table.push(color, [name, &left, &right].map(printable));
         }
         is_empty = false;
     }
@@ -287,22 +296,22 @@ fn field_table(headers: [&str; 2], one: &[NamedValue], other: &[NamedValue], onl
 }
 
 /// Returns the rows of cells for two values: one row, or for lists a row for each entry that only one list has.
-fn value_cells(one: Option<&FieldValue>, other: Option<&FieldValue>) -> Vec<[String; 2]> {
+fn value_cells(left: Option<&FieldValue>, right: Option<&FieldValue>) -> Vec<[String; 2]> {
     let entries = |value: Option<&FieldValue>| match value {
         None => Some(Vec::new()),
         Some(FieldValue::List(entries)) => Some(entries.clone()),
         Some(FieldValue::Text(_)) => None,
     };
-    if one != other
-        && let (Some(removed), Some(added)) = (entries(one), entries(other))
+    if left != right
+        && let (Some(old), Some(new)) = (entries(left), entries(right))
     {
-        let rows = entry_cells(&removed, &added);
+        let rows = entry_cells(&old, &new);
         // Lists with the same entries in another order are shown as texts.
         if !rows.is_empty() {
             return rows;
         }
     }
-    let texts = [one, other].map(|value| value.map_or_else(|| "-".to_owned(), FieldValue::to_string));
+    let texts = [left, right].map(|value| value.map_or_else(|| "-".to_owned(), FieldValue::to_string));
     vec![[excerpt(&texts[0], &texts[1]), excerpt(&texts[1], &texts[0])]]
 }
 
@@ -315,9 +324,9 @@ fn entry_cells(old: &[String], new: &[String]) -> Vec<[String; 2]> {
     let (removed, added) = (missing_in(old, new), missing_in(new, old));
     let rows = 0..removed.len().max(added.len());
     rows.map(|row| {
-        let cell = |sign: &str, entry: Option<&String>, paired: Option<&String>| {
-            let paired = paired.map_or("", String::as_str);
-            entry.map_or_else(String::new, |entry| format!("{sign}{}", excerpt(entry, paired)))
+        let cell = |sign: &str, entry: Option<&String>, opposite: Option<&String>| {
+            let opposite = opposite.map_or("", String::as_str);
+            entry.map_or_else(String::new, |entry| format!("{sign}{}", excerpt(entry, opposite)))
         };
         let (removed, added) = (removed.get(row), added.get(row));
         [cell("-", removed, added), cell("+", added, removed)]
@@ -325,12 +334,12 @@ fn entry_cells(old: &[String], new: &[String]) -> Vec<[String; 2]> {
     .collect()
 }
 
-/// Returns a text as one line, cut so that its first difference from the other text is visible.
+/// Returns `text` as one line, cut so that its first difference from `other` is visible.
 fn excerpt(text: &str, other: &str) -> String {
-    let common = text.chars().zip(other.chars()).take_while(|(char, other)| char == other).count();
+    let common_chars = text.chars().zip(other.chars()).take_while(|(char, other)| char == other).count();
     let fits = [text, other].iter().all(|text| text.chars().count() <= VALUE_MAX);
-    let shows_difference = fits || text == other || common + CONTEXT_CHARS < VALUE_MAX;
-    let skipped = if shows_difference { 0 } else { common - CONTEXT_CHARS };
+    let shows_difference = fits || text == other || common_chars + CONTEXT_CHARS < VALUE_MAX;
+    let skipped = if shows_difference { 0 } else { common_chars - CONTEXT_CHARS };
     let ellipsis = if skipped > 0 { "…" } else { "" };
     let shown: String = ellipsis.chars().chain(text.chars().skip(skipped)).collect();
     truncate(&shown.replace(['\n', '\r', '\t'], " "), VALUE_MAX)
@@ -342,18 +351,18 @@ mod tests {
 
     #[test]
     fn equal_fields_are_left_out_between_versions() {
-        assert_eq!(field_table(["1.0.0", "2.0.0"], &[("x", None)], &[("x", None)], true), "");
+        assert_eq!(field_table(["1.0.0", "2.0.0"], &[("x", None)], &[("x", None)], ShownFields::Different), "");
         let fields = |host: &str| vec![("tags", text("a")), ("host", text(host)), ("x", None)];
-        let table = field_table(["1.0.0", "2.0.0"], &fields(">=1"), &fields(">=2"), true);
+        let table = field_table(["1.0.0", "2.0.0"], &fields(">=1"), &fields(">=2"), ShownFields::Different);
         assert_eq!(table, "      1.0.0  2.0.0\nhost  >=1    >=2\n");
-        let table = field_table(["a", "b"], &fields(">=1"), &fields(">=1"), false);
+        let table = field_table(["a", "b"], &fields(">=1"), &fields(">=1"), ShownFields::All);
         assert_eq!(table.lines().count(), 3, "{table}");
     }
 
     #[test]
     fn differences_in_long_lists_and_texts_are_shown() {
-        let table = |one: FieldValue, other: FieldValue| {
-            field_table(["1", "2"], &[("x", Some(one))], &[("x", Some(other))], true)
+        let table = |old: FieldValue, new: FieldValue| {
+            field_table(["1", "2"], &[("x", Some(old))], &[("x", Some(new))], ShownFields::Different)
         };
         let list = |entries: &[&str]| FieldValue::List(entries.iter().map(|entry| (*entry).to_owned()).collect());
 

@@ -1,5 +1,5 @@
-//! Completion of ids that the service knows. The user waits for them while typing, so their number and the time to find
-//! them are limited.
+//! Completion of ids that the service knows. The user waits for the candidates while typing, so their number and the
+//! time to read them are limited.
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -28,12 +28,12 @@ pub(super) fn nodes(current: &OsStr) -> Vec<CompletionCandidate> {
         return candidates(
             version,
             |version| format!("{node}@{version}"),
-            async |service| Ok(pairs(&service.get(&path).await?, "version", "changelog")),
+            async |service| Ok(text_pairs(&service.get(&path).await?, "version", "changelog")),
         );
     }
     candidates(&current, str::to_owned, async |service| {
-        let found = service.get(&completion_path(&current, CANDIDATES_MAX)).await?;
-        Ok(pairs(&found["nodes"], "id", "description"))
+        let page = service.get(&completion_path(&current, CANDIDATES_MAX)).await?;
+        Ok(text_pairs(&page["nodes"], "id", "description"))
     })
 }
 
@@ -57,8 +57,11 @@ pub(super) fn tasks(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(&current.to_string_lossy(), str::to_owned, async |service| task::newest(service, CANDIDATES_MAX).await)
 }
 
-/// Returns the values that begin with `current`, with their descriptions. `read` returns both from the service, and
-/// `format` turns a value into the completed word. A failure or a timeout returns no candidates.
+/// Returns a candidate for each value that begins with `current`. `read` reads pairs of a value and its description
+/// from the service; `format` turns a value into the completed word. Returns no candidates after a failure or a
+/// timeout.
+///
+/// Blocks for at most [`TIME_MAX`].
 fn candidates(
     current: &str,
     format: impl Fn(&str) -> String,
@@ -66,10 +69,10 @@ fn candidates(
 ) -> Vec<CompletionCandidate> {
     // Completion does not see the flag `--url`, so the service comes from the environment or the login.
     let Ok(service) = ServiceConnection::open(&ServiceArguments::default()) else { return Vec::new() };
-    let found = app::block_on(async { tokio::time::timeout(TIME_MAX, read(&service)).await });
-    let Ok(Ok(found)) = found else { return Vec::new() };
-    let found = found.into_iter().filter(|(value, _)| value.starts_with(current));
-    found
+    let result = app::block_on(async { tokio::time::timeout(TIME_MAX, read(&service)).await });
+    let Ok(Ok(pairs)) = result else { return Vec::new() };
+    let matching = pairs.into_iter().filter(|(value, _)| value.starts_with(current));
+    matching
         .map(|(value, description)| {
             let line = description.lines().next().unwrap_or_default().to_owned();
             CompletionCandidate::new(format(&value)).help((!line.is_empty()).then(|| line.into()))
@@ -77,8 +80,8 @@ fn candidates(
         .collect()
 }
 
-/// Returns two text fields of each object in a list.
-fn pairs(list: &Value, value: &str, description: &str) -> Vec<(String, String)> {
+/// Returns the text fields `value` and `description` of each object in a list.
+fn text_pairs(list: &Value, value: &str, description: &str) -> Vec<(String, String)> {
     let text = |object: &Value, name: &str| object[name].as_str().unwrap_or_default().to_owned();
     list.as_array().into_iter().flatten().map(|object| (text(object, value), text(object, description))).collect()
 }

@@ -73,8 +73,8 @@ struct InstallableVersion {
 impl InstallableVersion {
     /// Returns the id of the node as its author spells it; the reference may differ in upper and lower case.
     fn node(&self, reference: &NodeReference) -> NodeId {
-        let spelled = self.node_id.as_deref().and_then(|id| NodeId::parse(id).ok());
-        spelled.filter(|id| id.key() == reference.node.key()).unwrap_or_else(|| reference.node.clone())
+        let own_spelling = self.node_id.as_deref().and_then(|id| NodeId::parse(id).ok());
+        own_spelling.filter(|id| id.key() == reference.node.key()).unwrap_or_else(|| reference.node.clone())
     }
 }
 
@@ -134,8 +134,8 @@ async fn find_version(service: &ServiceConnection, reference: &NodeReference) ->
         return service.read(&format!("/nodes/{node}/versions/{}", url_version(version))).await;
     }
 
-    let found: InstallableNode = service.read(&format!("/nodes/{node}")).await?;
-    found.latest_version.ok_or_else(|| {
+    let installable: InstallableNode = service.read(&format!("/nodes/{node}")).await?;
+    installable.latest_version.ok_or_else(|| {
         anyhow!("{node} has no version to install; `mediary show {node}` lists its versions and their states").into()
     })
 }
@@ -143,8 +143,8 @@ async fn find_version(service: &ServiceConnection, reference: &NodeReference) ->
 /// Returns the error for a version without an archive. Names the repository of the node if it has one.
 async fn missing_archive(service: &ServiceConnection, reference: &NodeReference, number: &str) -> CliError {
     let node = &reference.node;
-    let found = service.read::<InstallableNode>(&format!("/nodes/{node}")).await;
-    let repository = found.ok().and_then(|found| found.repository).filter(|repository| !repository.is_empty());
+    let response = service.read::<InstallableNode>(&format!("/nodes/{node}")).await;
+    let repository = response.ok().and_then(|node| node.repository).filter(|repository| !repository.is_empty());
     let advice = match repository {
         Some(repository) => format!("get the files from its repository {}", printable(&repository)),
         None => format!("install another version; `mediary show {node}` lists them"),
@@ -152,13 +152,14 @@ async fn missing_archive(service: &ServiceConnection, reference: &NodeReference,
     anyhow!("version {number} of {node} has no archive: its publisher uploaded none; {advice}").into()
 }
 
-/// Counts the download. The files are installed, so a failure to count them is not an error.
+/// Requests `/install`, by which the service counts a download. A failure is ignored, because the files are already
+/// installed.
 async fn count_install(service: &ServiceConnection, reference: &NodeReference, version: &InstallableVersion) {
     let number = form_urlencoded::byte_serialize(version.version.as_bytes()).collect::<String>();
     let _ = service.get(&format!("/nodes/{}/install?version={number}", reference.node)).await;
 }
 
-/// Checks that the files can be written to the target: it must not exist, be empty, or be replaced with `force`.
+/// Checks that the files can be written to `target`: a new or empty directory, or with `force` any directory.
 fn check_target(target: &Path, force: bool) -> anyhow::Result<()> {
     let name = target.display();
     match fs::read_dir(target) {
@@ -238,10 +239,12 @@ mod tests {
     fn only_an_empty_directory_is_written_without_force() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
-        assert!(check_target(folder.path(), false).is_ok());
-        assert!(check_target(&folder.path().join("missing"), false).is_ok());
+        assert!(check_target(folder.path(), false).is_ok(), "an empty directory");
+        assert!(check_target(&folder.path().join("missing"), false).is_ok(), "a missing directory");
+
         fs::write(&file, "").unwrap();
-        assert!(check_target(folder.path(), false).is_err() && check_target(folder.path(), true).is_ok());
-        assert!(check_target(&file, true).is_err());
+        assert!(check_target(folder.path(), false).is_err(), "a directory with a file");
+        assert!(check_target(folder.path(), true).is_ok(), "a directory with a file, with --force");
+        assert!(check_target(&file, true).is_err(), "a file, with --force");
     }
 }

@@ -60,8 +60,8 @@ struct LengthPrice {
 }
 
 impl LengthPrice {
-    /// Returns the lowest price of a video of this job. Each key frame of `multiframe` costs a first second, and each
-    /// second the price of a further one.
+    /// Returns the lowest price of a video of this job, in credits. The shortest `multiframe` video has the minimum
+    /// number of key frames, each of which costs a first second and a further second.
     fn lowest(&self, job: &str) -> Option<u64> {
         let first = *self.seconds.first()?;
         let key_frames_min = *MultiframeJob::<()>::COUNT.start() as u64;
@@ -86,7 +86,7 @@ impl JobPrice {
     }
 }
 
-/// Field of a job, with the keywords of its JSON schema.
+/// Parameter of a job, with the keywords of its JSON schema.
 #[derive(Deserialize)]
 struct ServiceJobParameter {
     name: String,
@@ -104,18 +104,18 @@ impl Job {
         Self::parse_list(service, service.get("/models").await?)
     }
 
-    /// Reads the response of `GET /models`.
+    /// Parses the response of `GET /models`.
     ///
     /// # Errors
-    /// If it is not of the expected form.
+    /// If the response is not of the expected form.
     pub(super) fn parse_list(service: &ServiceConnection, response: Value) -> Result<Vec<Self>, CliError> {
         Ok(service.parse::<JobList>(response)?.models)
     }
 
-    /// Returns the job of this name.
+    /// Returns the job called `name`.
     ///
     /// # Errors
-    /// If there is none; the message lists the known ones.
+    /// If there is no such job; the message lists the known jobs.
     pub(super) fn find(jobs: Vec<Self>, name: &str) -> Result<Self, CliError> {
         let names: Vec<_> = jobs.iter().map(|job| job.name.clone()).collect();
         jobs.into_iter().find(|job| job.name == name).ok_or_else(|| {
@@ -127,12 +127,12 @@ impl Job {
         })
     }
 
-    /// Returns `true` if the job has this field.
-    pub(super) fn has(&self, name: &str) -> bool {
+    /// Returns `true` if the job has a parameter called `name`.
+    pub(super) fn has_parameter(&self, name: &str) -> bool {
         self.parameters.iter().any(|parameter| parameter.name == name)
     }
 
-    /// Parses `NAME=VALUE` by the type of the parameter.
+    /// Parses `NAME=VALUE` by the type of the parameter, and returns both parts.
     ///
     /// # Errors
     /// If there is no such parameter, or the value is not of its type.
@@ -179,7 +179,7 @@ impl Job {
                 _ if parameter.required => "required".to_owned(),
                 None | Some(Value::Null) => "-".to_owned(),
                 Some(Value::String(text)) => text.clone(),
-                Some(other) => other.to_string(),
+                Some(value) => value.to_string(),
             };
             let description = parameter.schema.get("description").and_then(Value::as_str).unwrap_or_default();
             let cells = [parameter.name.clone(), default, parameter.describe_values(), description.to_owned()];
@@ -190,7 +190,7 @@ impl Job {
 }
 
 impl ServiceJobParameter {
-    /// Returns the type apart from `null`; `None` if the schema names none or several.
+    /// Returns the JSON type, ignoring `null`; `None` if the schema allows any type or several types.
     fn kind(&self) -> Option<&str> {
         match self.schema.get("type")? {
             Value::String(kind) => Some(kind),
@@ -280,7 +280,7 @@ mod tests {
         let error = |assignment: &str| job().parse_assignment(assignment).unwrap_err().to_string();
         assert!(error("hdr=high").ends_with("must be an integer"));
         assert!(error("deep=yes").ends_with("must be true or false"));
-        assert!(error("hdr").contains("NAME=VALUE"));
+        assert!(error("hdr").contains("NAME=VALUE"), "an assignment without a value");
         let unknown = error("strenght=1");
         assert!(unknown.contains("did you mean strength?") && unknown.contains("engine, hdr"), "{unknown}");
     }

@@ -49,9 +49,18 @@ const VERSION_FIELDS: [&str; 7] = [
     "supported_host_frontend_version",
 ];
 
-/// Fields whose value is a picture: a URL, or a file beside the manifest. With each, the last segment of the path to
-/// which the file is uploaded.
+/// Fields whose value is a picture, given as a URL or as a file beside the manifest: name of the field, and last
+/// segment of the URL path to which the file is uploaded.
 const PICTURE_FIELDS: [(&str, &str); 2] = [("icon", "icon"), ("banner_url", "banner")];
+
+/// Picture file that a manifest names.
+pub(super) struct ManifestPicture<'a> {
+    pub(super) field: &'static str,
+    /// Last segment of the URL path to which the file is uploaded.
+    pub(super) upload_segment: &'static str,
+    /// Path relative to the manifest.
+    pub(super) file: &'a str,
+}
 
 /// Checked manifest.
 #[derive(Debug)]
@@ -68,7 +77,7 @@ impl NodeManifest {
     /// Reads the manifest in `directory`.
     ///
     /// # Errors
-    /// If it cannot be read, or a field is invalid; the message names each.
+    /// If the manifest cannot be read, or fields are invalid; the message names each of them.
     pub(super) fn read(directory: &Path) -> Result<Self, CliError> {
         let path = directory.join(MANIFEST_FILE);
         let name = path.display();
@@ -105,7 +114,7 @@ impl NodeManifest {
 
     /// Returns the request that publishes the version.
     pub(super) fn publication(&self) -> Value {
-        let is_file = |name: &str| self.picture_files().any(|(field, ..)| field == name);
+        let is_file = |name: &str| self.picture_files().any(|picture| picture.field == name);
         let select = |names: &[&str]| -> Value {
             let names = names.iter().filter(|name| !is_file(name));
             let fields = names.filter_map(|name| Some(((*name).to_owned(), json!(self.fields.get(*name)?))));
@@ -114,16 +123,16 @@ impl NodeManifest {
         json!({"node": select(&NODE_FIELDS), "node_version": select(&VERSION_FIELDS)})
     }
 
-    /// Returns the pictures that are files: field, last segment of the path of the upload, and file name.
-    pub(super) fn picture_files(&self) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
-        PICTURE_FIELDS.into_iter().filter_map(|(field, path)| {
+    /// Returns the pictures that are given as files.
+    pub(super) fn picture_files(&self) -> impl Iterator<Item = ManifestPicture<'_>> {
+        PICTURE_FIELDS.into_iter().filter_map(|(field, upload_segment)| {
             let file = self.fields.get(field)?.as_str()?;
             let is_file = !file.is_empty() && !file.contains("://");
-            is_file.then_some((field, path, file))
+            is_file.then_some(ManifestPicture { field, upload_segment, file })
         })
     }
 
-    /// Returns the name of the archive.
+    /// Returns the default file name of the archive.
     pub(super) fn archive_name(&self) -> String {
         format!("{}-{}.zip", self.id, self.version)
     }
@@ -168,7 +177,9 @@ impl NewManifest {
             let (mark, value) = if value.is_empty() { ("# ", example) } else { ("", value) };
             format!("{mark}{field} = {}", quote(value))
         };
-        let (publisher, id, version) = (quote(publisher), quote(id), quote(version));
+        let publisher = quote(publisher);
+        let id = quote(id);
+        let version = quote(version);
         let changelog = optional("changelog", "", "What is new in this version");
         let name = optional("name", name, "Face Tools");
         let description = optional("description", description, "Masks and landmarks");
@@ -234,13 +245,15 @@ mod tests {
             NodeManifest::parse(&text).unwrap()
         };
         let files = |manifest: &NodeManifest| {
-            manifest.picture_files().map(|(_, path, file)| format!("{path}={file}")).collect::<Vec<_>>()
+            let pictures = manifest.picture_files();
+            pictures.map(|picture| format!("{}={}", picture.upload_segment, picture.file)).collect::<Vec<_>>()
         };
-        let (both, one) = (manifest("img/a.png"), manifest("https://acme.example/a.png"));
-        assert_eq!(files(&both), ["icon=img/a.png", "banner=b.png"]);
-        assert_eq!(both.publication()["node"], json!({}));
-        assert_eq!(files(&one), ["banner=b.png"]);
-        assert_eq!(one.publication()["node"], json!({"icon": "https://acme.example/a.png"}));
+        let icon_file = manifest("img/a.png");
+        let icon_url = manifest("https://acme.example/a.png");
+        assert_eq!(files(&icon_file), ["icon=img/a.png", "banner=b.png"]);
+        assert_eq!(icon_file.publication()["node"], json!({}));
+        assert_eq!(files(&icon_url), ["banner=b.png"]);
+        assert_eq!(icon_url.publication()["node"], json!({"icon": "https://acme.example/a.png"}));
     }
 
     #[test]

@@ -166,8 +166,8 @@ mod tests {
     use super::*;
     use crate::cli::client::manifest::MANIFEST_FILE;
 
-    /// Creates a directory with a manifest that ignores `*.log`, and these files.
-    fn directory(files: &[&str]) -> tempfile::TempDir {
+    /// Creates a directory with a manifest that ignores `*.log`, and `files`, each with its name as its content.
+    fn create_directory(files: &[&str]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let manifest = "publisher = 'acme'\nid = 'grain'\nversion = '1.0.0'\nignore = ['*.log']\n";
         fs::write(folder.path().join(MANIFEST_FILE), manifest).unwrap();
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn ignored_files_and_secrets_are_left_out() {
         // Given files of all kinds, and ignore files that cannot bring back secrets
-        let folder = directory(&[
+        let folder = create_directory(&[
             "grain.py",
             "lib/core.py",
             ".github/ci.yml",
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn links_are_refused_and_can_be_left_out() {
-        let folder = directory(&["grain.py"]);
+        let folder = create_directory(&["grain.py"]);
         symlink("/etc/passwd", folder.path().join("users")).unwrap();
         let error = collect(folder.path()).unwrap_err().to_string();
         assert!(error.contains("users is a symbolic link"), "{error}");
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn the_archive_depends_only_on_names_and_contents() {
         let pack = |files: &[&str]| {
-            let folder = directory(files);
+            let folder = create_directory(files);
             let mut out = tempfile::tempfile().unwrap();
             collect(folder.path()).unwrap().write(&mut out, || {}).unwrap();
             let mut bytes = Vec::new();

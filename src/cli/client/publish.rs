@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::complete;
-use super::manifest::{MANIFEST_FILE, NewManifest, NodeManifest};
+use super::manifest::{MANIFEST_FILE, ManifestPicture, NewManifest, NodeManifest};
 use super::node_ref::url_version;
 use super::package::{IGNORE_FILE, PackageFiles};
 use super::service::{ServiceArguments, ServiceConnection};
@@ -163,23 +163,23 @@ pub(super) fn init(arguments: &InitArguments) -> Result<(), CliError> {
 
     let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.clone());
     let directory_name = absolute.file_name().map(|name| name.to_string_lossy().to_lowercase().replace(' ', "-"));
-    let answer = |flag: &Option<String>, question: &str, default: &str| match flag {
+    let flag_or_answer = |flag: &Option<String>, question: &str, default: &str| match flag {
         Some(value) => Ok(value.clone()),
         None if terminal::can_ask() => terminal::ask(question, default),
         None => Ok(default.to_owned()),
     };
-    let publisher = answer(&arguments.publisher, "Publisher", "")?;
+    let publisher = flag_or_answer(&arguments.publisher, "Publisher", "")?;
     if publisher.is_empty() {
         return Err(CliError::Usage("name the publisher with --publisher; `mediary whoami` lists yours".to_owned()));
     }
     let manifest = NewManifest {
         publisher,
-        id: answer(&arguments.id, "Id of the node", directory_name.as_deref().unwrap_or_default())?,
-        version: answer(&arguments.version, "Version", "0.1.0")?,
-        name: answer(&arguments.name, "Name", "")?,
-        description: answer(&arguments.description, "Description", "")?,
-        repository: answer(&arguments.repository, "Repository", "")?,
-        license: answer(&arguments.license, "License", "")?,
+        id: flag_or_answer(&arguments.id, "Id of the node", directory_name.as_deref().unwrap_or_default())?,
+        version: flag_or_answer(&arguments.version, "Version", "0.1.0")?,
+        name: flag_or_answer(&arguments.name, "Name", "")?,
+        description: flag_or_answer(&arguments.description, "Description", "")?,
+        repository: flag_or_answer(&arguments.repository, "Repository", "")?,
+        license: flag_or_answer(&arguments.license, "License", "")?,
     };
     let text = manifest.render()?;
 
@@ -268,8 +268,8 @@ pub(super) fn publish(arguments: &PublishArguments) -> Result<(), CliError> {
 
 /// Icon or banner of a node.
 struct PictureFile {
-    /// Last segment of the path of the upload.
-    path: &'static str,
+    /// Last segment of the URL path of the upload.
+    upload_segment: &'static str,
     file: PathBuf,
     /// Content in base64.
     content: String,
@@ -277,11 +277,11 @@ struct PictureFile {
 
 /// Reads the pictures that the manifest names, before anything is sent.
 fn read_pictures(directory: &Path, manifest: &NodeManifest) -> Result<Vec<PictureFile>, CliError> {
-    let pictures = manifest.picture_files().map(|(field, path, name)| {
-        let file = directory.join(name);
+    let pictures = manifest.picture_files().map(|ManifestPicture { field, upload_segment, file }| {
+        let file = directory.join(file);
         let bytes =
             fs::read(&file).with_context(|| format!("{MANIFEST_FILE}: {field}: cannot read {}", file.display()));
-        Ok(PictureFile { path, file, content: STANDARD.encode(bytes.map_err(CliError::CannotRun)?) })
+        Ok(PictureFile { upload_segment, file, content: STANDARD.encode(bytes.map_err(CliError::CannotRun)?) })
     });
     pictures.collect()
 }
@@ -293,8 +293,8 @@ async fn upload_pictures(
     pictures: Vec<PictureFile>,
 ) -> Result<(), CliError> {
     let NodeManifest { publisher, id, .. } = manifest;
-    for PictureFile { path, file, content } in pictures {
-        let path = format!("/publishers/{publisher}/nodes/{id}/{path}");
+    for PictureFile { upload_segment, file, content } in pictures {
+        let path = format!("/publishers/{publisher}/nodes/{id}/{upload_segment}");
         let uploaded = service.json_of(service.api.put(&path, &json!({"image": content})).await);
         uploaded.map_err(|error| error.context(format!("the version is published, but not {}", file.display())))?;
     }

@@ -119,7 +119,7 @@ impl InputFileArgument {
     fn into_placeholder(self, job: &Job) -> String {
         match self {
             Self::Url(url) => url,
-            Self::Local { .. } if job.has("video_url") => PLACEHOLDER_VIDEO.to_owned(),
+            Self::Local { .. } if job.has_parameter("video_url") => PLACEHOLDER_VIDEO.to_owned(),
             Self::Local { .. } => PLACEHOLDER_PICTURE.to_owned(),
         }
     }
@@ -141,8 +141,9 @@ struct JobEstimateItem {
 impl JobEstimate {
     /// Parses the response to the request for a price.
     ///
-    /// # Errors If the response is not a price. The caller must not submit the job then: a service that does not know
-    /// the parameter `estimate` has already run it.
+    /// # Errors
+    /// If the response is not a price. The caller must not submit the job then: a service that does not know the
+    /// parameter `estimate` has already run it.
     fn parse(job: &Job, response: Value) -> Result<Self, CliError> {
         serde_json::from_value(response).map_err(|_| {
             CliError::Runtime(anyhow!(
@@ -225,8 +226,8 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), CliError> {
     app::block_on(async {
         let job = Job::find(Job::list(&service).await?, &name)?;
         let mut fields = parameters(&job, prompt.as_deref(), &set)?;
-        // Count the files before the first is uploaded.
-        place_files(|field| job.has(field), vec![Value::Null; files.len()]).map_err(CliError::Usage)?;
+        // Reject a wrong number of files before the first one is uploaded.
+        place_files(|field| job.has_parameter(field), vec![Value::Null; files.len()]).map_err(CliError::Usage)?;
         let output = output.as_deref().map(ResultOutput::create).transpose()?;
 
         if job.medium == "music" {
@@ -249,7 +250,7 @@ pub(super) fn run(arguments: RunArguments) -> Result<(), CliError> {
                 upload(&service, file).await?.into()
             });
         }
-        let placed = place_files(|field| job.has(field), inputs).map_err(CliError::Usage)?;
+        let placed = place_files(|field| job.has_parameter(field), inputs).map_err(CliError::Usage)?;
         for (field, value) in placed {
             if fields.insert(field.clone(), value).is_some() {
                 return Err(CliError::Usage(format!("-s {field}: give it as FILE or with -s, not both")));
@@ -297,10 +298,10 @@ fn parameters(job: &Job, prompt: Option<&str>, set: &[String]) -> Result<Map<Str
     let mut fields = assignments.collect::<Result<Map<_, _>, _>>()?;
 
     match prompt {
-        Some(prompt) if job.has("prompt") => {
+        Some(prompt) if job.has_parameter("prompt") => {
             fields.insert("prompt".to_owned(), prompt.into());
         }
-        Some(_) if !job.has("image_settings") => {
+        Some(_) if !job.has_parameter("image_settings") => {
             return Err(CliError::Usage(format!("{} takes no prompt", job.name)));
         }
         _ => {}
@@ -318,7 +319,7 @@ fn fill_video_fields(job: &Job, prompt: Option<String>, fields: &mut Map<String,
     }
 
     let Some(url) = fields.get("video_url").and_then(Value::as_str).map(str::to_owned) else { return };
-    if job.has("video_creation_id") {
+    if job.has_parameter("video_creation_id") {
         // The URL selects the video. The API also requires an id, and takes any that does not belong to another video.
         let id = url.split(['?', '#']).next().and_then(|path| path.rsplit('/').find(|part| !part.is_empty()));
         fields.entry("video_creation_id").or_insert_with(|| id.unwrap_or("video").into());
@@ -363,7 +364,8 @@ fn form_fields(fields: &Map<String, Value>) -> Vec<(&str, String)> {
     fields.iter().map(|(name, value)| (name.as_str(), text(value))).collect()
 }
 
-/// Requests music and writes it as it arrives.
+/// Requests music and writes it to `output` as it arrives, or to a new file in the working directory. Ctrl-C ends the
+/// stream, and with it the task.
 async fn make_music(
     service: &ServiceConnection,
     job: &Job,
@@ -379,8 +381,8 @@ async fn make_music(
     let create_file = || ResultOutput::create(&unused_name(&job.name, "opus"));
     let mut output = output.map_or_else(create_file, Ok)?;
     let is_stdout = output.is_stdout();
-    let made = tokio::select! {
-        made = with_progress_bar("music", async |on_progress| read_music(body, &mut output, on_progress).await) => made?,
+    let music = tokio::select! {
+        music = with_progress_bar("music", async |on_progress| read_music(body, &mut output, on_progress).await) => music?,
         _ = tokio::signal::ctrl_c() => {
             let message = "interrupted; the service ends the piece too, because it makes music while a client reads it";
             return Err(CliError::Interrupted(message.to_owned()));
@@ -388,16 +390,16 @@ async fn make_music(
     };
     let path = output.commit()?;
 
-    let task = service.get(&format!("/tasks/{}", made.task)).await?;
+    let task = service.get(&format!("/tasks/{}", music.task)).await?;
     if service.json && !is_stdout {
-        return ServiceConnection::print_json(&json!({"task": task, "music": made, "files": [{"path": path}]}));
+        return ServiceConnection::print_json(&json!({"task": task, "music": music, "files": [{"path": path}]}));
     }
     let file_line = path.map(|path| format!("{}\n", path.display())).unwrap_or_default();
     let text = format!(
         "{file_line}{:?}, {:.0} s, task {}, {}\n",
-        printable(&made.title),
-        made.seconds,
-        printable(&made.task),
+        printable(&music.title),
+        music.seconds,
+        printable(&music.task),
         pluralize(task["cost"].as_u64().unwrap_or_default(), "credit")
     );
     if is_stdout {

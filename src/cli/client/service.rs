@@ -123,7 +123,7 @@ impl ServiceConnection {
     /// Parses the JSON of a response.
     ///
     /// # Errors
-    /// If it is not of the expected form.
+    /// If the JSON is not of the expected form.
     pub(super) fn parse<T: DeserializeOwned>(&self, response: Value) -> Result<T, CliError> {
         serde_json::from_value(response).map_err(|error| {
             CliError::Runtime(anyhow!("the response of {} is not of the expected form: {error}", self.base))
@@ -202,7 +202,7 @@ impl ServiceConnection {
         if is_same_origin(url, &self.base) {
             return self.refusal(reply).context(format!("status {}", reply.status));
         }
-        anyhow!("its host answered {}; ask the publisher, or install another version", reply.status).into()
+        anyhow!("its host responded with status {}; ask the publisher, or install another version", reply.status).into()
     }
 
     /// Returns the error for an unsuccessful response: its reason, or one line for each invalid field.
@@ -216,7 +216,8 @@ impl ServiceConnection {
             .into();
         }
         let Ok(problem) = serde_json::from_slice::<ProblemDetails>(&reply.body) else {
-            return anyhow!("{base} answered {} without a reason; is it a Mediary service?", reply.status).into();
+            return anyhow!("{base} responded with status {} but no reason; is it a Mediary service?", reply.status)
+                .into();
         };
         let advice = match reply.status {
             401 if self.has_token => "; run `mediary login` again",
@@ -269,10 +270,10 @@ impl ProblemDetails {
     }
 }
 
-/// Returns `true` if both texts are URLs of the same service.
-fn is_same_url(one: &str, other: &str) -> bool {
+/// Returns `true` if both texts are URLs, and the same except for spelling and slashes at the end.
+fn is_same_url(first: &str, second: &str) -> bool {
     let normalize = |text: &str| Url::parse(text).ok().map(|url| url.as_str().trim_end_matches('/').to_owned());
-    normalize(one).is_some_and(|one| Some(one) == normalize(other))
+    normalize(first).is_some_and(|first| Some(first) == normalize(second))
 }
 
 #[cfg(test)]
@@ -289,17 +290,17 @@ mod tests {
 
     #[test]
     fn a_refusal_names_every_field() {
-        let two = r#"{"detail": "/a is bad; /b/c is bad", "details": ["x", "y"],
+        let two_fields = r#"{"detail": "/a is bad; /b/c is bad", "details": ["x", "y"],
                       "errors": [{"pointer": "/a", "reason": "is bad"}, {"pointer": "/b/c", "reason": "is worse"}]}"#;
-        assert_eq!(refusal(400, two), "the service refused:\n  a is bad\n  b/c is worse");
-        let sent =
+        assert_eq!(refusal(400, two_fields), "the service refused:\n  a is bad\n  b/c is worse");
+        let with_value =
             r#"{"detail": "x", "errors": [{"pointer": "/hdr", "reason": "must be from -10 to 10", "value": 99}]}"#;
-        assert_eq!(refusal(400, sent), "the service refused: hdr must be from -10 to 10 (sent: 99)");
-        let one = r#"{"detail": "x", "errors": [{"pointer": "", "reason": "must be an object"}]}"#;
-        assert_eq!(refusal(400, one), "the service refused: the body must be an object");
+        assert_eq!(refusal(400, with_value), "the service refused: hdr must be from -10 to 10 (sent: 99)");
+        let whole_body = r#"{"detail": "x", "errors": [{"pointer": "", "reason": "must be an object"}]}"#;
+        assert_eq!(refusal(400, whole_body), "the service refused: the body must be an object");
         assert_eq!(refusal(404, r#"{"detail": "node\u001b not found"}"#), "the service refused: node\\u{1b} not found");
         assert!(refusal(401, r#"{"detail": "no token"}"#).ends_with("no token; run `mediary login` first"));
-        assert!(refusal(502, "<html>").contains("answered 502 without a reason"));
+        assert!(refusal(502, "<html>").contains("responded with status 502 but no reason"));
     }
 
     #[test]
@@ -315,8 +316,8 @@ mod tests {
     fn the_token_of_a_login_is_for_one_url() {
         assert!(is_same_url("http://127.0.0.1:8080", "http://127.0.0.1:8080/"));
         assert!(is_same_url("https://EXAMPLE.org:443/a", "https://example.org/a/"));
-        for other in ["https://example.org/b", "http://example.org/a", "https://example.org:8443/a", "x"] {
-            assert!(!is_same_url("https://example.org/a", other), "{other}");
+        for url in ["https://example.org/b", "http://example.org/a", "https://example.org:8443/a", "x"] {
+            assert!(!is_same_url("https://example.org/a", url), "{url}");
         }
     }
 }

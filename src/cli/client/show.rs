@@ -39,8 +39,8 @@ pub(super) fn show(arguments: &ShowNodeArguments) -> Result<(), CliError> {
     let ShowNodeArguments { node: reference, service } = arguments;
     let service = ServiceConnection::open(service)?;
     let node = &reference.node;
-    let (found, versions) = app::block_on(async {
-        let found = service.get(&format!("/nodes/{node}")).await?;
+    let (node_json, versions) = app::block_on(async {
+        let node_json = service.get(&format!("/nodes/{node}")).await?;
         let versions = match &reference.version {
             Some(version) => {
                 let path = format!("/nodes/{node}/versions/{}?include_status_reason=true", url_version(version));
@@ -48,15 +48,15 @@ pub(super) fn show(arguments: &ShowNodeArguments) -> Result<(), CliError> {
             }
             None => service.get(&format!("/nodes/{node}/versions?include_status_reason=true")).await?,
         };
-        Ok::<_, CliError>((found, versions))
+        Ok::<_, CliError>((node_json, versions))
     })?;
     if service.json {
-        return ServiceConnection::print_json(&json!({"node": found, "versions": versions}));
+        return ServiceConnection::print_json(&json!({"node": node_json, "versions": versions}));
     }
 
-    let found: FoundNode = service.parse(found)?;
+    let node: FoundNode = service.parse(node_json)?;
     let versions: Vec<FoundVersion> = service.parse(versions)?;
-    print_text(&describe(&found, &versions, reference))
+    print_text(&describe(&node, &versions, reference))
 }
 
 fn describe(node: &FoundNode, versions: &[FoundVersion], reference: &NodeReference) -> String {

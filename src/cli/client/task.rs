@@ -172,7 +172,7 @@ impl ShownTask {
         match (&self.error, &self.blocked_by, self.queue_position) {
             (Some(TaskReason { code, message, .. }), _, _) => format!("{code}: {message}"),
             (None, Some(TaskReason { message, next_attempt_at, .. }), _) => {
-                let next = next_attempt_at.as_deref().map(|at| format!(", next attempt at {} UTC", minute(at)));
+                let next = next_attempt_at.as_deref().map(|at| format!(", next attempt at {} UTC", format_minute(at)));
                 format!("waits: {message}{}", next.unwrap_or_default())
             }
             (None, None, Some(position)) => format!("number {position} in the queue"),
@@ -199,7 +199,7 @@ impl ShownTask {
             if self.expired {
                 "the results have been deleted".to_owned()
             } else {
-                format!("the results are deleted at {} UTC", minute(time))
+                format!("the results are deleted at {} UTC", format_minute(time))
             }
         }));
         if let Some(ShownPromptReport { understood, ignored }) = &self.prompt_report {
@@ -244,7 +244,7 @@ pub(super) fn tasks(arguments: &TasksArguments) -> Result<(), CliError> {
             format!("{:.0} %", task.progress * 100.0),
             task.price(),
             task.vendor().unwrap_or("-").to_owned(),
-            minute(&task.created_at),
+            format_minute(&task.created_at),
             task.duration().unwrap_or_else(|| "-".to_owned()),
             truncate(&task.note(), NOTE_MAX),
         ];
@@ -253,8 +253,8 @@ pub(super) fn tasks(arguments: &TasksArguments) -> Result<(), CliError> {
     print_text(&table.to_string())
 }
 
-/// Returns a time without seconds, such as `2026-03-01 09:30`.
-fn minute(time: &str) -> String {
+/// Formats a time without seconds, such as `2026-03-01 09:30`.
+fn format_minute(time: &str) -> String {
     time.replace('T', " ").chars().take(16).collect()
 }
 
@@ -322,7 +322,7 @@ pub(super) fn watch(arguments: &WatchArguments) -> Result<(), CliError> {
     })
 }
 
-/// Follows a task to its end with a progress bar, and returns its last view. Ctrl-C ends the wait.
+/// Follows a task to its end with a progress bar, and returns its JSON. Ctrl-C ends the wait, but not the task.
 ///
 /// # Errors
 /// If the task failed, the service stopped responding, or the user interrupted the wait.
@@ -346,7 +346,7 @@ pub(super) async fn wait_for_end(service: &ServiceConnection, task: &str) -> Res
     let ended = followed.map_err(|error| match error {
         FollowError::Refused(reply) => service.refusal(&reply),
         FollowError::Unreachable(failure) => service.unreachable(&failure),
-        other => CliError::CannotRun(anyhow!("{other}; follow the task with `mediary watch {task}`")),
+        broken => CliError::CannotRun(anyhow!("{broken}; follow the task with `mediary watch {task}`")),
     })?;
     if !is_failure(&ended) {
         return Ok(ended);
@@ -378,7 +378,7 @@ impl ResultOutput {
         Ok(Self::File(file, path.to_owned()))
     }
 
-    /// Moves the file to its name, and returns the name; `None` for stdout.
+    /// Moves the file to its final path, and returns the path; `None` for stdout.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -432,7 +432,8 @@ pub(super) async fn save_and_report(
     report(service, &ended, &files, is_stdout)
 }
 
-/// Prints a task that succeeded, with its files or the URLs of its results; on stderr if stdout has the result.
+/// Prints a task that succeeded, with its files or the URLs of its results. `is_stdout` is `true` if the result itself
+/// was written to stdout; the report goes to stderr then.
 fn report(
     service: &ServiceConnection,
     ended: &Value,

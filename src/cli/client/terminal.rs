@@ -15,7 +15,7 @@ pub(super) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks for a line. An empty answer is the default.
+/// Asks for a line. Returns `default` if the user enters nothing.
 ///
 /// # Errors
 /// If the terminal cannot be read.
@@ -40,10 +40,10 @@ fn read_line(prompt: &str, read: fn(&Term) -> io::Result<String>) -> Result<Stri
     line.context("cannot read from the terminal").map_err(CliError::CannotRun)
 }
 
-/// Reads a token from stdin.
+/// Reads a token from stdin, up to its end. The token is empty if stdin is.
 ///
 /// # Errors
-/// If stdin cannot be read or holds no token.
+/// If stdin cannot be read or is not UTF-8.
 pub(super) fn read_token() -> Result<String, CliError> {
     let mut token = String::new();
     let read = io::stdin().lock().take(TOKEN_BYTES_MAX).read_to_string(&mut token);

@@ -12,8 +12,8 @@ use super::sample::{SampleNode, SamplePublisher, SampleVersion};
 use crate::outbound::api_client::{ApiClient, ServiceResponse};
 use crate::outbound::client::CallFailure;
 
-/// All statuses, to find every existing version.
-const ALL_VERSIONS: &str = "statuses=NodeVersionStatusActive,NodeVersionStatusPending,NodeVersionStatusFlagged,\
+/// Query that selects versions of every status, to find all existing ones.
+const ALL_STATUSES: &str = "statuses=NodeVersionStatusActive,NodeVersionStatusPending,NodeVersionStatusFlagged,\
                             NodeVersionStatusBanned,NodeVersionStatusDeleted";
 
 /// Reason why a part of the sample could not be loaded.
@@ -42,7 +42,7 @@ impl SampleLoader<'_> {
         let mut refusals = Vec::new();
         let reply = self.api.create("/publishers", &sample.publisher).await?;
         match was_created(&reply, || format!("publisher {}", sample.id())) {
-            Ok(is_new) => self.progress.update(|counts| counts.publishers.add(is_new)),
+            Ok(is_new) => self.progress.update(|counts| counts.publishers.count(is_new)),
             Err(error) => return Ok(vec![error.to_string()]),
         }
 
@@ -69,12 +69,12 @@ impl SampleLoader<'_> {
             was_created(&self.api.create(&format!("/publishers/{publisher}/nodes"), &node.body()).await?, label)?
         } else {
             ensure_success(&existing, label)?;
-            let versions = self.api.get(&format!("/nodes/{}/versions?{ALL_VERSIONS}", node.id)).await?;
+            let versions = self.api.get(&format!("/nodes/{}/versions?{ALL_STATUSES}", node.id)).await?;
             ensure_success(&versions, label)?;
             existing_versions = by_version_number(&versions.json());
             false
         };
-        self.progress.update(|counts| counts.nodes.add(is_new));
+        self.progress.update(|counts| counts.nodes.count(is_new));
 
         let path = format!("/publishers/{publisher}/nodes/{}/versions", node.id);
         for version in &node.versions {
@@ -102,14 +102,14 @@ impl SampleLoader<'_> {
         } else {
             false
         };
-        self.progress.update(|counts| counts.versions.add(is_new));
+        self.progress.update(|counts| counts.versions.count(is_new));
 
         let is_uploaded = existing.is_some_and(|version| version["downloadUrl"].is_string());
         if !version.is_pending() {
             if !is_uploaded {
                 self.upload(path, node, version, signed_url).await?;
             }
-            self.progress.update(|counts| counts.archives.add(!is_uploaded));
+            self.progress.update(|counts| counts.archives.count(!is_uploaded));
         }
 
         let has_date = |stored: &Value| {
@@ -156,7 +156,10 @@ impl SampleLoader<'_> {
     }
 }
 
-/// Returns `true` if the resource was created now; a conflict means that it exists.
+/// Returns `true` if the request created the resource, `false` if the resource existed before, which a conflict means.
+///
+/// # Errors
+/// If the service rejected the request for another reason.
 fn was_created(reply: &ServiceResponse, label: impl FnOnce() -> String) -> Result<bool, SampleLoadError> {
     match reply.status {
         201 => Ok(!reply.replayed),
@@ -173,7 +176,7 @@ pub(super) fn ensure_success(reply: &ServiceResponse, label: impl FnOnce() -> St
     if (200..300).contains(&reply.status) { Ok(()) } else { Err(rejection(reply, label())) }
 }
 
-/// Returns the error with the detail of the service.
+/// Returns the error for a rejected part, with the status and the detail of the response.
 pub(super) fn rejection(reply: &ServiceResponse, label: String) -> SampleLoadError {
     let body = reply.json();
     let detail = body["detail"].as_str().unwrap_or("no reason given");

@@ -18,17 +18,23 @@ use crate::cli::progress::with_progress_bar;
 use crate::environment::Environment;
 use crate::outbound::api_client::ApiClient;
 
-const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
-const VIDEOS: &str = "/proxy/videovendor/start-end2video";
-const MUSIC: &str = "/proxy/musicvendor/t2m/generate";
+const UPSCALER_PATH: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
+const VIDEO_PATH: &str = "/proxy/videovendor/start-end2video";
+const MUSIC_PATH: &str = "/proxy/musicvendor/t2m/generate";
 const LANDSCAPE: &[u8] = include_bytes!("../../../data/photographs/landscape.jpg");
+
+/// Picture or video that a job has generated.
+struct DemoFile {
+    kind: &'static str,
+    task: String,
+    url: String,
+}
 
 /// Results of the jobs, for the report at the end.
 pub(super) struct DemoResults {
     base: String,
-    /// Kind, task id and URL.
-    files: Vec<(&'static str, String, String)>,
-    /// The music and its file.
+    files: Vec<DemoFile>,
+    /// The music and the path of its file.
     piece: Option<(MusicInfo, String)>,
 }
 
@@ -51,8 +57,8 @@ fn write_context(file: &Path) -> String {
     format!("cannot write {}; name another file with --music", file.display())
 }
 
-/// Runs one job of each kind and records its result in `results`; writes the music to `audio_file`, which
-/// becomes `file`.
+/// Runs one job of each kind and records its result in `results`. Writes the music to `audio_file`, which becomes
+/// `file` once the music is complete.
 ///
 /// # Errors
 /// If the service does not respond or rejects or fails a job, or the file cannot be written.
@@ -62,21 +68,21 @@ pub(super) async fn run_all_jobs(
     file: &Path,
     results: &mut DemoResults,
 ) -> anyhow::Result<()> {
-    for (name, activity, path, body) in [
-        ("picture", "a picture, four times as wide", UPSCALER, upscale_request()?),
-        ("video", "a video of two seconds", VIDEOS, video_request()),
+    for (kind, activity, path, body) in [
+        ("picture", "a picture, four times as wide", UPSCALER_PATH, upscale_request()?),
+        ("video", "a video of two seconds", VIDEO_PATH, video_request()),
     ] {
         let job = with_progress_bar(activity, async |on_progress| {
             run_job(api, path, &body, &mut |fraction| on_progress(fraction)).await
         })
         .await;
-        let job = job.with_context(|| format!("the {name} could not be generated"))?;
-        results.files.push((name, job.task.clone(), job.into_first()?));
+        let job = job.with_context(|| format!("the {kind} could not be generated"))?;
+        results.files.push(DemoFile { kind, task: job.task.clone(), url: job.into_first()? });
     }
 
     let form = [("prompt", "calm solo piano, a waltz in A minor"), ("duration", "20")];
     let music = with_progress_bar("twenty seconds of music", async |on_progress| {
-        match api.post_form_streaming(MUSIC, &form).await? {
+        match api.post_form_streaming(MUSIC_PATH, &form).await? {
             Ok(body) => read_music(body, &mut audio_file, on_progress).await,
             Err(reply) => Err(rejection(&reply, "music".to_owned()).into()),
         }
@@ -110,8 +116,8 @@ impl fmt::Display for DemoResults {
             return Ok(());
         }
         writeln!(f, "Results, with their tasks in the console:")?;
-        for (name, task, url) in files {
-            writeln!(f, "  {name:<8} {url}\n  {:<8} {base}/#/tasks/{task}", "")?;
+        for DemoFile { kind, task, url } in files {
+            writeln!(f, "  {kind:<8} {url}\n  {:<8} {base}/#/tasks/{task}", "")?;
         }
         let Some((MusicInfo { title, task, seconds }, saved)) = piece else { return Ok(()) };
         writeln!(f, "  {:<8} {saved} ({title:?}, {seconds:.0} s)\n  {:<8} {base}/#/tasks/{task}", "music", "")

@@ -122,9 +122,9 @@ async fn demo(api: &ApiClient, base: &str, samples: &[SamplePublisher], music: &
 
 /// Keeps the first errors, followed by the number of the others.
 fn limit_refusals(mut refusals: Vec<String>) -> Vec<String> {
-    let more = refusals.len().saturating_sub(REFUSALS_SHOWN);
+    let omitted = refusals.len().saturating_sub(REFUSALS_SHOWN);
     refusals.truncate(REFUSALS_SHOWN);
-    refusals.extend((more > 0).then(|| format!("and {more} more")));
+    refusals.extend((omitted > 0).then(|| format!("and {omitted} more")));
     refusals
 }
 

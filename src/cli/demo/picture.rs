@@ -30,7 +30,7 @@ pub(super) fn png() -> anyhow::Result<Vec<u8>> {
     Ok(file.into_inner())
 }
 
-/// Colour of a pixel: the mean over a grid inside it, for smooth edges.
+/// Returns the colour of a pixel: the mean over a grid of samples inside it, for smooth edges.
 #[expect(clippy::cast_precision_loss, reason = "a few hundred pixels")]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "colours from 0 to 255")]
 fn colour(x: u32, y: u32) -> [u8; 3] {
@@ -72,8 +72,8 @@ mod tests {
         let file = png().unwrap();
         let picture = image::load_from_memory(&file).unwrap().into_rgb8();
         assert_eq!(picture.dimensions(), (WIDTH, HEIGHT));
-        assert_eq!(picture.get_pixel(132, 58).0, [255, 236, 178]);
-        assert_eq!(picture.get_pixel(0, HEIGHT - 1).0, [26, 26, 46]);
-        assert!(file.len() < 64 * 1024, "{}", file.len());
+        assert_eq!(picture.get_pixel(132, 58).0, [255, 236, 178], "the sun");
+        assert_eq!(picture.get_pixel(0, HEIGHT - 1).0, [26, 26, 46], "the nearest hill");
+        assert!(file.len() < 64 * 1024, "{} bytes", file.len());
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct ResourceCount {
 
 impl ResourceCount {
     /// Counts one resource: as created if `is_new`, otherwise as existing.
-    pub(super) fn add(&mut self, is_new: bool) {
+    pub(super) fn count(&mut self, is_new: bool) {
         *(if is_new { &mut self.created } else { &mut self.existing }) += 1;
     }
 }
@@ -118,8 +118,9 @@ mod tests {
             nodes: ResourceCount { total: 200, ..ResourceCount::default() },
             ..ResourceCounts::default()
         };
-        counts.nodes.add(true);
-        counts.nodes.add(false);
+        for is_new in [true, false] {
+            counts.nodes.count(is_new);
+        }
         assert_eq!(format_line(&counts), "publishers 0/0 · nodes 2/200 · versions 0/0");
         assert!(counts.to_string().contains("nodes       1 new, 1 existing\n"), "{counts}");
     }

@@ -110,7 +110,7 @@ mod tests {
     use crate::domain::value::{LIST_MAX, Label, Link, Name};
     use crate::domain::version::{Changelog, SemVer, VersionStatus};
 
-    fn all() -> Vec<SamplePublisher> {
+    fn all_samples() -> Vec<SamplePublisher> {
         load_samples(&[]).unwrap()
     }
 
@@ -126,22 +126,25 @@ mod tests {
             .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
             .collect();
         assert_eq!(files, FILES.iter().map(|(name, _)| (*name).to_owned()).collect());
-        for ((name, _), sample) in FILES.iter().zip(all()) {
+        for ((name, _), sample) in FILES.iter().zip(all_samples()) {
             assert_eq!(*name, sample.id());
         }
     }
 
     #[test]
     fn there_are_200_nodes_of_25_publishers_with_1_to_8_versions() {
-        let samples = all();
+        let samples = all_samples();
         let nodes: Vec<_> = samples.iter().flat_map(|sample| &sample.nodes).collect();
         let versions: Vec<_> = nodes.iter().flat_map(|node| &node.versions).collect();
         assert_eq!((samples.len(), nodes.len(), versions.len()), (25, 200, 660));
-        assert!(nodes.iter().all(|node| (1..=8).contains(&node.versions.len())));
+        for node in &nodes {
+            assert!((1..=8).contains(&node.versions.len()), "{}", node.id);
+        }
 
         let versions_with =
             |field: &str| versions.iter().filter(|version| version.other_fields.contains_key(field)).count();
-        assert!(versions_with("deprecated") >= 5 && versions_with("dependencies") >= 20);
+        assert!(versions_with("deprecated") >= 5, "deprecated versions");
+        assert!(versions_with("dependencies") >= 20, "versions with dependencies");
         assert!(versions.iter().filter(|version| version.version.contains('-')).count() >= 15, "pre-releases");
 
         for field in ["icon", "banner_url", "translations", "category", "preempted_host_node_names", "tags_admin"] {
@@ -151,7 +154,7 @@ mod tests {
 
     #[test]
     fn names_and_versions_are_unique() {
-        let samples = all();
+        let samples = all_samples();
         let mut seen = BTreeMap::new();
         for node in samples.iter().flat_map(|sample| &sample.nodes) {
             for value in [node.id.to_lowercase(), node.name().to_owned(), node.other_fields["description"].to_string()]
@@ -168,7 +171,7 @@ mod tests {
 
     #[test]
     fn every_field_is_within_its_limits() {
-        for sample in all() {
+        for sample in all_samples() {
             PublisherId::parse(sample.id()).unwrap();
             let publisher = sample.publisher.as_object().unwrap();
             PublisherDescription::parse(text(publisher, "description").unwrap()).unwrap();
@@ -190,7 +193,7 @@ mod tests {
         }
     }
 
-    /// Checks that links use the reserved example domain.
+    /// Checks that a link is valid and uses the reserved example domain.
     fn check_link(link: Option<&str>) {
         let Some(link) = link else { return };
         Link::parse(link).unwrap();

@@ -20,7 +20,7 @@ pub(super) struct DemoJobResult {
 }
 
 impl DemoJobResult {
-    /// Returns the first result.
+    /// Returns the URL of the first result.
     ///
     /// # Errors
     /// If there is no result.
@@ -61,11 +61,14 @@ async fn wait_for_end(
     let mut on_view = |view: &Value| on_progress(view["progress"].as_f64().unwrap_or_default());
     let ended = tokio::time::timeout(JOB_TIMEOUT, follow_task(api, &task, &mut on_view)).await;
     let ended = ended.with_context(|| format!("task {task} did not finish within {JOB_TIMEOUT:?}"))??;
-    Ok(DemoJobResult { task, results: results(&ended)? })
+    Ok(DemoJobResult { task, results: result_urls(&ended)? })
 }
 
-/// Returns the results of a task that has ended.
-fn results(task: &Value) -> anyhow::Result<Vec<String>> {
+/// Returns the URLs of the results of a task that has ended.
+///
+/// # Errors
+/// If the task failed.
+fn result_urls(task: &Value) -> anyhow::Result<Vec<String>> {
     ensure!(!is_failure(task), "the task failed: {}", task["error"]);
     let results = task["generated"].as_array().into_iter().flatten();
     Ok(results.filter_map(|url| url.as_str().map(str::to_owned)).collect())
@@ -73,18 +76,19 @@ fn results(task: &Value) -> anyhow::Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use serde_json::json;
+
+    use super::*;
 
     #[test]
     fn a_task_has_results_or_a_reason() {
         for state in ["COMPLETED", "success"] {
             let done = json!({"state": state, "progress": 1.0, "generated": ["u"]});
-            assert_eq!(results(&done).unwrap(), ["u"]);
+            assert_eq!(result_urls(&done).unwrap(), ["u"]);
         }
         for state in ["FAILED", "failed"] {
             let failed = json!({"state": state, "error": {"code": "x", "message": "too dark"}});
-            assert!(results(&failed).unwrap_err().to_string().contains("too dark"));
+            assert!(result_urls(&failed).unwrap_err().to_string().contains("too dark"));
         }
     }
 }

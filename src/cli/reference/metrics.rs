@@ -31,6 +31,7 @@ struct MetricFamily {
 /// Parses the metric families of a scrape, each with the labels of its first sample.
 fn parse_families(scrape: &str) -> Vec<MetricFamily> {
     let mut families: Vec<MetricFamily> = Vec::new();
+    // `false` until the first sample of the last family.
     let mut has_sample = true;
 
     for line in scrape.lines() {
@@ -58,7 +59,7 @@ fn parse_families(scrape: &str) -> Vec<MetricFamily> {
     families
 }
 
-/// Returns the label names in `a="1",b="2"} 0`, except `le`, the bound of a histogram bucket.
+/// Returns the label names in a text such as `a="1",b="2"} 0`, except `le`, the bound of a histogram bucket.
 fn label_names(text: &str) -> Vec<String> {
     let pairs = text.rsplit_once('}').map_or("", |(pairs, _)| pairs);
     let names = pairs.split(',').filter_map(|pair| pair.split_once('=')).map(|(name, _)| name.to_owned());

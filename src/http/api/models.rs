@@ -134,8 +134,7 @@ fn describe_job(endpoint: &JobEndpoint, services: &Services) -> ModelView {
 fn describe_parameters(endpoint: &JobEndpoint, options: &HttpOptions) -> Vec<Value> {
     let fields = (endpoint.describe_fields)().into_iter();
     fields
-        .map(|field| {
-            let (name, mut schema, is_required) = field.into_parts();
+        .map(|SchemaField { name, mut schema, required }| {
             if name == "images"
                 && let Some(max) = schema["maxItems"].as_u64()
             {
@@ -143,7 +142,7 @@ fn describe_parameters(endpoint: &JobEndpoint, options: &HttpOptions) -> Vec<Val
             }
 
             let mut parameter =
-                Map::from_iter([("name".to_owned(), json!(name)), ("required".to_owned(), json!(is_required))]);
+                Map::from_iter([("name".to_owned(), json!(name)), ("required".to_owned(), json!(required))]);
             if let Value::Object(keywords) = schema {
                 parameter.extend(keywords);
             }

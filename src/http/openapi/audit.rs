@@ -110,7 +110,7 @@ fn components() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Schema of the change of one resource between two positions.
+/// Returns the schema of the change of one resource between two positions.
 fn changed_resource_schema() -> Value {
     response_object([
         field::<String>("thing", "Kind and id of the resource.").required(),
@@ -170,7 +170,7 @@ fn limit_parameter() -> ParameterObject {
     query_parameter("limit", &about, &json!({"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT}))
 }
 
-/// Schema of a position, a time or a date.
+/// Returns the schema of a position, a time or a date.
 fn point_in_time_schema() -> Value {
     json!({"anyOf": [
         {"type": "string", "pattern": "^[0-9]{1,15}$"},

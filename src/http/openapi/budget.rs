@@ -62,7 +62,7 @@ fn budget_operations() -> Vec<Operation> {
     ]
 }
 
-/// Fields of a budget, which are also those of the error that names it.
+/// Returns the fields of a budget. The error `budget_exceeded` has the same fields.
 pub(super) fn budget_fields() -> Vec<super::schema::SchemaField> {
     let subject = response_object([
         field_with_schema("kind", "Kind of the subject.", one_of(["user", "token", "publisher"])).required(),

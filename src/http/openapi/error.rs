@@ -20,14 +20,14 @@ pub struct ErrorResponse {
     is_stored: bool,
 }
 
-/// Groups the error codes of one operation by status; `accepts_idempotency_key` is `true` if it accepts an
-/// `Idempotency-Key`.
+/// Groups the error codes of one operation by status. `accepts_idempotency_key` is `true` if the operation accepts an
+/// `Idempotency-Key`, so that some errors are stored and replayed.
 pub fn group_by_status(failures: &[ErrorCondition], accepts_idempotency_key: bool) -> BTreeMap<u16, ErrorResponse> {
     let mut grouped: BTreeMap<u16, ErrorResponse> = BTreeMap::new();
     for (code, when) in failures {
         let is_stored = accepts_idempotency_key && STORED_ERROR_STATUSES.contains(&code.status());
-        let new = || ErrorResponse { conditions: Vec::new(), is_stored };
-        let group = &mut grouped.entry(code.status()).or_insert_with(new).conditions;
+        let empty = || ErrorResponse { conditions: Vec::new(), is_stored };
+        let group = &mut grouped.entry(code.status()).or_insert_with(empty).conditions;
         match group.iter_mut().find(|(known, _)| known == code) {
             Some((_, earlier)) if earlier.is_empty() => *earlier = when,
             Some(_) => {}
@@ -46,7 +46,7 @@ impl ErrorResponse {
         self.conditions.iter().map(|(code, _)| *code)
     }
 
-    /// Reference from an operation to the component, with the operation's own description.
+    /// Returns a reference from an operation to the component, with the operation's own description.
     pub fn reference(&self) -> Value {
         let descriptions = self.conditions.iter().map(|(code, when)| {
             let when = if when.is_empty() { code.title() } else { when };
@@ -56,13 +56,13 @@ impl ErrorResponse {
         json!({"$ref": format!("#/components/responses/{}", self.name()), "description": descriptions.join("  \n")})
     }
 
-    /// Name of the component.
+    /// Returns the name of the component.
     pub fn name(&self) -> String {
         let suffix = self.is_stored.then_some("kept");
         self.codes().map(Code::as_str).chain(suffix).collect::<Vec<_>>().join(".")
     }
 
-    /// The response component.
+    /// Returns the response component.
     pub fn component(&self) -> Value {
         let meanings: Vec<_> = self.codes().map(|code| format!("`{}`: {}", code.as_str(), code.meaning())).collect();
         let codes: Vec<_> = self.codes().map(Code::as_str).collect();
@@ -116,7 +116,7 @@ fn example(code: Code) -> Value {
     example
 }
 
-/// Schema of all errors.
+/// Returns the schema of all errors.
 pub fn problem_schema() -> Value {
     let field_error = response_object([
         field::<String>(

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::schema::{SchemaField, component_ref, field_with_schema, one_of, response_object};
 
-/// Components of the events of task streams and of the audit stream.
+/// Returns the components of the events of task streams and of the audit stream.
 pub fn components() -> Vec<(&'static str, Value)> {
     let task_events = [
         event(vec![position_field(), event_type_field(&["snapshot", "change"])], "Task"),
@@ -15,7 +15,7 @@ pub fn components() -> Vec<(&'static str, Value)> {
     vec![("TaskStreamEvent", event_union(&task_events)), ("EventStreamEvent", event_union(&log_events))]
 }
 
-/// Media type object of a stream whose events have the schema `component`.
+/// Returns the media type object of a stream whose events have the schema `component`.
 pub fn content(component: &str, example: &str) -> Value {
     let schema =
         json!({"type": "string", "contentMediaType": "text/event-stream", "contentSchema": component_ref(component)});
@@ -34,7 +34,7 @@ fn event(fields: Vec<SchemaField>, data: &str) -> Value {
     response_object(fields.into_iter().chain([data]))
 }
 
-/// Last event of a stream that cannot continue; the client reconnects with the last `id`.
+/// Returns the last event of a stream that cannot continue; the client reconnects with the last `id`.
 fn failed_event() -> Value {
     event(vec![event_type_field(&["failed"])], "Problem")
 }

@@ -4,10 +4,10 @@ use serde_json::{Map, Value};
 
 const COMPONENTS: &str = "#/components/";
 
-/// Returns the components that values refer to, directly or through other components, by kind and name.
-pub fn reachable_components<'v>(components: &'v Value, from: impl Iterator<Item = &'v Value>) -> Value {
+/// Returns the components to which the `roots` refer, directly or through other components, by kind and name.
+pub fn reachable_components<'v>(components: &'v Value, roots: impl Iterator<Item = &'v Value>) -> Value {
     let mut reachable = Map::new();
-    let mut pending: Vec<&Value> = from.collect();
+    let mut pending: Vec<&Value> = roots.collect();
     while let Some(value) = pending.pop() {
         for (kind, name) in references(value) {
             let of_kind = reachable.entry(kind).or_insert_with(|| Map::new().into());
@@ -20,13 +20,13 @@ pub fn reachable_components<'v>(components: &'v Value, from: impl Iterator<Item 
     reachable.into()
 }
 
-/// Returns kind and name of the components that a value refers to.
+/// Returns the kind and the name of each component to which a value refers.
 fn references(value: &Value) -> Vec<(&str, &str)> {
     match value {
         Value::Object(members) => {
             let target = members.get("$ref").and_then(Value::as_str);
-            let own = target.and_then(|target| target.strip_prefix(COMPONENTS)?.split_once('/'));
-            own.into_iter().chain(members.values().flat_map(references)).collect()
+            let own_reference = target.and_then(|target| target.strip_prefix(COMPONENTS)?.split_once('/'));
+            own_reference.into_iter().chain(members.values().flat_map(references)).collect()
         }
         Value::Array(entries) => entries.iter().flat_map(references).collect(),
         _ => Vec::new(),

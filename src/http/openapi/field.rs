@@ -9,17 +9,18 @@ const WITHOUT_CREDENTIALS: &str = "URLs with a user name or password (`https://u
 
 /// One field of an object.
 pub struct SchemaField {
-    pub(super) name: &'static str,
-    pub(super) schema: Value,
-    pub(super) required: bool,
+    pub name: &'static str,
+    /// Schema with the description.
+    pub schema: Value,
+    pub required: bool,
 }
 
-/// Field with the schema of the type `T`; `about` is its description, unless empty.
+/// Returns an optional field with the schema of the type `T`, and with the description `about` unless that is empty.
 pub fn field<T: HasSchema>(name: &'static str, about: &str) -> SchemaField {
     field_with_schema(name, about, T::schema())
 }
 
-/// Field with the schema in `schema`; `about` is its description, unless empty.
+/// Returns an optional field with `schema`, and with the description `about` unless that is empty.
 pub fn field_with_schema(name: &'static str, about: &str, schema: Value) -> SchemaField {
     let mut schema = schema;
     if !about.is_empty() {
@@ -29,11 +30,6 @@ pub fn field_with_schema(name: &'static str, about: &str, schema: Value) -> Sche
 }
 
 impl SchemaField {
-    /// Returns the name and the schema, and `true` if the field is required.
-    pub fn into_parts(self) -> (&'static str, Value, bool) {
-        (self.name, self.schema, self.required)
-    }
-
     /// Marks the field as required.
     #[must_use]
     pub fn required(self) -> Self {

@@ -50,7 +50,7 @@ fn status_operations() -> [Operation; 5] {
     ]
 }
 
-/// Field with the words of the prompt that have an effect and those that have none.
+/// Returns the field with the words of the prompt that had an effect and those that had none.
 pub fn prompt_report_field() -> SchemaField {
     let words = || json!({"type": "array", "items": {"type": "string"}});
     let schema = response_object([
@@ -61,7 +61,7 @@ pub fn prompt_report_field() -> SchemaField {
     field_with_schema("prompt_report", about, schema)
 }
 
-/// Schema of the error of a failed task.
+/// Returns the schema of the error of a failed task.
 pub fn failure_schema() -> Value {
     response_object([
         field::<String>("code", "Stable error code, for programs.").required().with("examples", TaskFailure::CODES),
@@ -110,12 +110,12 @@ fn task_schema() -> Value {
     ])
 }
 
-/// Example of a task at its submission.
+/// Returns an example of a task at its submission.
 pub(super) fn created_example() -> Value {
     json!({"generated": [], "status": "CREATED", "task_id": TASK_ID_EXAMPLE})
 }
 
-/// Example of a completed task.
+/// Returns an example of a completed task.
 pub fn completed_example() -> Value {
     let url = "https://registry.example/media/3a7bd3e2360a3d29eea436fcfb7e44c735d117c42d1c1835420b6b9942dd4f1b.png";
     json!({"generated": [url], "status": "COMPLETED", "task_id": TASK_ID_EXAMPLE})

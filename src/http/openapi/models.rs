@@ -93,7 +93,7 @@ fn price_schema() -> Value {
     ])
 }
 
-/// Schema of the response to a submission with `?estimate=true`.
+/// Returns the schema of the response to a submission with `?estimate=true`.
 fn estimate_schema() -> Value {
     let item = response_object([
         field::<String>("item", "Priced item: a job, a length, a surcharge or a discount.").required(),
@@ -105,7 +105,7 @@ fn estimate_schema() -> Value {
     ])
 }
 
-/// Query parameter that turns a submission into a request for its price.
+/// Returns the query parameter that turns a submission into a request for its price.
 pub fn estimate_parameter() -> ParameterObject {
     let about = "`true` to get only the price: `{credits, breakdown}`. The submission is checked like any other, and \
                  changes nothing: no task, no idempotency key, and of the daily quotas only the bytes of the body.";

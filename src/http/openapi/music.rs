@@ -58,12 +58,12 @@ fn generate() -> Operation {
         .error(Code::Overloaded, "all music streams (`music.streams`) are in use, or calls to the vendor are paused")
 }
 
-/// Schema of the whole stream.
+/// Returns the schema of the whole stream.
 fn stream_schema() -> Value {
     json!({"type": "string", "contentMediaType": NDJSON, "contentSchema": component_ref("MusicEvent")})
 }
 
-/// Example of a response, with shortened audio data.
+/// Returns an example of a response, with shortened audio data.
 fn example_lines() -> String {
     let lines = [
         json!({"type": "duration", "duration_sec": 30.0}),
@@ -82,8 +82,17 @@ fn form_schema() -> Value {
     response_object(form::describe_fields())
 }
 
-/// Line types with the component and fields of each.
-fn line_kinds() -> [(&'static str, &'static str, Vec<SchemaField>); 6] {
+/// Type of the lines of a music stream.
+struct MusicLine {
+    /// Value of the field `type`.
+    kind: &'static str,
+    /// Name of the component with the schema.
+    component: &'static str,
+    /// All fields except `type`.
+    fields: Vec<SchemaField>,
+}
+
+fn line_types() -> [MusicLine; 6] {
     let index = || json!({"type": "integer", "minimum": 0});
     let seconds = || json!({"type": "number", "minimum": 0});
     let stream = || {
@@ -93,26 +102,26 @@ fn line_kinds() -> [(&'static str, &'static str, Vec<SchemaField>); 6] {
     let channels = || field_with_schema("channels", "Number of channels.", index());
     let tags = array(&json!({"type": "string"}));
     [
-        (
-            "duration",
-            "MusicDuration",
-            vec![field_with_schema("duration_sec", "Duration of the music in seconds.", seconds())],
-        ),
-        (
-            "title",
-            "MusicTitle",
-            vec![
+        MusicLine {
+            kind: "duration",
+            component: "MusicDuration",
+            fields: vec![field_with_schema("duration_sec", "Duration of the music in seconds.", seconds())],
+        },
+        MusicLine {
+            kind: "title",
+            component: "MusicTitle",
+            fields: vec![
                 stream(),
                 field_with_schema("prompt_index", "Index of the prompt, from 0.", index()),
                 field_with_schema("copy_index", "Index of the piece for this prompt, from 0.", index()),
                 field::<String>("title", "Title of the piece."),
                 field_with_schema("display_tags", "Tags that describe the piece.", tags),
             ],
-        ),
-        (
-            "audio_chunk",
-            "MusicAudioChunk",
-            vec![
+        },
+        MusicLine {
+            kind: "audio_chunk",
+            component: "MusicAudioChunk",
+            fields: vec![
                 stream(),
                 field_with_schema("num_streams", "Number of streams.", index()),
                 rate(),
@@ -120,36 +129,40 @@ fn line_kinds() -> [(&'static str, &'static str, Vec<SchemaField>); 6] {
                 field::<String>("encoding", "Encoding of the file; `ogg_opus` from the built-in engine."),
                 field::<String>("data", "Next bytes of the file in base64."),
             ],
-        ),
-        (
-            "generated_audio",
-            "MusicGeneratedAudio",
-            vec![
+        },
+        MusicLine {
+            kind: "generated_audio",
+            component: "MusicGeneratedAudio",
+            fields: vec![
                 rate(),
                 channels(),
                 field_with_schema("duration_sec_by_stream", "Duration of each stream in seconds.", array(&seconds())),
                 field_with_schema("billing_rate_per_sec", "Nominal price of a second in credits.", seconds()),
                 field_with_schema("billing", "Rate multiplied by seconds. Nothing is charged.", seconds()),
             ],
-        ),
-        ("complete", "MusicComplete", vec![field::<TaskId>("task_id", "Id of the finished task.")]),
-        (
-            "error",
-            "MusicError",
-            vec![
+        },
+        MusicLine {
+            kind: "complete",
+            component: "MusicComplete",
+            fields: vec![field::<TaskId>("task_id", "Id of the finished task.")],
+        },
+        MusicLine {
+            kind: "error",
+            component: "MusicError",
+            fields: vec![
                 field::<String>("code", "Stable error code, for programs."),
                 field::<String>("message", "Description of the error, for people."),
             ],
-        ),
+        },
     ]
 }
 
-/// Components of the lines; `type` determines the fields.
+/// Returns the components of the lines, and of a line of any type.
 fn event_components() -> Vec<(&'static str, Value)> {
     let mut components = Vec::new();
     let mut choices = Vec::new();
     let mut mapping = Map::new();
-    for (kind, component, fields) in line_kinds() {
+    for MusicLine { kind, component, fields } in line_types() {
         let type_field = field_with_schema("type", "Type of the line.", json!({"type": "string", "const": kind}));
         let mut schema = response_object(fields.into_iter().chain([type_field]).map(SchemaField::required));
         let first: &[_] = if kind == "title" { &["type", "title", "display_tags"] } else { &["type"] };

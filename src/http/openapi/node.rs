@@ -51,7 +51,10 @@ pub fn group() -> OperationGroup {
             ("NodePage", page_of("nodes", "Node")),
             ("NewNodeBody", new_node()),
             ("NodeStatistics", statistics_schema()),
-            ("OwnReview", response_object([field_with_schema("star", "Stars given by the caller, if any.", stars())])),
+            (
+                "OwnReview",
+                response_object([field_with_schema("star", "Stars given by the caller, if any.", stars_schema())]),
+            ),
         ]
         .into_iter()
         .chain(translations())
@@ -221,7 +224,7 @@ fn picture_operation(id: &'static str, summary: &'static str, field: &str) -> Op
 }
 
 fn review_operations() -> Vec<Operation> {
-    let star = required_query_parameter("star", "Number of stars.", &stars(), &json!(5));
+    let star = required_query_parameter("star", "Number of stars.", &stars_schema(), &json!(5));
     vec![
         operation("reviewNode", "Review a node")
             .description(
@@ -247,7 +250,7 @@ fn review_operations() -> Vec<Operation> {
     ]
 }
 
-/// Query parameter for the order of a list.
+/// Returns the query parameter for the order of a list.
 fn sort_parameter() -> ParameterObject {
     let columns: Vec<_> = SortColumn::ALL.iter().map(|column| column.as_str()).collect();
     let pattern = format!("^$|^({})(;(asc|desc))?$", columns.join("|"));
@@ -269,7 +272,7 @@ fn quoted_form_factors() -> String {
     quoted.join(", ")
 }
 
-/// Query parameters that filter a list.
+/// Returns the query parameters that filter a list.
 fn filter_parameters() -> [ParameterObject; 8] {
     let text = query_text_schema();
     [
@@ -314,14 +317,14 @@ fn filter_parameters() -> [ParameterObject; 8] {
     ]
 }
 
-/// Request body for administrators: all fields.
+/// Returns the schema of the request body for administrators, with all fields.
 pub fn administrator_body() -> Value {
     let id = NodeBody::describe_fields().into_iter().filter(|field| field.is_named("id"));
     request_object(NodeFields::describe_fields().into_iter().chain(NodeAdminBody::describe_fields()).chain(id))
 }
 
-/// Schema of the stars of a review.
-fn stars() -> Value {
+/// Returns the schema of the stars of a review.
+fn stars_schema() -> Value {
     json!({"type": "integer", "minimum": 1, "maximum": 5})
 }
 
@@ -371,7 +374,7 @@ fn node_schema() -> Value {
     )
 }
 
-/// Schema of the texts of one language by field.
+/// Returns the schema of the texts of one language by field.
 fn texts_schema(text: &Value) -> Value {
     json!({
         "type": "object",
@@ -381,27 +384,27 @@ fn texts_schema(text: &Value) -> Value {
     })
 }
 
-/// Schema of the texts of each language.
-fn by_language(texts: &Value) -> Value {
+/// Returns the schema of the texts of each language.
+fn by_language_schema(texts: &Value) -> Value {
     let tag = json!({"pattern": "^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$", "maxLength": 200});
     json!({"type": "object", "maxProperties": LANGUAGES_MAX, "propertyNames": tag, "additionalProperties": texts})
 }
 
-/// Components of translations in responses and requests; in requests `null` means absent here too. The parts are named
-/// components because client generators drop unnamed alternatives of objects with arbitrary keys.
+/// Returns the components of translations in responses and requests; in requests `null` means absent here too. The
+/// parts are named components because client generators drop unnamed alternatives of objects with arbitrary keys.
 fn translations() -> [(&'static str, Value); 4] {
     let about = "Translated texts: language → field → text.";
     let whole =
         request_object([field_with_schema("translations", about, component_ref("TextsByLanguageBody")).required()]);
     [
-        ("Translations", by_language(&texts_schema(&Text::<1000>::schema()))),
+        ("Translations", by_language_schema(&texts_schema(&Text::<1000>::schema()))),
         ("TextsBody", texts_schema(&nullable(Text::<1000>::schema()))),
-        ("TextsByLanguageBody", by_language(&nullable(component_ref("TextsBody")))),
+        ("TextsByLanguageBody", by_language_schema(&nullable(component_ref("TextsBody")))),
         ("TranslationsBody", json!({"anyOf": [whole, component_ref("TextsByLanguageBody")]})),
     ]
 }
 
-/// Example of a node.
+/// Returns an example of a node.
 pub fn node_example() -> Value {
     json!({
         "author": "Ada",

@@ -59,7 +59,7 @@ pub struct OperationObject {
     security: Value,
 }
 
-/// Starts the declaration of the operation with this id in the route table.
+/// Starts the declaration of the operation that has `id` in the route table.
 pub fn operation(id: &'static str, summary: &'static str) -> Operation {
     Operation {
         id,
@@ -108,7 +108,7 @@ impl Operation {
         self.json_object::<T>(example).or_form(&reference)
     }
 
-    /// Limits `images` of the JSON body to the setting of the service.
+    /// Limits the field `images` of the JSON body to `max` pictures.
     #[must_use]
     pub fn max_images(mut self, max: usize) -> Self {
         for (_, schema) in &mut self.components {
@@ -117,7 +117,7 @@ impl Operation {
         self
     }
 
-    /// Documents these fields of the body before the others.
+    /// Documents the fields `first` of the body before all others.
     #[must_use]
     pub fn fields_first(mut self, first: &[&str]) -> Self {
         for (_, schema) in &mut self.components {
@@ -139,7 +139,7 @@ impl Operation {
         self
     }
 
-    /// Sets a body that is processed while it is received, with one of these media types.
+    /// Sets a body that is processed while it is received, and that has one of the `media_types`.
     #[must_use]
     pub fn streamed_body(self, media_types: &[&str], content: &Value) -> Self {
         let contents: Map<_, _> = media_types.iter().map(|name| ((*name).to_owned(), content.clone())).collect();
@@ -216,7 +216,7 @@ impl Operation {
         self
     }
 
-    /// Adds the responses of a file with a strong `ETag`, complete or in ranges, with these additional headers.
+    /// Adds the responses of a file with a strong `ETag`, complete or in ranges. `more_headers` are additional headers.
     #[must_use]
     pub fn file_response(mut self, about: &str, media_type: &str, more_headers: &[&'static str]) -> Self {
         let bytes = json!({"schema": {"type": "string", "format": "binary"}});
@@ -254,7 +254,7 @@ impl Operation {
             .with_header(302, "Location")
     }
 
-    /// Adds a header, by component name, to the response with this status.
+    /// Adds a header, by component name, to the response with the given status.
     #[must_use]
     pub fn with_header(mut self, status: u16, name: &'static str) -> Self {
         self.response_headers.push((status, name));
@@ -386,7 +386,7 @@ impl Operation {
         (*method == Method::POST || *method == Method::PUT) && !self.is_streamed
     }
 
-    /// Returns `true` if the response has an `ETag`: every JSON response does.
+    /// Returns `true` if the response has an `ETag`, as JSON responses have unless declared otherwise.
     fn has_etag(&self) -> bool {
         self.is_tagged.unwrap_or_else(|| self.has_json_response())
     }
@@ -434,14 +434,14 @@ pub fn header_name(component: &str) -> &str {
     component.split('.').next().unwrap_or(component)
 }
 
-/// Reference to a header component.
+/// Returns a reference to a header component.
 pub fn header_ref(component: &str) -> Value {
     json!({"$ref": format!("#/components/headers/{component}")})
 }
 
-/// Parameter names of a path.
+/// Returns the parameter names of a path.
 fn path_parameter_names(path: &str) -> impl Iterator<Item = &str> {
-    path.split('{').skip(1).filter_map(|rest| rest.split('}').next())
+    path.split('{').skip(1).filter_map(|after_brace| after_brace.split('}').next())
 }
 
 /// Returns the schema of a form with the fields of a JSON body. Fields that are pictures, or lists of them, are files;

@@ -12,7 +12,7 @@ use crate::http::idempotency::STORED_BODY_MAX;
 /// One parameter of an operation, as serialized in the document.
 pub type ParameterObject = Value;
 
-/// Path parameter. A value that does not match the schema is a 404.
+/// Returns the path parameter `name`. A request with a value that does not match the schema gets 404.
 pub fn path_parameter(name: &str) -> ParameterObject {
     let (about, schema, example) = match name {
         "publisherId" => ("Id of the publisher.", PublisherId::schema(), "acme"),
@@ -52,24 +52,24 @@ pub fn path_parameter(name: &str) -> ParameterObject {
     parameter
 }
 
-/// Schema of the file name of a result.
+/// Returns the schema of the file name of a result.
 fn file_name_schema() -> Value {
     let pictures = ImageFormat::ALL.iter().map(|format| format.as_str());
     let formats: Vec<_> = pictures.chain(VideoFormat::ALL.iter().map(|format| format.as_str())).collect();
     json!({"type": "string", "pattern": format!("^[0-9a-f]{{64}}\\.({})$", formats.join("|"))})
 }
 
-/// Query text without control characters.
+/// Returns the schema of query text without control characters.
 pub fn query_text_schema() -> Value {
     json!({"type": "string", "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"})
 }
 
-/// Optional query parameter.
+/// Returns an optional query parameter.
 pub fn query_parameter(name: &str, about: &str, schema: &Value) -> ParameterObject {
     json!({"name": name, "in": "query", "description": about, "schema": schema})
 }
 
-/// Required query parameter.
+/// Returns a required query parameter.
 pub fn required_query_parameter(name: &str, about: &str, schema: &Value, example: &Value) -> ParameterObject {
     let mut parameter = query_parameter(name, about, schema);
     parameter["required"] = true.into();
@@ -91,13 +91,13 @@ pub fn allow_empty(schema: &Value) -> Value {
     json!({"anyOf": choices})
 }
 
-/// `Last-Event-ID` header for resuming a stream; empty means absent. Uses one pattern without alternatives, because
-/// client generators only accept plain types for headers.
+/// Returns the header `Last-Event-ID`, which resumes a stream; empty means absent. Uses one pattern without
+/// alternatives, because client generators only accept plain types for headers.
 pub fn last_event_id(about: &str) -> ParameterObject {
     json!({"name": "Last-Event-ID", "in": "header", "description": about, "schema": {"type": "string", "pattern": "^[0-9]{0,15}$"}})
 }
 
-/// Repeatable query parameter.
+/// Returns a repeatable query parameter whose values have the schema `items`.
 pub fn repeatable_query_parameter(name: &str, about: &str, items: &Value) -> ParameterObject {
     let about = format!("{about} Repeatable; comma-separated values and `{name}[]=` are accepted too.");
     let mut parameter = query_parameter(name, &about, &array(items));
@@ -106,12 +106,12 @@ pub fn repeatable_query_parameter(name: &str, about: &str, items: &Value) -> Par
     parameter
 }
 
-/// Boolean query parameter.
+/// Returns a Boolean query parameter, `false` by default.
 pub fn bool_query_parameter(name: &str, about: &str) -> ParameterObject {
     query_parameter(name, about, &json!({"type": "boolean", "default": false}))
 }
 
-/// Page number and page size.
+/// Returns the query parameters for the page number and the page size.
 pub fn paging_parameters(default_limit: u64, limit_max: u64) -> [ParameterObject; 2] {
     let integer_schema = |default: u64| json!({"type": "integer", "minimum": 1, "default": default});
     let limit = format!("Page size; values above {limit_max} are reduced to {limit_max}.");
@@ -121,12 +121,12 @@ pub fn paging_parameters(default_limit: u64, limit_max: u64) -> [ParameterObject
     ]
 }
 
-/// Reference to a parameter component.
+/// Returns a reference to a parameter component.
 pub fn header_parameter_ref(name: &str) -> ParameterObject {
     json!({"$ref": format!("#/components/parameters/{name}")})
 }
 
-/// Shared request headers by name.
+/// Returns the shared request headers by name.
 pub fn request_header_components() -> Value {
     let header = |name: &str, about: &str, schema: Value| json!({"name": name, "in": "header", "description": about, "schema": schema});
     json!({
@@ -174,7 +174,7 @@ pub fn request_header_components() -> Value {
     })
 }
 
-/// Response headers by component name.
+/// Returns the response headers by component name.
 pub fn response_header_components() -> Value {
     let header = |about: &str, schema: Value| json!({"description": about, "required": true, "schema": schema});
     let optional_header =

@@ -134,7 +134,7 @@ fn member_operations() -> Vec<Operation> {
     ]
 }
 
-/// Schema of a publisher. Nodes contain their publisher with the required fields alone.
+/// Returns the schema of a publisher. Nodes contain their publisher with the required fields alone.
 fn publisher_schema() -> Value {
     let own_fields = PublisherFields::describe_fields().into_iter().map(|field| field.required_among(&["name"]));
     response_object(own_fields.chain([
@@ -164,7 +164,7 @@ fn member_schema() -> Value {
     ])
 }
 
-/// Query parameter that includes banned resources, for administrators.
+/// Returns the query parameter that includes banned resources, for administrators.
 pub fn include_banned() -> Value {
     super::parameter::bool_query_parameter(
         "include_banned",

@@ -103,12 +103,12 @@ fn delivery_operations() -> Vec<Operation> {
     ]
 }
 
-/// Schema of the name of an event: one of all events.
+/// Returns the schema of the names of all events.
 pub fn event_names() -> Value {
     one_of(RegistryEventKind::ALL.iter().map(|kind| kind.as_str()).chain([TEST_EVENT]))
 }
 
-/// Schema of a webhook.
+/// Returns the schema of a webhook.
 pub fn webhook_schema() -> Value {
     response_object([
         field::<UserId>("account", "Id of the user who set the URL, whose webhook secrets sign the deliveries.")
@@ -159,7 +159,7 @@ fn event_schema() -> Value {
     ])
 }
 
-/// Schema of the status of a version or a node.
+/// Returns the schema of the status of a version or a node.
 fn status_schema() -> Value {
     let version_statuses = VersionStatus::ALL.iter().map(|status| status.as_str());
     one_of(version_statuses.chain(NodeStatus::ALL.iter().map(|status| status.as_str())))
@@ -204,7 +204,7 @@ fn test_delivery_example() -> Value {
     })
 }
 
-/// Example of a request body.
+/// Returns an example of a request body.
 pub fn event_example() -> Value {
     json!({
         "type": "version.flagged",

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use crate::domain::policy::{Action, CallerRole};
 use crate::http::request::body::{BodyLimit, DEPTH_MAX, ELEMENTS_MAX};
 
-/// Security requirements of an action: a token in one of two headers, optional if the policy admits anonymous callers.
-/// Publishing also accepts a token in the body.
+/// Returns the security requirements of an action: a token in one of two headers, optional if the policy admits
+/// anonymous callers. Publishing also accepts a token in the body.
 pub fn security_requirements(action: Action) -> Value {
     let mut requirements = vec![json!({"bearer": []}), json!({"apiKey": []})];
     if action.allows(CallerRole::Anonymous) || action == Action::PublishVersion {

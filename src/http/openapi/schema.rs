@@ -131,7 +131,7 @@ impl HasSchema for TaskStatus {
     }
 }
 
-/// Enumeration of these strings.
+/// Returns the schema of a string that is one of `names`.
 pub fn one_of(names: impl IntoIterator<Item = &'static str>) -> Value {
     json!({"type": "string", "enum": names.into_iter().collect::<Vec<_>>()})
 }
@@ -142,18 +142,18 @@ pub fn not_blank(mut schema: Value) -> Value {
     schema
 }
 
-/// Reference to a schema component.
+/// Returns a reference to a schema component.
 pub fn component_ref(component: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{component}")})
 }
 
-/// Array of a schema.
+/// Returns the schema of an array whose entries have the schema `items`.
 pub fn array(items: &Value) -> Value {
     json!({"type": "array", "items": items})
 }
 
-/// Object schema of a request. Optional fields may be `null`, which means absent; unknown ones are ignored (contract
-/// 2).
+/// Returns the object schema of a request. Optional fields may be `null`, which means absent; unknown ones are ignored
+/// (contract 2).
 pub fn request_object(fields: impl IntoIterator<Item = SchemaField>) -> Value {
     let fields = fields.into_iter().map(SchemaField::without_credentials);
     object(
@@ -162,7 +162,7 @@ pub fn request_object(fields: impl IntoIterator<Item = SchemaField>) -> Value {
     )
 }
 
-/// Object schema of a response. Absent optional fields are omitted rather than `null` (contract 2).
+/// Returns the object schema of a response. Absent optional fields are omitted rather than `null` (contract 2).
 pub fn response_object(fields: impl IntoIterator<Item = SchemaField>) -> Value {
     object(fields)
 }
@@ -186,8 +186,8 @@ fn object(fields: impl IntoIterator<Item = SchemaField>) -> Value {
 /// Extension of an object schema: the names of its fields in the order of the documentation.
 pub const FIELD_ORDER: &str = "x-order";
 
-/// States the order of the fields: these first, then the others by name. Without a stated order, the fields are
-/// documented by name, because `serde_json` sorts the members of an object.
+/// Sets the order of the fields in the documentation: the fields `first`, then all others by name. Without a stated
+/// order, the fields are documented by name, because `serde_json` sorts the members of an object.
 pub fn fields_first(object_schema: &mut Value, first: &[&str]) {
     let Some(properties) = object_schema["properties"].as_object() else { return };
     debug_assert!(first.iter().all(|name| properties.contains_key(*name)), "{first:?} in {:?}", properties.keys());
@@ -207,7 +207,7 @@ pub fn with_fields(mut object_schema: Value, fields: impl IntoIterator<Item = Sc
     object_schema
 }
 
-/// Schema of a page, with its entries under this name and of this component.
+/// Returns the schema of a page. Its field `entries` lists entries with the schema of `component`.
 pub fn page_of(entries: &'static str, component: &str) -> Value {
     response_object([
         field::<u64>("limit", "Page size; smaller than requested if the request exceeded the maximum.").required(),

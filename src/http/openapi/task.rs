@@ -161,7 +161,7 @@ fn cancel() -> Operation {
         .ok_response("The task after the request.", "Task", &cancelled)
 }
 
-/// Schema of a task.
+/// Returns the schema of a task.
 pub fn task_schema() -> Value {
     let change = response_object([
         field::<TaskStatus>("state", "New state.").required(),

@@ -74,7 +74,7 @@ pub fn group() -> OperationGroup {
     }
 }
 
-/// Fields of a token in a list.
+/// Returns the fields of a token in a list.
 pub fn token_fields() -> Vec<SchemaField> {
     vec![
         field::<Timestamp>("createdAt", "Creation time.").required(),
@@ -89,14 +89,14 @@ pub fn token_fields() -> Vec<SchemaField> {
     ]
 }
 
-/// Example of a new token of a user, with its secret.
+/// Returns an example of a new token of a user, with its secret.
 pub fn issued_user_token_example() -> Value {
     let mut issued = token_example();
     issued["token"] = "mdu_hQ2oZ9Zc1yXb0QmJrS5uT8vW3xY6zA1bC4dE7fG0hI2jK3l".into();
     issued
 }
 
-/// Example of a token in a list, with its secret masked.
+/// Returns an example of a token in a list, with its secret masked.
 pub fn token_example() -> Value {
     json!({
         "createdAt": "2026-11-20T09:31:00.000000Z",

@@ -155,7 +155,7 @@ fn export_example() -> Value {
     })
 }
 
-/// Example of a user.
+/// Returns an example of a user.
 pub fn user_example() -> Value {
     json!({
         "email": "ada@acme.example",

@@ -162,7 +162,7 @@ fn include_reason_parameter() -> ParameterObject {
     bool_query_parameter("include_status_reason", "Include `status_reason`.")
 }
 
-/// Example of a version.
+/// Returns an example of a version.
 pub fn version_example() -> Value {
     json!({
         "changelog": "Fixed the mask",

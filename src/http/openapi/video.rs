@@ -40,7 +40,7 @@ pub(super) const VIDEO_URL_EXAMPLE: &str =
 const COVER_URL_EXAMPLE: &str =
     "https://registry.example/media/9d4e1e23bd5b727046a9e3b4b7db57bd8d6ee684a1c2b3d4e5f60718293a4b5c.png";
 
-/// Example of a finished task.
+/// Returns an example of a finished task.
 pub fn finished_example() -> Value {
     json!({"id": TASK_ID_EXAMPLE, "state": "success", "err_code": "", "credits": 150, "payload": "order 41", "progress": 1.0,
         "creations": [{"id": TASK_ID_EXAMPLE, "url": VIDEO_URL_EXAMPLE, "cover_url": COVER_URL_EXAMPLE}]})

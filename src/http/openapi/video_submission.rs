@@ -103,7 +103,7 @@ fn generated_example(picture: &str) -> Value {
         "prompt": "slow pan over the harbour", "seed": 1_804_289_383, "style": "general", "watermark": false})
 }
 
-/// Fields of all responses.
+/// Returns the fields that all responses have.
 fn common_fields() -> Vec<SchemaField> {
     vec![
         field::<TaskId>("task_id", "Id of the task, for status requests.").required(),

@@ -9,14 +9,14 @@ use super::{image, publisher_webhook, video};
 /// of two with the same name.
 const TAG: &str = "Webhooks";
 
-/// Tag of the webhooks.
+/// Returns the tag of the webhooks.
 pub fn tag() -> Value {
     let about = "Requests that the service sends to webhook receivers. The operations to list and redeliver them are \
                  under Callbacks.";
     json!({"name": TAG, "description": about})
 }
 
-/// Webhook requests by name.
+/// Returns the webhook requests by name.
 pub fn webhooks() -> Value {
     json!({
         "imageTaskChanged": {"post": webhook_operation(

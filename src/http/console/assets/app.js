@@ -121,7 +121,7 @@ function CurrentPage({ parts, query, user, problem }) {
   Component.preload();
   if (access !== EVERYBODY && user === undefined) return html`<${Page} title=" "><${Skeleton} lines=${5} /></${Page}>`;
   if (access !== EVERYBODY && !user && problem) {
-    return html`<${Notice} title="Sign-in failed" lead="The service could not look up the user of this token."><${ErrorMessage} problem=${problem} again=${loadUser} /></${Notice}>`;
+    return html`<${Notice} title="Sign-in failed" lead="The service could not look up the user of this token."><${ErrorMessage} problem=${problem} onRetry=${loadUser} /></${Notice}>`;
   }
   if (access !== EVERYBODY && !user) {
     return html`<${Notice} title="Sign in"><${Empty} icon="key" title="Sign-in required" action=${html`<${SignInButton} />`}>

@@ -12,11 +12,11 @@ export const at = (texts, ...parts) =>
 export function toLocalUrl(address) {
   if (!URL.canParse(address)) return null;
   const { pathname, search } = new URL(address);
-  const found = /\/((?:media|nodes)\/.*)$/.exec(pathname);
-  return found ? new URL(found[1] + search, root).href : null;
+  const match = /\/((?:media|nodes)\/.*)$/.exec(pathname);
+  return match ? new URL(match[1] + search, root).href : null;
 }
 
-// URL of a small version of a picture of this service: `small` for rows, `large` for cards.
+// Returns the URL of a small version of a picture of this service. `size` is `small` for rows or `large` for cards.
 export function thumbnailOf(address, size) {
   const url = new URL(address);
   url.searchParams.set('thumbnail', size);
@@ -52,7 +52,7 @@ export class Problem extends Error {
     return Object.assign(new Problem({ ...others, status, error, title, detail, errors, retryAfter, request }), { isRest: true });
   }
 
-  // Returns the errors of the field at a JSON pointer.
+  // Returns the errors of the field at a JSON pointer as one text; empty if there is none.
   at(pointer) {
     return this.errors.filter((error) => error.pointer === pointer).map((error) => error.reason).join('; ');
   }
@@ -61,8 +61,8 @@ export class Problem extends Error {
 // Returns the query string of the parameters that have a value, with `?`; an array repeats its parameter.
 export function search(query = {}) {
   const pairs = Object.entries(query).flatMap(([name, value]) => [value].flat().map((item) => [name, item]));
-  const given = pairs.filter(([, value]) => value !== undefined && value !== null && value !== '');
-  return given.length ? `?${new URLSearchParams(given)}` : '';
+  const present = pairs.filter(([, value]) => value !== undefined && value !== null && value !== '');
+  return present.length ? `?${new URLSearchParams(present)}` : '';
 }
 
 // Sends a request and returns the raw response, also of an error; throws a Problem if there is none.

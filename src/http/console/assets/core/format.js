@@ -8,8 +8,9 @@ const DAY = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC'
 
 export const number = (value) => NUMBERS.format(value);
 
-export function count(value, one, many = `${one}s`) {
-  return `${number(value)} ${value === 1 ? one : many}`;
+// Returns a number with its noun: '1 node', '2 nodes'.
+export function count(value, singular, plural = `${singular}s`) {
+  return `${number(value)} ${value === 1 ? singular : plural}`;
 }
 
 const secondsUntil = (iso) => (Date.parse(iso) - Date.now()) / 1000;
@@ -19,20 +20,20 @@ function relative(seconds) {
   return AGO.format(Math.round(seconds / length), unit);
 }
 
-// Relative time of a past moment, never in the future: the clock of the browser may be behind that of the service.
+// Returns the relative time of a past moment, never in the future: the clock of the browser may be behind that of the service.
 export const ago = (iso) => (secondsUntil(iso) > -10 ? 'just now' : relative(secondsUntil(iso)));
 
-// Relative time of a future moment; 'due now' if it has passed while the page was open.
+// Returns the relative time of a future moment; 'due now' if it has passed while the page was open.
 export const until = (iso) => (secondsUntil(iso) < 1 ? 'due now' : relative(secondsUntil(iso)));
 
-// UTC time with milliseconds.
+// Formats a time in UTC with milliseconds.
 export function exact(iso) {
   const time = new Date(iso);
   return Number.isNaN(time.getTime()) ? String(iso) : time.toISOString().replace('T', ' ').replace('Z', ' UTC');
 }
 
 const SHORT_DAY = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric', timeZone: 'UTC' });
-// Day of a date such as 2026-01-31, without its year.
+// Formats the day of a date such as 2026-01-31, without its year.
 export const shortDay = (date) => SHORT_DAY.format(new Date(`${date}T00:00:00Z`));
 export const day = (iso) => DAY.format(new Date(iso));
 export const clock = (iso) => exact(iso).slice(11, 19);
@@ -62,7 +63,7 @@ export function toWords(name) {
 const STATES = { success: 'completed', processing: 'in_progress' };
 export const stateName = (state) => toWords(STATES[state] ?? state);
 
-// Short description of a stored file.
+// Describes a stored file in a few words.
 export const describeFile = ({ digest, format, bytes: size, width, height }) =>
   [format, width && `${width} × ${height}`, bytes(size), `SHA-256 ${digest.slice(0, 12)}…`].filter(Boolean).join(', ');
 
@@ -83,15 +84,15 @@ export function webAddress(text) {
   return url.protocol === 'https:' || url.protocol === 'http:' ? url.href : null;
 }
 
-// Last characters of an id: ids created at the same time share their beginning.
+// Shortens an id to its last characters, because ids created at the same time share their beginning.
 export const idSuffix = (id) => `…${id.slice(-6)}`;
 
-// Name or e-mail address of a user, null if neither is set.
+// Returns the name or the e-mail address of a user; null if neither is set.
 export const userName = (user) => (user.erased ? 'Erased' : user.name?.trim() || user.email || null);
 
 export const displayName = (user) => userName(user) ?? `User ${idSuffix(user.id)}`;
 
-// Stands for a picture: two letters of the name, and one of eight colours derived from the id.
+// Returns a substitute for a picture: two letters of the name, and one of eight colours, derived from the id.
 export function monogram(id, name) {
   const parts = String(name || id || '?').split(/[^\p{L}\p{N}]+/u).filter(Boolean);
   const letters = parts.length > 1 ? [...parts[0]][0] + [...parts[1]][0] : [...(parts[0] ?? '?')].slice(0, 2).join('');

@@ -3,7 +3,7 @@ import { useRef } from './dom.js';
 
 let ids = 0;
 
-// Element id that stays the same across renders.
+// Returns an element id that stays the same across renders.
 export function useElementId(kind) {
   const id = useRef(null);
   id.current ??= `${kind}-${(ids += 1)}`;

@@ -61,9 +61,9 @@ export function arrange(job, fields) {
   const indexOfName = (name) => first.indexOf(name);
   const isFirst = ({ name, required }) => required || indexOfName(name) >= 0;
   const rank = ({ name }) => (indexOfName(name) < 0 ? first.length : indexOfName(name));
-  const main = fields.filter(isFirst).sort((one, other) => rank(one) - rank(other));
+  const main = fields.filter(isFirst).sort((left, right) => rank(left) - rank(right));
   const groupOf = ({ name }) => GROUPS.find(([, names]) => names.includes(name))?.[0] ?? OTHER;
-  const rest = Map.groupBy(fields.filter((field) => !isFirst(field)), groupOf);
+  const byGroup = Map.groupBy(fields.filter((field) => !isFirst(field)), groupOf);
   const names = [...GROUPS.map(([name]) => name), OTHER];
-  return { main, groups: names.filter((name) => rest.has(name)).map((name) => [name, rest.get(name)]) };
+  return { main, groups: names.filter((name) => byGroup.has(name)).map((name) => [name, byGroup.get(name)]) };
 }

@@ -21,7 +21,7 @@ export function jobState(job) {
   return jobStates.get(job.operationId);
 }
 
-// Changed values are a new request, so the idempotency key is dropped.
+// Changes the values of the form. They are a new request then, so the idempotency key and outdated errors are dropped.
 export function setValues(jobStore, change) {
   const { values: before, problem } = jobStore.get();
   const values = applyChange(change, before);
@@ -74,10 +74,11 @@ export async function submit(jobStore, document, job, encodePicture) {
   set({ busy: false, abort: null });
 }
 
-// Returns true for jobs whose response is a stream, which are those of music.
+// Returns true if the response of a job is a stream, as for music.
 export const isStream = (job) => Object.values(job.responses).some((response) => response.content?.['application/x-ndjson']);
 
-// After an interrupted stream the key is kept: a retry refers to the same task.
+// Requests music and shows it while it arrives. After an interrupted stream the idempotency key is kept, so that a retry
+// refers to the same task.
 async function streamMusic(job, options, show, set) {
   const { readMusic } = await import('./music.js');
   const response = await send('POST', job.path, options);

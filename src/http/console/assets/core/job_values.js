@@ -55,10 +55,10 @@ export function settingsOf(document, schema, values) {
     .map(([name, value]) => [name, typeof value === 'object' ? JSON.stringify(value) : String(value)]));
 }
 
-// Returns the form values of a link's query; ignores what is not a field or not a value of it.
+// Returns the form values of a link's query. Ignores unknown fields and invalid values.
 export function valuesOfSettings(document, schema, query) {
-  const found = fields(document, schema).filter((field) => isShared(field) && query.has(field.name));
-  return Object.fromEntries(found.map((field) => [field.name, parse(field, query.get(field.name))]).filter(([, value]) => value !== undefined));
+  const present = fields(document, schema).filter((field) => isShared(field) && query.has(field.name));
+  return Object.fromEntries(present.map((field) => [field.name, parse(field, query.get(field.name))]).filter(([, value]) => value !== undefined));
 }
 
 function parse({ kind, schema }, text) {
@@ -72,7 +72,7 @@ function parse({ kind, schema }, text) {
   } catch { return undefined; }
 }
 
-// Placeholders for inputs in the request for a price, which does not depend on them. `DOT` is a small PNG.
+// Placeholders for inputs in the request for a price, because the price does not depend on them. `DOT` is a small PNG.
 const DOT = 'iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAD0lEQVR42mNowAEYhpYEAILzYAEllbNjAAAAAElFTkSuQmCC';
 const PLACEHOLDERS = { video_url: 'https://example.org/video.mp4', video_creation_id: 'video' };
 
@@ -83,8 +83,8 @@ export function estimateBody(document, schema, values) {
   return isComplete(document, schema, all) ? all : null;
 }
 
-// Returns placeholders for inputs that the user has not entered yet. The prompt of music has none, because it decides about
-// the length and so the price.
+// Returns placeholders for inputs that the user has not entered yet. The prompt of music has none, because it can set the
+// length, on which the price depends.
 function placeholders(document, schema, sent) {
   const all = fields(document, schema);
   const missing = Object.fromEntries(all.filter(({ required }) => required).map((field) => [field.name, placeholder(document, field)]).filter(([, value]) => value !== undefined));

@@ -8,10 +8,10 @@ import { bodyOf, jobDocument, jobs, plain, pointer } from './openapi.js';
 // (music).
 const isOfKind = (kind) => (job) => job.path.split('/').includes(kind) || job.tags?.[0]?.toLowerCase() === kind;
 
-// Returns the words with which all these job summaries begin.
-function commonWords(names) {
-  const [first, ...others] = names.map((name) => name.split(' '));
-  const differ = first.findIndex((word, index) => others.some((other) => withoutPunctuation(other[index]) !== withoutPunctuation(word)));
+// Returns the words with which all of the job summaries begin.
+function commonWords(summaries) {
+  const [first, ...others] = summaries.map((summary) => summary.split(' '));
+  const differ = first.findIndex((word, index) => others.some((words) => withoutPunctuation(words[index]) !== withoutPunctuation(word)));
   return (differ < 0 ? first : first.slice(0, differ)).map(withoutPunctuation).join(' ');
 }
 
@@ -33,14 +33,15 @@ export function kindOfJob(document, job) {
   return plain(document, kind).enum.find((name) => isOfKind(name)(job));
 }
 
-// Returns the job of a task. If its kind has several jobs, the one with the fewest fields that include those of the request.
+// Returns the job of a task. If the kind has several jobs, this is the job with the fewest fields that has all fields of the
+// request.
 export function jobOfTask(document, { kind, request = {} }) {
   const names = (job) => Object.keys(bodyOf(document, job).schema.properties ?? {});
   const fitting = jobs(document).filter(isOfKind(kind)).filter((job) => Object.keys(request).every((name) => names(job).includes(name)));
-  return fitting.sort((one, other) => names(one).length - names(other).length)[0];
+  return fitting.sort((left, right) => names(left).length - names(right).length)[0];
 }
 
-// Map from task kind to name; undefined while loading.
+// Returns a map from task kind to name; undefined while it is loaded.
 export function useKinds() {
   const { data, error } = useLoad(async () => kindsOf(await jobDocument()), []);
   return error ? new Map() : data;
@@ -48,9 +49,9 @@ export function useKinds() {
 
 export const kindName = (kinds, kind) => kinds?.get(kind) ?? toWords(kind);
 
-// First input picture of a task, if this browser may read it.
+// Returns the URL of the first input picture of a task; null if this browser may not read it.
 export function inputAddress({ request }) {
   const pictures = [request?.image, request?.start_image, request?.images?.[0], request?.image_settings?.[0]?.key_image];
-  const found = pictures.find((picture) => picture?.url);
-  return found ? toLocalUrl(found.url) : null;
+  const input = pictures.find((picture) => picture?.url);
+  return input ? toLocalUrl(input.url) : null;
 }

@@ -4,7 +4,7 @@
 const TYPES = [['mp3', 'audio/mpeg'], ['mpeg', 'audio/mpeg'], ['ogg', 'audio/ogg'], ['opus', 'audio/ogg'], ['flac', 'audio/flac'], ['webm', 'audio/webm'], ['aac', 'audio/aac'], ['mp4', 'audio/mp4']];
 const INTERRUPTED = { code: 'broken_off', message: 'The music ended early and is incomplete.' };
 
-// Media type of an encoding such as `opus`, `ogg/opus` or `audio/ogg; codecs=opus`.
+// Returns the media type of an encoding such as `opus`, `ogg/opus` or `audio/ogg; codecs=opus`.
 export function typeOf(encoding = '') {
   const lowered = encoding.toLowerCase();
   return TYPES.find(([name]) => lowered.includes(name))?.[1] ?? 'audio/wav';
@@ -34,11 +34,11 @@ export async function readMusic(response, onChange, signal) {
 async function* lines(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   try {
-    for (let rest = ''; ;) {
+    for (let incompleteLine = ''; ;) {
       const { done, value = '' } = await reader.read();
-      const found = (rest + value).split('\n');
-      rest = done ? '' : found.pop();
-      yield* found.filter((line) => line.trim());
+      const received = (incompleteLine + value).split('\n');
+      incompleteLine = done ? '' : received.pop();
+      yield* received.filter((line) => line.trim());
       if (done) return;
     }
   } finally {
@@ -72,7 +72,7 @@ const GRANULE_POSITION = 6;
 // Samples per second of granule positions in Opus streams (RFC 7845).
 const OPUS_RATE = 48000;
 
-// Position in seconds at the end of these Ogg/Opus pages, from the last page header; 0 for other data.
+// Returns the position in seconds at the end of Ogg/Opus pages, from the last page header; 0 for other data.
 function secondsOf(bytes) {
   const view = new DataView(bytes.buffer);
   for (let offset = bytes.length - PAGE_HEADER; offset >= 0; offset -= 1) {

@@ -46,17 +46,17 @@ async function fetchNames(kind, resources) {
   for (let start = 0; start < resources.length; start += BATCH_SIZE[kind]) {
     const batch = resources.slice(start, start + BATCH_SIZE[kind]);
     // Failed lookups count as unnamed for a while; the ids are shown.
-    const found = new Map(await LOOKUPS[kind](batch.map(idOf)).catch(() => []));
+    const loaded = new Map(await LOOKUPS[kind](batch.map(idOf)).catch(() => []));
     if (startedIn !== sessionId) return;
     batch.forEach((resource) => pending.delete(resource));
-    names.set(new Map([...names.get(), ...batch.map((resource) => [resource, { at: Date.now(), name: distinctName(idOf(resource), found) }])]));
+    names.set(new Map([...names.get(), ...batch.map((resource) => [resource, { at: Date.now(), name: distinctName(idOf(resource), loaded.get(idOf(resource))) }])]));
   }
 }
 
-// Returns the name, or null if it is blank or repeats the id.
-function distinctName(id, found) {
-  const name = found.get(id)?.trim();
-  return name && name !== id ? name : null;
+// Returns the name without spaces around it, or null if it is absent, blank or repeats the id.
+function distinctName(id, name) {
+  const trimmed = name?.trim();
+  return trimmed && trimmed !== id ? trimmed : null;
 }
 
 // Returns the names that the events themselves contain, by `kind/id`.

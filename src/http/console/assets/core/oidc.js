@@ -9,7 +9,7 @@ const base64url = (bytes) => btoa(String.fromCodePoint(...bytes)).replaceAll('+'
 const randomText = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
 const signInFailed = (detail) => new Problem({ error: 'sign_in_failed', title: 'Sign-in failed', detail });
 
-// URL of the console to which the issuer redirects.
+// Returns the URL of the console, to which the issuer redirects.
 const redirectUri = () => root.href;
 
 // Loads the metadata of the issuer (OpenID Connect Discovery).
@@ -83,7 +83,7 @@ async function requestToken({ issuer, clientId, verifier, nonce, audience }, cod
   return token;
 }
 
-// Claims of a JWT, null if it is malformed. The service verifies the signature.
+// Returns the claims of a JWT; null if it is malformed. Does not verify the signature, which the service does.
 function claims(token) {
   try {
     const bytes = Uint8Array.from(atob(token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/')), (letter) => letter.codePointAt(0));

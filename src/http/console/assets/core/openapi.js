@@ -15,7 +15,7 @@ export const operationList = loadOnce('/console/reference.json');
 
 const operationDocuments = new Map();
 
-// The document of one operation, with the components that it refers to.
+// Loads the document of one operation, with the components that it refers to.
 export function operationDocument(id) {
   if (!operationDocuments.has(id)) operationDocuments.set(id, loadOnce(at`/console/reference/${id}.json`));
   return operationDocuments.get(id)();
@@ -32,13 +32,13 @@ export const modelList = loadOnce('/models');
 
 const METHODS = ['get', 'post', 'put', 'delete'];
 
-// All operations in document order.
+// Returns all operations in document order.
 export function operations(document) {
   return Object.entries(document.paths).flatMap(([path, item]) =>
     METHODS.filter((method) => item[method]).map((method) => ({ path, method, ...item[method] })));
 }
 
-// Operations that submit a job: POST below /proxy/ without path parameters.
+// Returns the operations that submit a job: POST below /proxy/ without path parameters.
 export function jobs(document) {
   return operations(document).filter(({ method, path, requestBody }) =>
     method === 'post' && path.startsWith('/proxy/') && !path.includes('{') && requestBody);
@@ -78,7 +78,7 @@ export function bodyOf(document, operation) {
   return mediaType && { mediaType, schema: plain(document, content.schema), example: content.example };
 }
 
-// Names of the fields of an object: required ones first, then in the order that the schema states.
+// Returns the names of the fields of an object: required ones first, then in the order that the schema states.
 export function fieldNames({ properties = {}, required = [], 'x-order': order = Object.keys(properties) }) {
   return [...order.filter((name) => required.includes(name)), ...order.filter((name) => !required.includes(name))];
 }

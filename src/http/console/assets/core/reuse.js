@@ -12,18 +12,18 @@ export async function fillFrom(document, job, task, readPicture) {
   setValues(jobState(job), values);
 }
 
-const isFilm = (address) => /\.(mp4|webm)$/i.test(address);
+const isVideo = (address) => /\.(mp4|webm)$/i.test(address);
 const isPicture = (address) => /\.(png|jpe?g|webp)$/i.test(address);
 
 // Returns the field of a job that takes the result at `address`, or null. Pictures go into picture fields, videos into the
 // job that extends one.
 function inputOf(document, job, address) {
   const all = fields(document, bodyOf(document, job).schema);
-  if (isFilm(address)) return all.find(({ name }) => name === 'video_creation_id') ?? null;
+  if (isVideo(address)) return all.find(({ name }) => name === 'video_creation_id') ?? null;
   return isPicture(address) && !all.some(({ name }) => name === 'video_creation_id') ? all.find(({ kind }) => kind === 'picture' || kind === 'pictures') ?? null : null;
 }
 
-// Jobs to which the result of a task can be sent.
+// Returns the jobs to which the result of a task can be sent.
 export function receiversOf(document, task, user) {
   const [address = ''] = task.generated;
   return jobs(document).filter((job) => (user || allowsAnonymous(job)) && inputOf(document, job, address));
@@ -33,7 +33,7 @@ export function receiversOf(document, task, user) {
 export async function sendTo(document, job, task, readPicture) {
   const [address] = task.generated;
   const field = inputOf(document, job, address);
-  if (isFilm(address)) return setValues(jobState(job), (before) => ({ ...before, video_creation_id: task.task_id, video_url: address }));
+  if (isVideo(address)) return setValues(jobState(job), (before) => ({ ...before, video_creation_id: task.task_id, video_url: address }));
   const picture = await fetchPicture(toLocalUrl(address), undefined, readPicture);
   return setValues(jobState(job), (before) => ({ ...before, [field.name]: field.kind === 'pictures' ? [picture] : picture }));
 }

@@ -7,7 +7,7 @@ const FIRST = ['id', 'name', 'email', 'version', 'image', 'images', 'start_image
   'style', 'flavor', 'repository', 'tags', 'supported_os'];
 // Fields that forms leave out because the console has another place for them.
 const ELSEWHERE = ['latest_version', 'personal_access_token', 'translations'];
-// Order of the kinds among fields of equal rank; all others have 0.
+// Order of the kinds among fields of equal rank; all other kinds have 0.
 const KIND_RANKS = { picture: -1, pictures: -1, group: 1, url: 2 };
 
 // Returns the fields of a body, required ones first, without those that only administrators can set. `either` lists fields
@@ -23,7 +23,7 @@ export function fields(document, schema) {
     const either = choices.includes(name) && choices;
     return { name, schema: form, required: isRequired, either, first: isRequired || FIRST.includes(name), kind: kindOf(document, form, name) };
   });
-  return all.map((field, index) => [field, [...rank(field), index]]).sort(([, one], [, other]) => compareRanks(one, other)).map(([field]) => field);
+  return all.map((field, index) => [field, [...rank(field), index]]).sort(([, left], [, right]) => compareRanks(left, right)).map(([field]) => field);
 }
 
 // Returns the sort keys of a field. Options of the watermark (`wm_…`) stay next to it.
@@ -33,9 +33,9 @@ function rank({ name, required, kind }) {
 }
 
 // Compares two lists of sort keys.
-function compareRanks(one, other) {
-  const position = one.findIndex((part, index) => part !== other[index]);
-  return position < 0 ? 0 : one[position] - other[position];
+function compareRanks(left, right) {
+  const position = left.findIndex((key, index) => key !== right[index]);
+  return position < 0 ? 0 : left[position] - right[position];
 }
 
 // Maximum length above which a text field has several lines.
@@ -81,7 +81,7 @@ function kindOfList(document, schema, name) {
 // Returns true for picture fields, whose description says that they take base64 or a URL.
 const isPicture = (schema) => /base64/i.test(schema.description ?? '');
 
-// Initial value of a field.
+// Returns the initial value of a field.
 export const initialValue = (field) => field.schema.default;
 
 export const isEmpty = (value) => value === undefined || value === '' || (Array.isArray(value) && value.length === 0);

@@ -1,6 +1,7 @@
-// Observable values, and the hook that renders a component again when one changes.
+// Observable values, and a hook that renders a component again when a value changes.
 import { useEffect, useState } from './dom.js';
 
+// Creates a store that holds `value`. `follow` calls a function after each change, and returns a function that ends this.
 export function store(value) {
   const readers = new Set();
   return {
@@ -16,6 +17,7 @@ export function store(value) {
   };
 }
 
+// Returns the value of a store, and renders the component again when it changes.
 export function useStore(followed) {
   const [value, setValue] = useState(followed.get());
   useEffect(() => {

@@ -33,8 +33,8 @@ function Reference({ document, id }) {
   const [text, setText] = useState('');
   const shown = all.find((operation) => operation.operationId === id);
   const needles = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = all.filter((operation) => needles.every((needle) => `${operation.method} ${operation.path} ${operation.summary} ${operation.operationId}`.toLowerCase().includes(needle)));
-  const groups = Map.groupBy(found, (operation) => operation.tags[0]);
+  const matching = all.filter((operation) => needles.every((needle) => `${operation.method} ${operation.path} ${operation.summary} ${operation.operationId}`.toLowerCase().includes(needle)));
+  const groups = Map.groupBy(matching, (operation) => operation.tags[0]);
   useTitle(shown ? shown.summary : 'API reference');
   const content = useRef(null);
   const previousId = useRef(id);
@@ -48,7 +48,7 @@ function Reference({ document, id }) {
     <nav class="panel index" aria-label="Operations">
       <div class="search"><${Icon} name="search" />
         <input type="search" aria-label="Search operations" placeholder="Search operations" value=${text} onInput=${(event) => setText(event.target.value)} /></div>
-      ${found.length === 0 && html`<p class="muted">No matching operations.</p>`}
+      ${matching.length === 0 && html`<p class="muted">No matching operations.</p>`}
       ${[...groups].map(([tag, operations]) => html`<section key=${tag}><h2>${tag}</h2><ul>
         ${operations.map((operation) => html`<li key=${operation.operationId}>
         <a href=${to('docs', operation.operationId)} aria-current=${operation === shown ? 'page' : undefined}>
@@ -97,7 +97,7 @@ function Details({ document, operation, RequestSection }) {
       <${Schema} document=${document} schema=${schema} />
         ${example !== undefined && html`<${Example} value=${example} label="Example body" />`}`)}
     <h3>Responses</h3>
-    ${Object.entries(operation.responses).filter(([status]) => status < '400').map(([status, response]) => html`<section class="answer" key=${status}>
+    ${Object.entries(operation.responses).filter(([status]) => status < '400').map(([status, response]) => html`<section class="response" key=${status}>
       <h4><span class="state good">${status}</span> ${response.description}</h4>
       ${Object.entries(response.content ?? {}).map(([type, { schema, example }]) => html`<p class="muted small">${type}</p>
         <${Schema} document=${document} schema=${schema} />

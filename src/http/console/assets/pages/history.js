@@ -11,8 +11,8 @@ import { LoadMore } from '../parts/more.js';
 
 const PAGES = { node: 'nodes', publisher: 'publishers', task: 'tasks' };
 
-export function HistoryPage({ parts: [kind, ...rest], query }) {
-  const id = rest.join('/');
+export function HistoryPage({ parts: [kind, ...idParts], query }) {
+  const id = idParts.join('/');
   useTitle(`History of ${id}`);
   const history = usePagedList(({ next, signal }) => get(at`/admin/history/${kind}/${id}`, { limit: 100, after: next }, signal), [kind, id]);
   const showsKeys = query.get('idempotency_keys') === 'true';

@@ -26,12 +26,12 @@ export function ModerationPage({ query }) {
     <fieldset class="chips"><legend class="unseen">List</legend>${LISTS.map(([name]) => html`<label key=${name} class="chip">
       <input type="radio" name="list" checked=${name === list} onChange=${() => refine({ list: name, page: undefined })} /><span>${name}</span>
       </label>`)}</fieldset>
-    <${Loaded} from=${versions} skeleton=${html`<${Skeleton} lines=${5} />`}>${(found) => found.versions.length === 0
+    <${Loaded} from=${versions} skeleton=${html`<${Skeleton} lines=${5} />`}>${(result) => result.versions.length === 0
       ? html`<${Empty} icon="moderation" title="Nothing to review">Pending versions (without an archive, or awaiting approval under <code>registry.moderation</code>) and flagged versions appear here.</${Empty}>`
-      : html`<${PagedSection} page=${found.page} label="Versions"><p class="summary">${count(found.total, 'version')}</p>
-        <ol class="versions">${found.versions.map((version) => html`<${Waiting} key=${version.id} version=${version} reload=${versions.reload} />`)}
+      : html`<${PagedSection} page=${result.page} label="Versions"><p class="summary">${count(result.total, 'version')}</p>
+        <ol class="versions">${result.versions.map((version) => html`<${Waiting} key=${version.id} version=${version} reload=${versions.reload} />`)}
           </ol>
-        <${Pager} page=${found.page} pages=${found.totalPages} address=${(page) => to('moderation', { list, page })} /></${PagedSection}>`}</${Loaded}>
+        <${Pager} page=${result.page} pages=${result.totalPages} address=${(page) => to('moderation', { list, page })} /></${PagedSection}>`}</${Loaded}>
   </${Page}>`;
 }
 

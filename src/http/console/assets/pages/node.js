@@ -66,7 +66,7 @@ function Content({ node, chosenTab, versions, mayEdit, newer, older, statistics,
   const tabs = [readme.data && ['readme', 'README'], ['versions', 'Versions', versions.data?.length],
     readable.length > 0 && ['files', 'Files'], ['install', 'Install'], ['about', 'Details']].filter(Boolean);
   return html`<${Tabs} current=${tab} address=${(key) => to('nodes', node.id, key)} tabs=${tabs} />
-    <${ErrorMessage} problem=${readme.error} again=${readme.reload} />
+    <${ErrorMessage} problem=${readme.error} onRetry=${readme.reload} />
     ${tab === 'readme' && readme.data ? html`<${Readme} of=${readme.data} />`
       : tab === 'install' ? html`<${Install} node=${node} />` : tab === 'about' ? html`<${About} node=${node} statistics=${statistics} />`
         : tab === 'files' && readable.length > 0 ? html`<${ArchiveFiles} node=${node} versions=${readable} />`
@@ -112,16 +112,16 @@ function Summary({ node, ratings, user, onReviewed }) {
 function Review({ node, user, onDone }) {
   const own = useLoad((signal) => get(at`/nodes/${node.id}/reviews/mine`, {}, signal), [node.id, user.id]);
   const work = useMutation();
-  const given = own.data?.star ?? 0;
-  const give = async (star) => {
+  const ownStars = own.data?.star ?? 0;
+  const rate = async (star) => {
     const { problem } = await work.run(() => call('POST', at`/nodes/${node.id}/reviews`, { query: { star } }));
     if (!problem) { notify(`Rated ${count(star, 'star')}`); own.replace({ star }); onDone(); }
   };
   return html`<div class="review" role="group" aria-label="Your review"><span class="muted small">Your review</span>
-    <span class="stars">${[1, 2, 3, 4, 5].map((star) => html`<button key=${star} type="button" class="copy ${star <= given ? 'lit' : ''}" disabled=${work.busy} aria-pressed=${star === given ? 'true' : 'false'}
-      aria-label=${count(star, 'star')} title=${count(star, 'star')} onClick=${() => give(star)}><${Icon} name="star" filled=${star <= given} /></button>`)}</span>
-    <span class="small muted note">${own.data && (given ? `You rated it ${count(given, 'star')}.` : 'Not reviewed yet.')}</span>
-    <${ErrorMessage} problem=${own.error} again=${own.reload} /><${ErrorMessage} problem=${work.problem} /></div>`;
+    <span class="stars">${[1, 2, 3, 4, 5].map((star) => html`<button key=${star} type="button" class="copy ${star <= ownStars ? 'lit' : ''}" disabled=${work.busy} aria-pressed=${star === ownStars ? 'true' : 'false'}
+      aria-label=${count(star, 'star')} title=${count(star, 'star')} onClick=${() => rate(star)}><${Icon} name="star" filled=${star <= ownStars} /></button>`)}</span>
+    <span class="small muted note">${own.data && (ownStars ? `You rated it ${count(ownStars, 'star')}.` : 'Not reviewed yet.')}</span>
+    <${ErrorMessage} problem=${own.error} onRetry=${own.reload} /><${ErrorMessage} problem=${work.problem} /></div>`;
 }
 
 const ReviewInvitation = () => html`<div class="review"><span class="muted small">Your review</span>
@@ -176,7 +176,7 @@ function Downloads({ days }) {
 
 const LANGUAGES = new Intl.DisplayNames('en', { type: 'language' });
 
-// Name of a language, or its code if the browser does not know it.
+// Returns the name of a language with its code, or the code alone if the browser does not know the language.
 function languageOf(code) {
   try { return html`${LANGUAGES.of(code)} <code class="muted small">${code}</code>`; } catch { return html`<code>${code}</code>`; }
 }
@@ -184,4 +184,4 @@ function languageOf(code) {
 // Translated fields that come first, in reverse order; others have the index -1 and follow.
 const FIRST = ['description', 'name'];
 const inOrder = (texts) => Object.entries(texts).map(([field, text]) => [field, String(text)])
-  .sort(([one], [other]) => FIRST.indexOf(other) - FIRST.indexOf(one));
+  .sort(([left], [right]) => FIRST.indexOf(right) - FIRST.indexOf(left));

@@ -25,22 +25,22 @@ export function NodesPage({ query, user }) {
     sort: query.get('sort') ?? '', page: Number(query.get('page')) || 1, include_banned: query.get('banned') || undefined,
   };
   const sorted = nodeQuery.sort || (nodeQuery.search ? undefined : 'downloads;desc');
-  const found = useLoad((signal) => get('/nodes/search', { ...nodeQuery, sort: sorted, limit: PAGE_SIZE }, signal), [query.toString()]);
+  const nodes = useLoad((signal) => get('/nodes/search', { ...nodeQuery, sort: sorted, limit: PAGE_SIZE }, signal), [query.toString()]);
   const filtered = nodeQuery.search || nodeQuery.supported_os.length || nodeQuery.supported_accelerator.length;
   return html`<${Page} title="Nodes" lead="Custom nodes for the host application.">
     <${Filters} nodeQuery=${nodeQuery} admin=${user?.isAdmin} />
-    <${Loaded} from=${found} skeleton=${html`<p class="summary"><span class="bone text"></span></p><${Skeleton} kind="cards" lines=${9} />`}>
+    <${Loaded} from=${nodes} skeleton=${html`<p class="summary"><span class="bone text"></span></p><${Skeleton} kind="cards" lines=${9} />`}>
       ${(list) => html`<${PagedSection} page=${list.page} label="Nodes found">
       <p class="summary" role="status">
         ${count(list.total, 'node')}${list.totalPages > 1 && html`<span class="muted">, page ${list.page} of ${number(list.totalPages)}</span>`}</p>
       ${list.nodes.length === 0 ? html`<${EmptyList} filtered=${filtered} page=${nodeQuery.page} />` : html`
-        <ul class="cards ${found.loading ? 'stale' : ''}">${list.nodes.map((node) => html`<li key=${node.id}><${NodeCard} node=${node} /></li>`)}
+        <ul class="cards ${nodes.loading ? 'stale' : ''}">${list.nodes.map((node) => html`<li key=${node.id}><${NodeCard} node=${node} /></li>`)}
           </ul>`}
       <${Pager} page=${list.page} pages=${list.totalPages} address=${(page) => address(query, page)} /></${PagedSection}>`}</${Loaded}>
   </${Page}>`;
 }
 
-// Link to another page of the same list.
+// Returns the link to another page of the same list.
 function address(query, page) {
   const kept = Object.fromEntries([...new Set(query.keys())].map((name) => [name, query.getAll(name)]));
   return to('nodes', { ...kept, page: page > 1 ? page : undefined });
@@ -53,7 +53,7 @@ function Filters({ nodeQuery, admin }) {
   // The search that this field sent. It comes back through the URL while the user keeps typing, so only other changes of
   // the URL replace the text.
   const sent = useRef(nodeQuery.search);
-  const send = (how) => { sent.current = text; refine({ search: text, page: undefined }, how); };
+  const send = (options) => { sent.current = text; refine({ search: text, page: undefined }, options); };
   useEffect(() => {
     if (nodeQuery.search === sent.current) return;
     sent.current = nodeQuery.search;
@@ -81,7 +81,7 @@ function Filters({ nodeQuery, admin }) {
 
 function FilterChips({ legend, name, all, chosen }) {
   const shown = [...all, ...chosen.filter((value) => !all.includes(value))];
-  const toggle = (value) => refine({ [name]: chosen.includes(value) ? chosen.filter((other) => other !== value) : [...chosen, value], page: undefined });
+  const toggle = (value) => refine({ [name]: chosen.includes(value) ? chosen.filter((kept) => kept !== value) : [...chosen, value], page: undefined });
   return html`<fieldset class="chips"><legend>${legend}</legend>${shown.map((value) => html`
     <label key=${value} class="chip"><input type="checkbox" checked=${chosen.includes(value)} onChange=${() => toggle(value)} /><span>${value}</span>
       </label>`)}</fieldset>`;

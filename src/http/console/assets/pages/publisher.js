@@ -83,14 +83,14 @@ async function listNodes(publisher, seesBanned, page, signal) {
   return { shown: await response.json(), total: Number(response.headers.get('X-Total-Count')), isAll: true };
 }
 
-// Finds the nodes of a publisher without a token, which their list needs. The search by publisher id also finds other
-// nodes, which are dropped. `isAll` is false if there are too many pages.
+// Finds the nodes of a publisher for a visitor without a token, who may search but not list them. The search by publisher
+// id also finds other nodes, which are dropped. `isAll` is false if there are too many pages.
 async function searchNodes(publisher, page, signal) {
   const nodes = [];
   for (let searchPage = 1, pages = 1; searchPage <= Math.min(pages, SEARCH_PAGES_MAX); searchPage += 1) {
-    const found = await get('/nodes/search', { search: publisher.id, page: searchPage, limit: SEARCH_PAGE_SIZE }, signal);
-    nodes.push(...found.nodes.filter((node) => node.publisher.id === publisher.id));
-    pages = found.totalPages;
+    const result = await get('/nodes/search', { search: publisher.id, page: searchPage, limit: SEARCH_PAGE_SIZE }, signal);
+    nodes.push(...result.nodes.filter((node) => node.publisher.id === publisher.id));
+    pages = result.totalPages;
     if (searchPage === SEARCH_PAGES_MAX && searchPage < pages) return { ...pageOf(nodes, page), isAll: false };
   }
   return { ...pageOf(nodes, page), isAll: true };

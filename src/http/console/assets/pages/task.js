@@ -41,7 +41,7 @@ export function TaskPage({ parts: [id], user }) {
   </${Page}>`;
 }
 
-// Request parameters with their full path; list entries are numbered.
+// Returns the request parameters with their full paths; list entries are numbered.
 const requestFields = (request) => flatten(request).map(([path, value]) => [nameOf(path), typeof value === 'object' ? undefined : formatParameter(value)]);
 const isIndex = (name) => /^\d+$/.test(name ?? '');
 const nameOf = (path) => path.map((name, index) => {
@@ -70,7 +70,7 @@ function Actions({ task, user }) {
 
 // Names of the steps of a task, by state.
 const STEPS = { created: 'Submitted', queueing: 'Queued', processing: 'At the vendor', in_progress: 'At the vendor', success: 'Results stored', completed: 'Results stored', failed: 'Failed' };
-// Built-in music has no vendor.
+// Returns the name of a step. Built-in music has no vendor.
 const nameOfStep = (task, key) => (STEPS[key] === STEPS.processing && !task.vendor ? 'Running' : STEPS[key]);
 // What a task does during a state, for the sentence "queued for 3 s". A state lasts until the next one.
 const ACTIVITIES = { created: (next) => (next === 'queueing' ? 'fetching inputs' : 'queued'), queueing: () => 'queued', processing: () => 'running', in_progress: () => 'running' };
@@ -99,7 +99,8 @@ function Timeline({ task, deliveries }) {
     <${DefinitionList} of=${[['Submitted', html`<${Time} at=${task.created_at} />`], ['Price', describePrice(task)], ['Vendor', task.vendor && vendorSummary(task.vendor)], ['Results deleted', task.expires_at && html`<${Time} at=${task.expires_at} due=${!task.expired} />`]]} />`;
 }
 
-// Vendor of the task, the id of the job at the vendor, and its cost there in the unit that the operator chose.
+// Describes the vendor of a task: its name, the id of the job at the vendor, and its cost there in the unit that the
+// operator chose.
 const vendorSummary = ({ name, reference, cost }) => html`${name}${reference && html` <code>${reference}</code>`}${cost > 0 && `, costs ${cost} there`}`;
 
 function useDeliveries(task) {

@@ -91,7 +91,7 @@ const time = (day) => (day ? `${day}T00:00:00Z` : undefined);
 // Returns the states of tasks. States of images and videos that mean the same are listed once; the API matches both.
 function statesOf(document) {
   const { state } = plain(document, pointer(document, '#/components/schemas/Task')).properties;
-  return (plain(document, state).enum ?? []).filter((name, index, all) => all.findIndex((other) => stateName(other) === stateName(name)) === index);
+  return (plain(document, state).enum ?? []).filter((name, index, all) => all.findIndex((state) => stateName(state) === stateName(name)) === index);
 }
 
 function FilterSelect({ label, name, all, chosen, nameOf }) {

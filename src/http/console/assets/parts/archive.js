@@ -24,9 +24,9 @@ export function useReadme(node) {
     if (!node) return never;
     if (!latest?.downloadUrl) return null;
     const { files } = await get(`${base(node, latest.version)}/files`, {}, signal);
-    const found = README.map((name) => files.find(({ path }) => name.test(path))).find(Boolean);
-    const text = found && await readContent(node, latest.version, found.path, signal);
-    return text ? { path: found.path, text } : null;
+    const readme = README.map((name) => files.find(({ path }) => name.test(path))).find(Boolean);
+    const text = readme && await readContent(node, latest.version, readme.path, signal);
+    return text ? { path: readme.path, text } : null;
   }, [node?.id, latest?.version]);
 }
 

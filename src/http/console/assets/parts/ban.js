@@ -4,6 +4,7 @@ import { post } from '../core/api.js';
 import { notify } from './basic.js';
 import { Confirm } from './confirm.js';
 
+// Name of one entry, and the effects of a ban and of its end.
 const TEXTS = {
   nodes: ['node', 'It is hidden from lists, and only administrators can change it.', 'It is listed again, and its members can change it.'],
   publishers: ['publisher', 'It and its nodes are hidden from lists, and only administrators can change them.', 'It and its nodes are listed again, and its members can change them.'],
@@ -18,12 +19,12 @@ export const isProtected = (id, user) => id === FIRST_ADMINISTRATOR || id === us
 
 export function BanButton({ kind, id, name, banned, onDone, small }) {
   const [open, setOpen] = useState(false);
-  const [what, banning, unbanning] = TEXTS[kind];
-  const performAction = banned ? 'unban' : 'ban';
+  const [noun, banEffect, unbanEffect] = TEXTS[kind];
+  const action = banned ? 'unban' : 'ban';
   const done = () => { setOpen(false); notify(banned ? 'Unbanned' : 'Banned'); onDone(); };
   return html`<button type="button" class="button quiet ${small ? 'small' : ''}" onClick=${() => setOpen(true)}>${banned ? 'Unban' : 'Ban'}</button>
-    ${open && html`<${Confirm} title=${`${banned ? 'Unban' : 'Ban'} the ${what} ${name ?? id}?`} action=${banned ? 'Unban' : 'Ban'} reason="Recorded in the audit log and shown with the ban."
-      onClose=${() => setOpen(false)} work=${(reason) => post(`/admin/${kind}/${encodeURIComponent(id)}/${performAction}`, { reason })} onDone=${done}>
-      ${banned ? unbanning : banning}
+    ${open && html`<${Confirm} title=${`${banned ? 'Unban' : 'Ban'} the ${noun} ${name ?? id}?`} action=${banned ? 'Unban' : 'Ban'} reason="Recorded in the audit log and shown with the ban."
+      onClose=${() => setOpen(false)} work=${(reason) => post(`/admin/${kind}/${encodeURIComponent(id)}/${action}`, { reason })} onDone=${done}>
+      ${banned ? unbanEffect : banEffect}
         </${Confirm}>`}`;
 }

@@ -104,8 +104,8 @@ export function Empty({ icon, title, children, action }) {
   return html`<div class="empty"><${Icon} name=${icon} /><h2>${title}</h2><p>${children}</p>${action}</div>`;
 }
 
-// Error message. `labels` maps field names to labels.
-export function ErrorMessage({ problem, again, labels = {} }) {
+// Error message, with a button that calls `onRetry` if that is set. `labels` maps field names to labels.
+export function ErrorMessage({ problem, onRetry, labels = {} }) {
   if (!problem) return null;
   const gone = problem.status === 404;
   const faults = problem.errors ?? [];
@@ -118,7 +118,7 @@ export function ErrorMessage({ problem, again, labels = {} }) {
       ${problem.retryAfter && html`<p class="muted">Try again in ${problem.retryAfter} s.</p>`}
       ${problem.request && html`<p class="muted small">Request <code>${problem.request}</code></p>`}
     </div>
-    ${again && html`<button type="button" class="button quiet small" onClick=${again}>Try again</button>`}
+    ${onRetry && html`<button type="button" class="button quiet small" onClick=${onRetry}>Try again</button>`}
   </div>`;
 }
 
@@ -134,16 +134,16 @@ export const Skeleton = ({ lines = 4, kind = 'rows' }) => html`
 // Content of `from` (the result of `useLoad`), a skeleton while it loads, or its error.
 export function Loaded({ from, skeleton, labels, children }) {
   if (from.data !== undefined) {
-    return html`${from.error && html`<${ErrorMessage} problem=${from.error} again=${from.reload} labels=${labels} />`}${children(from.data)}`;
+    return html`${from.error && html`<${ErrorMessage} problem=${from.error} onRetry=${from.reload} labels=${labels} />`}${children(from.data)}`;
   }
-  if (from.error) return html`<${ErrorMessage} problem=${from.error} again=${from.reload} labels=${labels} />`;
+  if (from.error) return html`<${ErrorMessage} problem=${from.error} onRetry=${from.reload} labels=${labels} />`;
   return skeleton ?? html`<${Skeleton} />`;
 }
 
 // `Loaded` for a whole page, which always shows its title and back link.
 export function LoadedPage({ from, title, before, lines = 6, children }) {
   if (from.data !== undefined) return html`<${Loaded} from=${from}>${children}</${Loaded}>`;
-  const inside = from.error ? html`<${ErrorMessage} problem=${from.error} again=${from.reload} />` : html`<${Skeleton} lines=${lines} />`;
+  const inside = from.error ? html`<${ErrorMessage} problem=${from.error} onRetry=${from.reload} />` : html`<${Skeleton} lines=${lines} />`;
   return html`<${Page} title=${title} before=${before}>${inside}</${Page}>`;
 }
 

@@ -20,7 +20,7 @@ export function CancelTask({ task, small }) {
   return html`${!isEnded && html`<button type="button" class="button quiet ${small ? 'small' : ''}" onClick=${() => setOpen(true)}>Cancel task</button>`}
     ${open && !isEnded && html`<${Confirm} title=${`Cancel this task (${kindName(kinds, task.kind)})?`} action="Cancel task" keep="Keep running" onClose=${close} work=${cancel} onDone=${done}>
       The task fails immediately and cannot be resumed; partial results are lost${task.kind === 'music' ? ', and the stream ends' : ''}.
-      ${task.cost > 0 && ` Refund: ${count(task.cost, 'credit')}.`} A remote vendor is told, but may still charge for it.</${Confirm}>`}
+      ${task.cost > 0 && ` Refund: ${count(task.cost, 'credit')}.`} A remote vendor is notified, but may still charge for it.</${Confirm}>`}
     ${open && isEnded && task.error?.code !== 'cancelled' && html`<${Dialog} title="Task already ended" onClose=${close}>
       <p>There is nothing left to cancel.</p><p><button type="button" class="button" autofocus onClick=${close}>Close</button></p></${Dialog}>`}`;
 }

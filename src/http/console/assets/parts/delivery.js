@@ -7,7 +7,7 @@ import { ErrorMessage, Icon, State, Time, notify } from './basic.js';
 // A delivery with its attempts, and the button that repeats it.
 export function Delivery({ delivery, title, reload }) {
   const work = useMutation();
-  const again = async () => {
+  const redeliver = async () => {
     const { problem } = await work.run(() => post(at`/deliveries/${delivery.id}/redeliver`));
     if (problem && problem.status !== 409) return;
     // A 409 means that the delivery was already queued.
@@ -17,7 +17,7 @@ export function Delivery({ delivery, title, reload }) {
   };
   return html`<li class="release"><header><${State} of=${delivery.state} /><strong>${title}</strong>
       <span class="muted">to <code>${delivery.url}</code></span><span class="spread"></span>
-      ${delivery.state !== 'pending' && html`<button type="button" class="button quiet small" disabled=${work.busy} onClick=${again}>
+      ${delivery.state !== 'pending' && html`<button type="button" class="button quiet small" disabled=${work.busy} onClick=${redeliver}>
         <${Icon} name="refresh" />Redeliver</button>`}</header>
     <${ErrorMessage} problem=${work.problem} />
     ${delivery.waits_for && html`<p class="muted small">Waits for the previous delivery.</p>`}

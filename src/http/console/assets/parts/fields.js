@@ -15,19 +15,19 @@ const FOLDED_FROM = 13;
 export function Fields({ document, schema, values, onChange, problem, samples, pointer = '', skip = [], brief }) {
   const all = useMemo(() => fields(document, schema).filter((field) => !skip.includes(field.name)), [document, schema]);
   // A single required group needs no frame.
-  const [only, ...others] = all;
-  if (only?.kind === 'group' && only.required && others.length === 0) {
-    return html`<${Fields} ...${{ document, problem, samples, brief }} schema=${only.schema} pointer=${`${pointer}/${only.name}`} values=${values?.[only.name]}
-      onChange=${(value) => onChange((before) => ({ ...before, [only.name]: applyChange(value, before?.[only.name] ?? {}) }))} />`;
+  const group = all.length === 1 && all[0].kind === 'group' && all[0].required ? all[0] : null;
+  if (group) {
+    return html`<${Fields} ...${{ document, problem, samples, brief }} schema=${group.schema} pointer=${`${pointer}/${group.name}`} values=${values?.[group.name]}
+      onChange=${(value) => onChange((before) => ({ ...before, [group.name]: applyChange(value, before?.[group.name] ?? {}) }))} />`;
   }
   const change = (name) => (value) => onChange((before) => ({ ...before, [name]: applyChange(value, before?.[name]) }));
   const drawn = (fields) => fields.map((field) => html`<${Field} key=${field.name} ...${{ document, field, problem, samples, brief }} pointer=${`${pointer}/${field.name}`}
     value=${values?.[field.name]} onChange=${change(field.name)} />`);
-  const rest = all.length < FOLDED_FROM ? [] : all.filter((field) => !field.first);
-  if (rest.length === 0) return drawn(all);
-  const isFaulty = rest.some(({ name }) => problem?.errors?.some((fault) => `${fault.pointer}/`.startsWith(`${pointer}/${name}/`)));
+  const folded = all.length < FOLDED_FROM ? [] : all.filter((field) => !field.first);
+  if (folded.length === 0) return drawn(all);
+  const isFaulty = folded.some(({ name }) => problem?.errors?.some((fault) => `${fault.pointer}/`.startsWith(`${pointer}/${name}/`)));
   return html`${drawn(all.filter((field) => field.first))}
-    <${Folded} name=${count(rest.length, 'more field')} open=${isFaulty} filled=${rest.some(({ name }) => !isEmpty(values?.[name]))}>${drawn(rest)}</${Folded}>`;
+    <${Folded} name=${count(folded.length, 'more field')} open=${isFaulty} filled=${folded.some(({ name }) => !isEmpty(values?.[name]))}>${drawn(folded)}</${Folded}>`;
 }
 
 // Collapsed fields. Opens if a field inside is filled in or invalid.
@@ -125,7 +125,7 @@ function Groups({ document, field, value, onChange, problem, samples, pointer, l
   const least = field.schema.minItems ?? 0;
   const padded = (value) => (value?.length ? value : Array.from({ length: least }, () => ({})));
   const entries = padded(value);
-  const setEntry = (position, entry) => onChange((before) => padded(before).map((other, index) => (index === position ? applyChange(entry, other) : other)));
+  const setEntry = (position, entry) => onChange((before) => padded(before).map((current, index) => (index === position ? applyChange(entry, current) : current)));
   const most = field.schema.maxItems ?? Infinity;
   return html`<fieldset class="field groups"><legend>${label}</legend>${hints}
     ${entries.map((entry, position) => html`<fieldset key=${position}><legend>${position + 1}</legend>

@@ -49,12 +49,12 @@ function UserGallery({ user, kind, fresh }) {
 // Results of tasks that were submitted without a token, which only this browser knows.
 function AnonymousGallery() {
   const own = useStore(ownTasks);
-  const list = useLoad((signal) => Promise.all(own.map(async (kept) => ({ kept, task: await readAnonymousTask(kept.id, kept.at, signal).catch(() => null) }))), [own]);
+  const list = useLoad((signal) => Promise.all(own.map(async (remembered) => ({ remembered, task: await readAnonymousTask(remembered.id, remembered.at, signal).catch(() => null) }))), [own]);
   const entries = (list.data ?? []).filter(({ task }) => task && !task.error);
   useInterval(entries.some(({ task }) => !hasEnded(task)) ? REFRESH_MS : 0, list.refresh);
   return html`<${Loaded} from=${list} skeleton=${loading}>${() => (entries.length === 0 ? emptyAnonymousGallery
     : html`<p class="muted">These results are listed only in this browser. <button type="button" class="link" onClick=${forgetTasks}>Forget them</button></p>
-      <${Shots} of=${entries} jobOf=${(document, { kept }) => jobs(document).find(({ operationId }) => operationId === kept.job)} />`)}</${Loaded}>`;
+      <${Shots} of=${entries} jobOf=${(document, { remembered }) => jobs(document).find(({ operationId }) => operationId === remembered.job)} />`)}</${Loaded}>`;
 }
 
 // Cards of results. The document of the jobs is loaded only if there are any.
@@ -64,10 +64,10 @@ function Shots({ of, jobOf }) {
     <${Shot} key=${entry.task.task_id} document=${document} job=${jobOf(document, entry)} ...${entry} />`)}</ul>`}</${Loaded}>`;
 }
 
-function Shot({ document, task, job, kept, user }) {
+function Shot({ document, task, job, remembered, user }) {
   const [result] = task.generated;
   const input = inputAddress(task);
-  const prompt = task.request?.prompt ?? kept?.settings?.prompt;
+  const prompt = task.request?.prompt ?? remembered?.settings?.prompt;
   const isEnded = hasEnded(task);
   const target = user ? to('tasks', task.task_id) : toLocalUrl(result ?? '') ?? undefined;
   return html`<li class="shot">
@@ -78,19 +78,19 @@ function Shot({ document, task, job, kept, user }) {
       ${!isEnded && html`<${Progress} value=${task.progress} label=${`Progress of ${task.task_id}`} />`}
       ${prompt && html`<p class="shot-prompt" title=${prompt}>${prompt}</p>`}
       <p class="muted small"><${Time} at=${task.created_at} />, ${describePrice(task).toLowerCase()}</p></div>
-    ${isEnded && job && html`<${ReuseActions} ...${{ document, task, job, kept, user }} />`}</li>`;
+    ${isEnded && job && html`<${ReuseActions} ...${{ document, task, job, remembered, user }} />`}</li>`;
 }
 
-// Icon of a task without a picture.
+// Returns the icon of a task without a picture.
 const iconOf = (kind) => (kind === 'music' ? 'music' : /video|extend|multiframe/.test(kind) ? 'video' : 'studio');
 
 // Small picture of a result: the picture itself, the cover of a video, or an icon.
 export function Thumbnail({ task, size = 'small', alt = 'Result' }) {
   const [result = ''] = task.generated;
   const [isGone, setIsGone] = useState(false);
-  const isFilm = /\.(mp4|webm)$/i.test(result);
-  const isSound = /\.(ogg|opus|mp3|wav|flac|webm|aac|m4a)$/i.test(result) && !isFilm;
-  const address = isFilm ? toLocalUrl(task.cover_url ?? '') : isSound ? null : toLocalUrl(result);
-  if (!address || isGone || task.expired) return html`<span class="no-cover"><${Icon} name=${isFilm ? 'video' : iconOf(task.kind)} /></span>`;
-  return html`<span class="thumbnail ${isFilm ? 'film' : ''}"><img src=${thumbnailOf(address, size)} alt=${alt} loading="lazy" onError=${() => setIsGone(true)} /></span>`;
+  const isVideo = /\.(mp4|webm)$/i.test(result);
+  const isAudio = /\.(ogg|opus|mp3|wav|flac|webm|aac|m4a)$/i.test(result) && !isVideo;
+  const address = isVideo ? toLocalUrl(task.cover_url ?? '') : isAudio ? null : toLocalUrl(result);
+  if (!address || isGone || task.expired) return html`<span class="no-cover"><${Icon} name=${isVideo ? 'video' : iconOf(task.kind)} /></span>`;
+  return html`<span class="thumbnail ${isVideo ? 'video' : ''}"><img src=${thumbnailOf(address, size)} alt=${alt} loading="lazy" onError=${() => setIsGone(true)} /></span>`;
 }

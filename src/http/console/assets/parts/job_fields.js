@@ -21,12 +21,12 @@ export function JobFields({ document, job, schema, values, onChange, problem, re
   const isFaulty = (list) => list.some(({ name }) => problem?.errors?.some((fault) => `${fault.pointer}/`.startsWith(`/${name}/`)));
   const isFilled = (list) => list.some(({ name }) => !isEmpty(values[name]));
   const videoFields = main.filter(({ name }) => VIDEO_FIELDS.includes(name));
-  const rest = groups.flatMap(([, list]) => list);
+  const grouped = groups.flatMap(([, list]) => list);
   return html`${takesVideo && html`<${VideoPicker} chosen=${values.video_creation_id} user=${user}
       onChoose=${(task) => onChange((before) => ({ ...before, video_creation_id: task.task_id, video_url: task.generated[0] }))} />`}
     ${main.filter(({ name }) => !takesVideo || !VIDEO_FIELDS.includes(name)).map(draw)}
     ${takesVideo && html`<${Advanced} name="Another video, by id and URL" faulty=${isFaulty(videoFields)}>${videoFields.map(draw)}</${Advanced}>`}
-    ${rest.length > 0 && html`<${Advanced} faulty=${isFaulty(rest)} filled=${isFilled(rest)}>
+    ${grouped.length > 0 && html`<${Advanced} faulty=${isFaulty(grouped)} filled=${isFilled(grouped)}>
       ${groups.map(([name, list]) => html`<section key=${name} class="field-group" aria-label=${name}><h3>${name}</h3>${list.map(draw)}</section>`)}</${Advanced}>`}`;
 }
 

@@ -24,7 +24,7 @@ export function lazy(load, name, frame = (content) => content) {
         () => setFailure(new Problem({ detail: 'A part of the console could not be loaded. Check that the service is running, then try again.' })));
     }, []);
     if (Found) return html`<${Found} ...${props} />`;
-    const placeholder = failure ? html`<${ErrorMessage} problem=${failure} again=${() => location.reload()} />` : html`<${Skeleton} lines=${5} />`;
+    const placeholder = failure ? html`<${ErrorMessage} problem=${failure} onRetry=${() => location.reload()} />` : html`<${Skeleton} lines=${5} />`;
     return frame(placeholder);
   }
   return Object.assign(Lazy, { preload });

@@ -7,7 +7,7 @@ import { follow } from '../core/sse.js';
 
 export const hasEnded = (task) => ['COMPLETED', 'FAILED', 'success', 'failed'].includes(task?.state);
 
-// Price of a task in words. A refunded price is not free: the amount is still named.
+// Describes the price of a task. A refunded price is not free: the amount is still named.
 export const describePrice = ({ cost, cost_state }) => `${cost ? count(cost, 'credit') : 'Free'}${cost && cost_state === 'refunded' ? ', refunded' : ''}`;
 
 // Follows a task and returns its latest state; `connection` is 'live', 'lost' or 'over'.
@@ -32,7 +32,7 @@ export function useTask(id) {
 
 const POLL_MS = 1000;
 
-// View of a video task for a caller without a token, from the response of `creations`.
+// Returns a task like those of `GET /tasks` for a caller without a token, from the response of `creations`.
 export const anonymousTask = ({ id, state, progress, credits, creations: [creation], err_code: code, message }, created_at) => ({
   task_id: id, state, progress, cost: credits, created_at, generated: creation ? [creation.url] : [], cover_url: creation?.cover_url,
   error: code ? { code, message } : undefined, history: [],
@@ -40,7 +40,7 @@ export const anonymousTask = ({ id, state, progress, credits, creations: [creati
 
 export const readAnonymousTask = async (id, created_at, signal) => anonymousTask(await get(at`/proxy/videovendor/tasks/${id}/creations`, {}, signal), created_at);
 
-// Latest state of a task of a caller without a token, who cannot follow its events.
+// Polls and returns the latest state of a task of a caller without a token, who cannot follow its events.
 export function useAnonymousTask(id) {
   const [state, setState] = useState({ task: null, connection: 'live', problem: null });
   const poll = () => readAnonymousTask(id).then((task) => setState({ task, connection: 'live', problem: null }), (problem) => setState((before) => ({ ...before, connection: 'lost', problem })));

@@ -1,4 +1,4 @@
-// Markdown of READMEs, descriptions and changelogs. Its tokens become elements; HTML in it is shown as text, pictures
+// Markdown of READMEs, descriptions and changelogs. Tokens of the parser become elements; HTML is shown as text, pictures
 // become links, and links lead only to http(s).
 import { html } from '../core/dom.js';
 import { Lexer } from '../vendor/marked.js';

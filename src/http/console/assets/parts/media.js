@@ -4,10 +4,10 @@ import { toLocalUrl } from '../core/api.js';
 import { Icon } from './basic.js';
 import { Waveform } from './waveform.js';
 
-const SOUND = /\.(mp3|ogg|opus|oga|wav|flac|m4a|aac)$/i;
-const FILM = /\.(mp4|webm|mov)$/i;
+const AUDIO = /\.(mp3|ogg|opus|oga|wav|flac|m4a|aac)$/i;
+const VIDEO = /\.(mp4|webm|mov)$/i;
 
-const kindOf = (address) => (FILM.test(address) ? 'film' : SOUND.test(address) ? 'sound' : 'picture');
+const kindOf = (address) => (VIDEO.test(address) ? 'video' : AUDIO.test(address) ? 'audio' : 'picture');
 
 // Results of a task. `before` is the input picture, if known.
 export function Results({ task, before }) {
@@ -21,14 +21,14 @@ function Result({ address, originalUrl, before, cover }) {
   if (!address) return html`<p><code>${originalUrl}</code></p>`;
   const kind = kindOf(new URL(address).pathname);
   return html`<figure class="result">
-    ${kind === 'film' ? html`<video controls playsinline preload=${cover ? 'none' : 'metadata'} src=${address} poster=${cover || null} aria-label="Result"></video>`
-      : kind === 'sound' ? html`<${Sound} address=${address} />`
+    ${kind === 'video' ? html`<video controls playsinline preload=${cover ? 'none' : 'metadata'} src=${address} poster=${cover || null} aria-label="Result"></video>`
+      : kind === 'audio' ? html`<${Audio} address=${address} />`
         : before ? html`<${Compare} before=${before} after=${address} />` : html`<img class="shown" src=${address} alt="Result" />`}
     <figcaption><a class="button quiet small" href=${address} download><${Icon} name="download" />Download</a></figcaption>
   </figure>`;
 }
 
-function Sound({ address }) {
+function Audio({ address }) {
   const player = useRef(null);
   return html`<${Waveform} about=${address} read=${() => fetch(address, { credentials: 'omit' }).then((response) => response.arrayBuffer())} player=${player} />
     <audio ref=${player} controls preload="metadata" src=${address} aria-label="Result"></audio>`;

@@ -31,7 +31,7 @@ export function Music({ music, over }) {
   </figure>`;
 }
 
-// Received seconds if known, otherwise bytes.
+// Describes how much was received: seconds if known, otherwise bytes.
 function loadedSize({ secondsLoaded, bytes: size, seconds }) {
   if (!secondsLoaded) return `${bytes(size)}${seconds ? ` of ${Math.round(seconds)} s` : ''}`;
   return `${Math.floor(secondsLoaded)}${seconds ? ` of ${Math.round(seconds)}` : ''} s, ${bytes(size)}`;

@@ -10,7 +10,7 @@ const toasts = store([]);
 export function notify(text, tone = 'good') {
   const note = { text, tone, key: Symbol('note') };
   toasts.set([...toasts.get(), note]);
-  setTimeout(() => toasts.set(toasts.get().filter((other) => other !== note)), SHOWN_MS);
+  setTimeout(() => toasts.set(toasts.get().filter((shown) => shown !== note)), SHOWN_MS);
 }
 
 export function Toasts() {

@@ -35,7 +35,7 @@ export async function readSample(name) {
   return readPicture(new File([await response.blob()], name, { type: 'image/webp' }));
 }
 
-// Object URL of a file while it is shown.
+// Returns an object URL of a file, which is revoked when the component no longer shows the file.
 export function useAddress(file) {
   const address = useMemo(() => file && URL.createObjectURL(file), [file]);
   useEffect(() => () => { if (address) URL.revokeObjectURL(address); }, [address]);
@@ -52,7 +52,7 @@ export function downloadFile(file, name) {
   setTimeout(() => URL.revokeObjectURL(address), URL_LIFETIME_MS);
 }
 
-// A paste into a text field that has text stays text: word processors copy a picture along with it.
+// Returns true if a paste into a text field has text. It stays text then: word processors copy a picture along with it.
 const isText = ({ target, clipboardData }) => Boolean(target.closest?.('textarea, input:not([type=file])') && clipboardData.getData('text/plain'));
 
 export function Picture({ label, value, onChange, describedBy, invalid, samples }) {

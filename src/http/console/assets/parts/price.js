@@ -34,17 +34,18 @@ export function useEstimate(document, job, values, user) {
 
 // Returns the price of a job in the public list; null if it is not needed.
 function useListPrice({ path }, isNeeded) {
-  const [found, setFound] = useState(null);
+  const [price, setPrice] = useState(null);
   useEffect(() => {
     let isCurrent = true;
-    setFound(null);
-    if (isNeeded) modelList().then(({ models }) => { if (isCurrent) setFound(models.find((model) => model.path === path)?.price ?? null); }, () => {});
+    setPrice(null);
+    if (isNeeded) modelList().then(({ models }) => { if (isCurrent) setPrice(models.find((model) => model.path === path)?.price ?? null); }, () => {});
     return () => { isCurrent = false; };
   }, [path, isNeeded]);
-  return isNeeded ? found : null;
+  return isNeeded ? price : null;
 }
 
-// Without a duration, the built-in engine reads it from the prompt, so that only the price of a second is known.
+// Computes the price from the public list. Without a duration, the built-in engine reads it from the prompt, so that only
+// the price of a second is known.
 function estimateFromList({ credits, credits_per_second: perSecond = 0 }, { duration }) {
   if (credits === undefined) return null;
   const seconds = Number(duration) || 0;

@@ -24,7 +24,7 @@ export function SendArchive({ path, version, signedUrl, onClose, onSent }) {
   const link = useRef(signedUrl);
   const key = useRef(null);
   const work = useMutation();
-  const choice = (event) => { key.current = newIdempotencyKey(); setFile(event.target.files[0]); };
+  const choose = (event) => { key.current = newIdempotencyKey(); setFile(event.target.files[0]); };
   const upload = async () => {
     link.current ??= (await post(`${path}/upload`)).signedUrl;
     const ticket = new URL(link.current).pathname.split('/').at(-1);
@@ -42,7 +42,7 @@ export function SendArchive({ path, version, signedUrl, onClose, onSent }) {
     <form class="form" onSubmit=${send}><p>The version is created. Upload its archive, a zip of at most 100 MiB, within 15 minutes.</p>
       <${ErrorMessage} problem=${work.problem} />
       <div class="field"><label for="archive">Archive</label>
-        <input id="archive" type="file" accept=".zip,application/zip" onChange=${choice} /></div>
+        <input id="archive" type="file" accept=".zip,application/zip" onChange=${choose} /></div>
       <footer><button class="button" disabled=${!file || work.busy}>${work.busy ? 'Sending' : 'Upload archive'}</button>
         <button type="button" class="button quiet" onClick=${onClose}>Later</button></footer></form></${Dialog}>`;
 }

@@ -37,11 +37,11 @@ function buildRequest(document, operation, parameters, bodySpec, values) {
 
 // Returns an object schema whose fields are the parameters in these places.
 function schemaOf(parameters, places) {
-  const found = parameters.filter((parameter) => places.includes(parameter.in));
+  const selected = parameters.filter((parameter) => places.includes(parameter.in));
   return {
     type: 'object',
-    properties: Object.fromEntries(found.map(({ name, schema, description }) => [name, { ...schema, description }])),
-    required: found.filter(({ required }) => required).map(({ name }) => name),
+    properties: Object.fromEntries(selected.map(({ name, schema, description }) => [name, { ...schema, description }])),
+    required: selected.filter(({ required }) => required).map(({ name }) => name),
   };
 }
 

@@ -23,7 +23,7 @@ addEventListener('keydown', (event) => {
 // If the user goes to another page before the search appears, a later visit must not move the focus to it.
 route.follow(({ parts }) => { if (parts[0] !== 'nodes') isWanted = false; });
 
-// Makes the field of a ref the one that the keys focus.
+// Lets the search keys focus the field of a ref while its component is shown.
 export function useSearchKey(field) {
   useEffect(() => {
     input = field.current;

@@ -14,7 +14,7 @@ const MINUTE_MS = 60000;
 const PERIODS = [[1, 1], [6, 5], [24, 15]];
 // Default period.
 const HOURS = 24;
-// Failure codes and vendors with a colour of their own; the rest is one series.
+// Failure codes and vendors with a colour of their own; all others are one series.
 const SERIES_MAX = 5;
 const TONES = [0, 3, 5, 2, 4, 6, 7];
 const POINT = 'Time (UTC)';
@@ -39,7 +39,7 @@ function Charts({ history }) {
   const minutes = history.columns[0].values.length;
   const { width, labels, full, combine } = timeline(history.from, minutes);
   const of = (name, label) => history.columns.find((column) => column.name === name && column.label === label)?.values ?? [];
-  const series = (name, tone, how, values) => ({ name, tone, values: combine(values, how) });
+  const series = (name, tone, reduce, values) => ({ name, tone, values: combine(values, reduce) });
   // Durations are also unknown while nothing happens; the position of the log is known whenever the service runs.
   const gaps = combine(of('log_position'), last).map((position) => position === null);
   const frame = { labels, full, point: POINT, gaps };
@@ -63,7 +63,8 @@ function Charts({ history }) {
   </div>`;
 }
 
-// Returns the points of the horizontal axis, and `combine`, which reduces the values of the minutes of each point to one.
+// Returns the points of the horizontal axis, and `combine`, which reduces the values of the minutes of each point to one
+// value with the function `reduce`.
 // Points begin at full multiples of their width.
 function timeline(from, minutes) {
   const [, width] = PERIODS.find(([hours]) => minutes <= hours * 60);
@@ -72,10 +73,10 @@ function timeline(from, minutes) {
   const start = Math.floor(first / width);
   const points = Math.floor((first + minutes - 1) / width) - start + 1;
   const times = Array.from({ length: points }, (_, index) => new Date((start + index) * width * MINUTE_MS).toISOString());
-  const combine = (values, how) => {
+  const combine = (values, reduce) => {
     const groups = Array.from({ length: points }, () => []);
     values.forEach((value, index) => { if (value !== null) groups[Math.floor((first + index) / width) - start].push(value); });
-    return groups.map((group) => (group.length > 0 ? how(group) : null));
+    return groups.map((group) => (group.length > 0 ? reduce(group) : null));
   };
   return { width, labels: times.map((time) => time.slice(11, 16)), full: times.map((time) => time.slice(0, 16).replace('T', ' ')), combine };
 }
@@ -90,12 +91,14 @@ const worst = (states) => states.reduce((worst, state) => (severity(state) > sev
 // Returns the codes with the most failures as pairs of name and values, and the other codes as one pair. Without failures,
 // returns a single pair whose values are 0.
 function largest(columns) {
-  const failing = columns.map(({ label, values }) => [toWords(label), values, sum(values)]).filter(([, , failures]) => failures > 0);
-  failing.sort(([, , one], [, , other]) => other - one);
+  const failing = columns.map(({ label, values }) => ({ name: toWords(label), values, failures: sum(values) })).filter(({ failures }) => failures > 0);
+  failing.sort((left, right) => right.failures - left.failures);
   if (failing.length === 0) return [['Failed', columns[0].values]];
-  const rest = failing.slice(SERIES_MAX).map(([, values]) => values);
-  const shown = failing.slice(0, SERIES_MAX).map(([name, values]) => [name, values]);
-  return rest.length === 0 ? shown : [...shown, ['Further codes', rest[0].map((value, index) => (value === null ? null : sum(rest.map((values) => values[index]))))]];
+  const shown = failing.slice(0, SERIES_MAX).map(({ name, values }) => [name, values]);
+  const others = failing.slice(SERIES_MAX).map(({ values }) => values);
+  if (others.length === 0) return shown;
+  const sums = others[0].map((value, index) => (value === null ? null : sum(others.map((values) => values[index]))));
+  return [...shown, ['Further codes', sums]];
 }
 
 const decimal = (value) => number(Math.round(100 * value) / 100);

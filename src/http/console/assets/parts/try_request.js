@@ -20,8 +20,8 @@ export function TryRequest({ document, operation, bodySpec, values, request, onC
   const { user } = useStore(session);
   const isOpen = allowsAnonymous(operation);
   const [problem, setProblem] = useState(null);
-  const [isAsking, setIsAsking] = useState(false);
-  const { answer, isBusy, send, stop } = useRequest();
+  const [isConfirming, setIsConfirming] = useState(false);
+  const { result, isBusy, send, stop } = useRequest();
   const { method, path, query, groups, content } = request;
   const change = (name) => (change) => onChange((before) => ({ ...before, [name]: applyChange(change, before[name]) }));
   const fieldsOf = (group) => html`<${Fields} ...${{ document, problem }} schema=${groups[group]} values=${values[group]} onChange=${change(group)} />`;
@@ -33,10 +33,10 @@ export function TryRequest({ document, operation, bodySpec, values, request, onC
     if (faults.length > 0) return;
     if (!user && !isOpen) askToSignIn();
     else if (method === 'GET') run();
-    else setIsAsking(true);
+    else setIsConfirming(true);
   };
   const run = () => {
-    setIsAsking(false);
+    setIsConfirming(false);
     const headers = { ...body(document, groups.headers, values.headers, String), ...(content.type && { 'Content-Type': content.type }) };
     send(method, path, { query, headers, ...content.options });
   };
@@ -49,8 +49,8 @@ export function TryRequest({ document, operation, bodySpec, values, request, onC
         ${isBusy && html`<button type="button" class="button quiet" onClick=${stop}>Stop</button>`}
         <span class="muted small">${user ? 'Sent to this service with your token.' : isOpen ? 'Sent to this service without a token.' : 'Needs a token.'}</span></footer>
     </form>
-    <${Answer} answer=${answer} />
-    ${isAsking && html`<${Confirm} title=${`Send ${method} request?`} action="Send" onClose=${() => setIsAsking(false)} work=${async () => {}} onDone=${run}>
+    <${RequestResult} result=${result} />
+    ${isConfirming && html`<${Confirm} title=${`Send ${method} request?`} action="Send" onClose=${() => setIsConfirming(false)} work=${async () => {}} onDone=${run}>
       ${method === 'DELETE' ? 'This deletes from' : 'This can change'} the data of this service: <code class="path">${method} ${decodeURI(path)}</code></${Confirm}>`}`;
 }
 
@@ -66,9 +66,10 @@ function BodyInput({ document, bodySpec, values, change, problem }) {
     ${fault && html`<p class="fault" id=${`${id}-fault`}>${fault}</p>`}</div>`;
 }
 
-// Sends one request at a time. `answer` is the response so far, which grows while the body of a stream arrives.
+// Sends one request at a time. `result` is the response so far, which grows while the body of a stream arrives, or the
+// `problem` that prevented a response.
 function useRequest() {
-  const [state, setState] = useState({ answer: null, isBusy: false });
+  const [state, setState] = useState({ result: null, isBusy: false });
   const abort = useRef(null);
   const stop = () => abort.current?.abort();
   useEffect(() => stop, []);
@@ -76,19 +77,21 @@ function useRequest() {
     stop();
     const { signal } = abort.current = new AbortController();
     const start = performance.now();
-    const show = (answer, isBusy) => { if (abort.current.signal === signal) setState({ answer, isBusy }); };
-    let answer = null;
-    show(answer, true);
+    const show = (result, isBusy) => { if (abort.current.signal === signal) setState({ result, isBusy }); };
+    let result = null;
+    show(result, true);
     try {
       const response = await sendRequest(method, path, { ...options, signal });
       const { status, statusText } = response;
-      answer = { status, statusText, ms: Math.round(performance.now() - start), headers: [...response.headers], text: '' };
-      show(answer, true);
-      answer = { ...answer, ...await readContent(response, (text) => { answer = { ...answer, text }; show(answer, true); }) };
+      result = { status, statusText, ms: Math.round(performance.now() - start), headers: [...response.headers], text: '' };
+      show(result, true);
+      const onText = (text) => { result = { ...result, text }; show(result, true); };
+      const content = await readContent(response, onText);
+      result = { ...result, ...content };
     } catch (failure) {
-      if (!signal.aborted) answer = { problem: Problem.of(failure) };
+      if (!signal.aborted) result = { problem: Problem.of(failure) };
     }
-    show(answer, false);
+    show(result, false);
   };
   return { ...state, send, stop };
 }
@@ -115,11 +118,11 @@ function indented(text) {
   try { return JSON.stringify(JSON.parse(text), null, 2); } catch { return text; }
 }
 
-function Answer({ answer }) {
-  if (!answer) return null;
-  if (answer.problem) return html`<${ErrorMessage} problem=${answer.problem} />`;
-  const { status, statusText, ms, headers, text, type, size, isCut } = answer;
-  return html`<section class="answer" aria-label="Response">
+function RequestResult({ result }) {
+  if (!result) return null;
+  if (result.problem) return html`<${ErrorMessage} problem=${result.problem} />`;
+  const { status, statusText, ms, headers, text, type, size, isCut } = result;
+  return html`<section class="response" aria-label="Response">
     <div role="status"><h4><span class="state ${status < 400 ? 'good' : 'bad'}">${status}</span> ${statusText} <span class="muted small">after ${ms} ms</span></h4></div>
     <details class="more"><summary>Response headers</summary><${Code} label="Response headers" text=${headers.map(([name, value]) => `${name}: ${value}`).join('\n')} /></details>
     ${type ? html`<p class="muted">${type}, ${bytes(size)}</p>` : text ? html`<${Code} label="Response body" text=${text} />` : html`<p class="muted">The response has no body.</p>`}

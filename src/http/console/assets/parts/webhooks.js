@@ -83,7 +83,7 @@ function WebhookForm({ publisher, webhook, onDone, onCancel }) {
     work.drop((pointer) => Object.hasOwn(change, pointer.split('/')[1]));
     setValues({ ...values, ...change });
   };
-  const toggle = (name) => ({ target }) => fill({ events: target.checked ? [...values.events, name] : values.events.filter((other) => other !== name) });
+  const toggle = (name) => ({ target }) => fill({ events: target.checked ? [...values.events, name] : values.events.filter((event) => event !== name) });
   const send = async (event) => {
     event.preventDefault();
     key.current ??= newIdempotencyKey();
@@ -109,7 +109,8 @@ function WebhookForm({ publisher, webhook, onDone, onCancel }) {
       <button type="button" class="button quiet" onClick=${onCancel}>Cancel</button></footer></form>`;
 }
 
-// Dialog that repeats the deliveries of a period. The service handles some with each request, and says where to continue.
+// Dialog that repeats the deliveries of a period. The service handles some deliveries with each request, and returns where
+// to continue.
 function Redeliver({ publisher, webhook, onClose, onDone }) {
   const [hours, setHours] = useState(24);
   const work = useMutation();
@@ -117,19 +118,19 @@ function Redeliver({ publisher, webhook, onClose, onDone }) {
   const send = async (event) => {
     event.preventDefault();
     const { problem, done } = await work.run(async () => {
-      let number = 0;
+      let queued = 0;
       let refused = 0;
       for (let body = { since: new Date(Date.now() - hours * HOUR_MS).toISOString() }; body;) {
         const { redelivered, exhausted, next_after: after } = await post(`${pathOf(publisher, webhook)}/redeliver`, body);
-        number += redelivered;
+        queued += redelivered;
         refused += exhausted;
         body = after === undefined ? null : { after };
       }
-      return { number, refused };
+      return { queued, refused };
     });
     if (problem) return;
     const left = done.refused > 0 ? `; ${count(done.refused, 'delivery', 'deliveries')} not queued: already redelivered ten times today` : '';
-    onDone(`${count(done.number, 'delivery', 'deliveries')} queued again${left}`);
+    onDone(`${count(done.queued, 'delivery', 'deliveries')} queued again${left}`);
   };
   return html`<${Dialog} title="Redeliver events" onClose=${onClose}><form class="form" onSubmit=${send}>
     <${FormTrouble} problem=${work.problem} />
