@@ -5,12 +5,14 @@
 //! | [`leave_marker`] | Has this data directory begun to leave? |
 //! | [`membership`] | May this data directory join, and are its secrets those of the cluster? |
 //! | [`shared_files`] | Where are the files that all nodes use? |
+//! | [`bucket_files`] | Is this bucket suitable for them, and whose is it? |
 //! | [`presence`] | Which nodes are there, and which of them acts on events? |
 //! | [`work_share`] | Which pieces of work does this node do? |
 //! | [`read_barrier`] | Does this node have everything that others have answered? |
 //!
 //! The log itself is in [`events::shared`](crate::events::shared); [`app`](crate::app) puts the parts together.
 
+pub mod bucket_files;
 pub mod leave_marker;
 pub mod membership;
 pub mod presence;

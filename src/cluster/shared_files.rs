@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::data_dir::{create_durably, sync_parent, write_private};
 
 /// Trees of a data directory that the nodes share.
-const SHARED_TREES: [&str; 3] = ["archives", "media", "personal"];
+pub(super) const SHARED_TREES: [&str; 3] = ["archives", "media", "personal"];
 /// File in the shared directory with the id of the log. Without it, the directory may be one that is not mounted.
 const OWNER_FILE: &str = "log-id";
 

@@ -9,15 +9,18 @@ use anyhow::Context as _;
 use uuid::Uuid;
 
 use super::verify::read_groups;
-use crate::cluster::membership::Membership;
-use crate::cluster::shared_files;
-use crate::config::Settings;
+use crate::app::bucket::bucket_of;
+use crate::cluster::membership::{FilePlace, Membership};
+use crate::cluster::{bucket_files, shared_files};
+use crate::config::{Settings, SharedFiles};
+use crate::environment::Environment;
 use crate::events::journal::scan;
 use crate::events::log::LogFailure;
 use crate::events::shared::checkpoint::EngineCheckpoint;
 use crate::events::shared::engine::Engine;
 use crate::events::shared::engine_check::{CheckStatus, EngineCheck};
 use crate::events::shared::format::Group;
+use crate::file_tree::Bucket;
 
 /// Result of a check of the engine and a data directory.
 pub struct EngineReport {
@@ -48,10 +51,17 @@ pub fn check_cluster(
     let log_id = membership.as_ref().map(Membership::log_id);
     let mut report = EngineReport { log_id, checks: check_engine(log_id)? };
     let is_engine_suitable = report.is_suitable();
+    if membership.is_none()
+        && let Some(location) = bucket_location(settings)
+    {
+        let result =
+            bucket_of(&settings.cluster).and_then(|bucket| bucket.map_or(Ok(()), |bucket| check_bucket(&bucket)));
+        report.checks.push(check_of(&location, result, SUITABLE));
+    }
 
     if let Some(membership) = membership {
         report.checks.push(check_directory(&settings.data_dir, &membership)?);
-        report.checks.extend(settings.cluster.files.as_ref().map(|files| check_files(settings, files, &membership)));
+        report.checks.extend(check_files(settings, &membership));
         if is_engine_suitable {
             let log_id = membership.log_id();
             report.checks.push(check_log(&settings.data_dir, log_id, &*open_engine(log_id)?)?);
@@ -73,11 +83,48 @@ fn check_directory(data_dir: &Path, membership: &Membership) -> anyhow::Result<E
     })
 }
 
-fn check_files(settings: &Settings, files: &Path, membership: &Membership) -> EngineCheck {
-    let subject = files.display().to_string();
-    match shared_files::check(&settings.data_dir, files, membership.log_id()) {
-        Ok(()) => EngineCheck::met(subject, "it has the shared files of the cluster"),
-        Err(error) => EngineCheck::failed(subject, error.to_string()),
+fn check_files(settings: &Settings, membership: &Membership) -> Vec<EngineCheck> {
+    const OWNED: &str = "it has the shared files of the cluster";
+    let place = |place| membership.check_files(place).map_err(anyhow::Error::from);
+    let log_id = membership.log_id();
+
+    if let Some(location) = bucket_location(settings) {
+        return match bucket_of(&settings.cluster) {
+            Ok(Some(bucket)) => {
+                let owned = place(FilePlace::Bucket).and_then(|()| Ok(bucket_files::check_owner(&bucket, log_id)?));
+                let suitable = check_bucket(&bucket);
+                vec![check_of(&location, owned, OWNED), check_of(&location, suitable, SUITABLE)]
+            }
+            Ok(None) => Vec::new(),
+            Err(error) => vec![check_of(&location, Err(error), OWNED)],
+        };
+    }
+    let Some(SharedFiles::Directory(directory)) = &settings.cluster.files else { return Vec::new() };
+    let owned =
+        place(FilePlace::Directory).and_then(|()| Ok(shared_files::check(&settings.data_dir, directory, log_id)?));
+    vec![check_of(&directory.display().to_string(), owned, OWNED)]
+}
+
+/// Finding for a bucket that can be used.
+const SUITABLE: &str = "an object was written, read and removed, and the bucket keeps no versions";
+
+/// Returns the name of the bucket of the settings.
+fn bucket_location(settings: &Settings) -> Option<String> {
+    match &settings.cluster.files {
+        Some(SharedFiles::Bucket(location)) => Some(location.to_string()),
+        _ => None,
+    }
+}
+
+/// Checks the access to a bucket and what the files need of it. Writes and removes an object.
+fn check_bucket(bucket: &Bucket) -> anyhow::Result<()> {
+    Ok(bucket_files::check_suitable(bucket, &Environment::system())?)
+}
+
+fn check_of(subject: &str, result: anyhow::Result<()>, met: &str) -> EngineCheck {
+    match result {
+        Ok(()) => EngineCheck::met(subject, met),
+        Err(error) => EngineCheck::failed(subject, format!("{error:#}")),
     }
 }
 

@@ -1,18 +1,20 @@
 //! `mediary cluster init` and `leave`: a data directory becomes the first node of a cluster, or the last one leaves it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
 use uuid::Uuid;
 
 use super::alone::{self, AloneEvidence};
-use super::ensure_checkpoint;
+use super::{ensure_checkpoint, prepare_files};
+use crate::app::bucket::{bucket_of, files_of};
 use crate::app::open_data_dir;
 use crate::app::recovery::log_options;
 use crate::cluster::leave_marker::{LEAVE_FILE, LeaveMarker};
-use crate::cluster::membership::Membership;
-use crate::cluster::shared_files;
-use crate::config::Settings;
+use crate::cluster::membership::{FilePlace, Membership};
+use crate::cluster::{bucket_files, shared_files};
+use crate::config::{Settings, SharedFiles};
 use crate::data_dir::DataDir;
 use crate::environment::{Environment, FailPoint, LeaveStep};
 use crate::events::log::LogFailure;
@@ -20,6 +22,8 @@ use crate::events::shared::checkpoint::EngineCheckpoint;
 use crate::events::shared::engine::Engine;
 use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use crate::events::sled_log::SledLog;
+use crate::events::stream::Position;
+use crate::file_tree::FileTree;
 use crate::http::server::IdempotencyKeys;
 use crate::projections::snapshot::{self, snapshot_dir};
 use crate::telemetry::metrics::ClusterMetrics;
@@ -34,7 +38,6 @@ pub fn init_cluster(
     create_engine: impl FnOnce(Uuid) -> anyhow::Result<Arc<dyn Engine>>,
 ) -> anyhow::Result<()> {
     let data = open_data_dir(&settings.data_dir)?;
-    let Some(files) = &settings.cluster.files else { anyhow::bail!("cluster.files is not set") };
     if Membership::read(data.root())?.is_some() {
         anyhow::bail!("{} is a node of a cluster already", data.root().display());
     }
@@ -47,15 +50,38 @@ pub fn init_cluster(
             data.root().display()
         );
     }
-    let membership = Membership::of(data.root(), local.log_id(), head)?;
+    let place = match settings.cluster.files {
+        Some(SharedFiles::Directory(_)) => FilePlace::Directory,
+        Some(SharedFiles::Bucket(_)) => FilePlace::Bucket,
+        None => anyhow::bail!("cluster.files is not set"),
+    };
+    let membership = Membership::of(data.root(), local.log_id(), head, place)?;
 
     let engine = create_engine(local.log_id())?;
     anyhow::ensure!(engine.last()? == 0, "the engine has the log {} already", local.log_id());
-    shared_files::share(data.root(), files, local.log_id())?;
+    share_files(data.root(), settings, local.log_id(), head.position, environment)?;
     local.close()?;
     // Of an earlier cluster.
     LeaveMarker::remove(data.root())?;
     membership.write(data.root())?;
+    Ok(())
+}
+
+/// Moves the files of the first node to the place that all nodes use.
+fn share_files(
+    data_dir: &Path,
+    settings: &Settings,
+    log_id: Uuid,
+    position: Position,
+    environment: &Environment,
+) -> anyhow::Result<()> {
+    if let Some(bucket) = bucket_of(&settings.cluster)? {
+        let files = FileTree::with_bucket(data_dir, Arc::clone(&bucket), environment);
+        return Ok(bucket_files::share(&files, &bucket, log_id, position, environment)?);
+    }
+    if let Some(SharedFiles::Directory(directory)) = &settings.cluster.files {
+        shared_files::share(data_dir, directory, log_id)?;
+    }
     Ok(())
 }
 
@@ -87,16 +113,20 @@ pub fn leave_cluster(
     let local = Arc::new(local);
     let engine = open_engine(local.log_id())?;
     alone::check(&*engine, evidence, environment)?;
-    if let Some(files) = settings.cluster.files.as_ref().filter(|_| !is_leaving) {
+    let files = files_of(data.root(), &settings.cluster, environment)?;
+    if !is_leaving {
         // A restored backup that never ran has copies, perhaps old ones.
-        shared_files::link(data.root(), files, local.log_id())?;
+        prepare_files(&data, &settings.cluster, &membership, environment)?;
     }
     remove_derived_personal_data(&data, environment)?;
     end_log(&data, &local, engine, settings, environment)?;
     environment.hit(FailPoint::Leave(LeaveStep::LogEnded), "");
     local.close()?;
 
-    shared_files::unshare(data.root())?;
+    match files.bucket() {
+        Some(_) => bucket_files::unshare(&files)?,
+        None => shared_files::unshare(data.root())?,
+    }
     environment.hit(FailPoint::Leave(LeaveStep::FilesCopied), "");
     EngineCheckpoint::remove(&data.root().join("log"))?;
     environment.hit(FailPoint::Leave(LeaveStep::CheckpointRemoved), "");

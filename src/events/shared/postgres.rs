@@ -23,12 +23,12 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::client_thread::ClientThread;
 use super::engine::{
     Engine, EngineFault, EngineIncidents, EngineOpenError, EngineSignal, EngineUnreachable, SendResult,
 };
 use super::engine_check::EngineCheck;
 use super::engine_events;
+use crate::client_thread::ClientThread;
 use session::PostgresConnector;
 use store::PostgresStore;
 

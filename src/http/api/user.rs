@@ -90,7 +90,7 @@ pub async fn reply_with_user(
     respond: impl FnOnce(&UserView) -> Result<ApiResponse, Problem>,
 ) -> Result<ApiResponse, Problem> {
     let keyring = &call.services().keyring;
-    personal_fields::preload_keys(keyring, [&profile]).await;
+    personal_fields::preload_keys(keyring, [&profile]).await?;
     let view = UserView::new(&User::Present(profile), keyring);
     respond(&view.ok_or_else(|| Problem::not_found("user"))?)
 }
