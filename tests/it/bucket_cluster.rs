@@ -300,6 +300,7 @@ async fn assert_unavailable(response: impl Future<Output = TestResponse>) {
 async fn without_the_bucket_requests_for_its_files_get_503_until_it_is_back() {
     // Given a node that has no copies
     let (mut cluster, alice) = BucketCluster::start(1).await;
+    let bob = cluster.nodes[0].user("bob").await;
     cluster.nodes[0].publisher("acme", &alice).await;
     let archive = publish(&cluster.nodes[0], &alice, "tools").await;
     let input = upload(&cluster.nodes[0], &alice, &png(12, 8)).await;
@@ -318,7 +319,7 @@ async fn without_the_bucket_requests_for_its_files_get_503_until_it_is_back() {
     let submission = json!({"image": node.url(&input), "scale_factor": "2x"});
     let inline = json!({"image": base64_png(20, 10), "scale_factor": "2x"});
     let user = json!({"name": "carol", "email": "carol@example.org"});
-    let erasure = format!("/admin/users/{}", alice.id);
+    let erasure = format!("/admin/users/{}", bob.id);
     assert_unavailable(node.get(&archive)).await;
     for path in [&result, &input, "/nodes/tools/versions/1.0.0/files"] {
         assert_unavailable(node.get(path)).await;
