@@ -267,7 +267,11 @@ impl<T: Clone> Jobs<T> {
                 Err(error) if is_temporary(&error) && !self.is_abandoned(key) => {
                     if !is_logged {
                         let job = key.as_str();
-                        tracing::warn!(%error, job, "engine job waits for disk space, file descriptors or the bucket");
+                        if is_unavailable(&error) {
+                            tracing::warn!(%error, job, "engine job waits for the bucket");
+                        } else {
+                            tracing::warn!(%error, job, "engine job waits for disk space or file descriptors");
+                        }
                         is_logged = true;
                     }
                     wait();
