@@ -97,8 +97,8 @@ impl BucketCluster {
     }
 
     fn restored_backup_of(&self, node: &Path) -> TempDir {
-        let mut settings = Settings::clone(&self.settings_of(&tempfile::tempdir().unwrap()));
-        settings.data_dir = node.to_owned();
+        let mut settings = self.settings_of(&tempfile::tempdir().unwrap());
+        settings.data_dir = PathBuf::from(node);
         let data = files_of(node, &settings.cluster, &Environment::system()).unwrap();
         let backup = tempfile::tempdir().unwrap();
         let report = create(&data, backup.path(), &Environment::system(), &mut |_, _| {}).unwrap();
@@ -569,6 +569,6 @@ async fn expired_files_vanish_from_the_bucket_and_from_every_node() {
     let bucket = server.bucket(BUCKET, PREFIX);
     assert_eq!(bucket.list("media").unwrap(), []);
     for dir in &dirs {
-        assert_eq!(files_below(&dir.path().join("media")), [PathBuf::new(); 0]);
+        assert_eq!(files_below(&dir.path().join("media")), Vec::<PathBuf>::new());
     }
 }
