@@ -27,6 +27,7 @@ use crate::quota::DailyQuota;
 
 mod address_file;
 mod bootstrap;
+mod bucket;
 mod cluster;
 mod cluster_engine;
 mod error;
@@ -52,6 +53,7 @@ mod vendors;
 
 pub use address_file::{expected_local_url, read_address_file};
 pub use bootstrap::{AdminTokenSource, BOOTSTRAP_ADMIN};
+pub use bucket::files_of;
 pub use cluster::{
     AloneEvidence, EngineAccess, EngineContents, EngineReport, RebuildOptions, check_cluster, init_cluster,
     leave_cluster, rebuild_engine, verify_engine,

@@ -2,6 +2,7 @@
 //!
 //! The modules in dependency order; `ARCHITECTURE.md` has the picture.
 
+pub mod client_thread;
 pub mod data_dir;
 pub mod disk_space;
 pub mod domain;
@@ -11,6 +12,8 @@ pub mod pluralize;
 pub mod priority;
 pub mod quota;
 pub mod telemetry;
+
+pub mod file_tree;
 
 pub mod pii;
 

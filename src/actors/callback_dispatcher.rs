@@ -1,6 +1,7 @@
 //! The dispatcher: sends signed webhooks about changes of tasks and nodes at least once, and those of one task or node
 //! in order (contract 8).
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use crate::domain::webhook_secret;
 use crate::environment::Environment;
 use crate::events::stream::Position;
 use crate::fairness::RoundRobinOrder;
+use crate::file_tree::is_unavailable;
 use crate::media::store::MediaStore;
 use crate::outbound::callback::{CallbackAttempt, CallbackSender};
 use crate::pii::Keyring;
@@ -152,7 +154,7 @@ impl CallbackDispatcher {
                     Some(content) => content.clone(),
                     None => self.read_content(due.id, *task).await?,
                 };
-                let body = self.render_body(*task, &content).await;
+                let body = self.render_body(*task, &content).await?;
                 Some(PreparedDelivery { url: content.url, body, event: EventId(due.id.0) })
             }
             DueContent::Registry { url, notification } => {
@@ -163,8 +165,9 @@ impl CallbackDispatcher {
         }
     }
 
-    /// Returns the body: for an image task its status view, for a video task its creations view (contract 8).
-    async fn render_body(&self, task: TaskId, content: &WebhookContent) -> Vec<u8> {
+    /// Returns the body: for an image task its status view, for a video task its creations view (contract 8). `None` if
+    /// the caller's payload cannot be read now.
+    async fn render_body(&self, task: TaskId, content: &WebhookContent) -> Option<Vec<u8>> {
         let WebhookContent { subject, change, results, failure, .. } = content;
         let results = results.as_ref();
         let failure = failure.as_ref();
@@ -175,18 +178,21 @@ impl CallbackDispatcher {
             let reached = if status.is_terminal() { change.from } else { change.from.max(status) };
             let credits = subject.credits;
             let task_state = VideoTaskState { task, status, reached, credits, results, failure };
-            let payload = self.read_payload(subject.payload).await;
+            let payload = self.read_payload(subject.payload).await.ok()?;
             serde_json::to_vec(&CreationsView::new(task_state, payload, &self.public_url))
         };
 
-        json.expect("a struct of strings and numbers can be written as JSON")
+        Some(json.expect("a struct of strings and numbers can be written as JSON"))
     }
 
-    /// Returns the caller's payload unchanged, if it is still stored.
-    async fn read_payload(&self, payload: Option<AttachedDocument>) -> Option<String> {
-        let document = payload?;
+    /// Returns the caller's payload unchanged, if it is still stored; an error if the bucket that has it cannot be used.
+    async fn read_payload(&self, payload: Option<AttachedDocument>) -> io::Result<Option<String>> {
         let store = self.store.clone();
-        tokio::task::spawn_blocking(move || store.read_document(&document).ok()).await.ok().flatten()
+        let Some(document) = payload else { return Ok(None) };
+        match tokio::task::spawn_blocking(move || store.read_document(&document)).await {
+            Ok(Err(error)) if is_unavailable(&error) => Err(error),
+            read => Ok(read.ok().and_then(Result::ok)),
+        }
     }
 
     /// Returns the content of a task's delivery from the log.

@@ -1,5 +1,7 @@
 //! Inputs given as URLs: fetched by the poller, checked like uploaded ones, and stored.
 
+use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::domain::ids::UserId;
@@ -142,12 +144,12 @@ impl InputFetcher {
         let store = self.store.clone();
         let own_file =
             url.as_str().strip_prefix(&**own_url_prefix).and_then(|name| store.path_of(MediaArea::Result, name));
-        if let Some(path) = own_file.filter(|path| path.exists()) {
-            return run_blocking(move || {
-                store_clip(&store, &std::fs::read(path).map_err(|error| storage_failure(&error))?)
-            })
-            .await;
+        if let Some(path) = own_file
+            && let Some(clip) = run_blocking(move || store_own_clip(&store, &path)).await?
+        {
+            return Ok(clip);
         }
+        let store = self.store.clone();
 
         let file = fetcher.get(url.as_str()).await.map_err(|failure| fetch_failure(url, failure))?;
         self.charge(account, file.bytes.len())?;
@@ -174,6 +176,15 @@ async fn run_blocking<T: Send + 'static>(
 ) -> Result<T, InputFailure> {
     let result = tokio::task::spawn_blocking(work).await;
     result.map_err(|_| InputFailure::Internal("checking an input was interrupted".to_owned()))?
+}
+
+/// Stores a result of this service as an input; `None` if there is no such result. Blocks.
+fn store_own_clip(store: &MediaStore, path: &Path) -> Result<Option<Clip>, InputFailure> {
+    match store.tree().read(path) {
+        Ok(bytes) => store_clip(store, &bytes).map(Some),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(storage_failure(&error)),
+    }
 }
 
 /// Stores a video. Blocks. The vendor checks the content of the container.

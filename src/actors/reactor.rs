@@ -49,7 +49,9 @@ impl Duty {
         Self(Arc::new(share))
     }
 
-    fn share(&self) -> WorkShare {
+    /// Returns the share of the work that this node does now.
+    #[must_use]
+    pub fn share(&self) -> WorkShare {
         (self.0)()
     }
 }

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::reactor::{Reactor, Reschedule, WorkerSlots};
-use crate::domain::value::Timestamp;
+use super::reactor::{Duty, Reactor, Reschedule, WorkerSlots};
+use crate::cluster::work_share::WorkShare;
+use crate::domain::value::{Digest, Timestamp};
 use crate::environment::Environment;
 use crate::media::store::MediaStore;
 use crate::projections::ReadModels;
@@ -28,6 +29,8 @@ pub struct RetentionSweeper {
     models: ReadModels,
     environment: Environment,
     retention: Duration,
+    /// Decides whether this node removes files from the bucket of its cluster.
+    duty: Duty,
     /// Earliest time of the next sweep.
     due_at: Arc<Mutex<Timestamp>>,
 }
@@ -35,9 +38,15 @@ pub struct RetentionSweeper {
 impl RetentionSweeper {
     /// Returns a sweeper of a store. Files stay for `retention` after the end of the last task that uses them.
     #[must_use]
-    pub fn new(store: MediaStore, models: ReadModels, environment: Environment, retention: Duration) -> Self {
+    pub fn new(
+        store: MediaStore,
+        models: ReadModels,
+        environment: Environment,
+        retention: Duration,
+        duty: Duty,
+    ) -> Self {
         let due_at = Arc::new(Mutex::new(environment.now().saturating_add(SWEEP_INTERVAL_MIN)));
-        Self { store, models, environment, retention, due_at }
+        Self { store, models, environment, retention, duty, due_at }
     }
 
     /// Removes the expired files. Blocks on the disk.
@@ -47,7 +56,12 @@ impl RetentionSweeper {
         // Works on a copy, so that writers do not wait.
         let index = self.models.read().tasks.index.snapshot_copy();
         let marks = index.marks_since(cutoff);
-        match self.store.sweep(&|digest| marks.contains(&mark_of(digest))) {
+        let is_referenced = |digest: &Digest| marks.contains(&mark_of(digest));
+        let is_owner = matches!(self.duty.share(), WorkShare::Everything);
+        if is_owner && let Err(error) = self.store.sweep_bucket(&is_referenced) {
+            tracing::warn!(%error, "expired task files not removed from the bucket");
+        }
+        match self.store.sweep(&is_referenced) {
             Ok(swept) if swept.files == 0 => {}
             Ok(swept) => tracing::info!(swept.files, swept.bytes, "expired task files removed"),
             Err(error) => tracing::warn!(%error, "expired task files not removed"),

@@ -11,14 +11,16 @@ use uuid::Uuid;
 use self::beats::{BeatListener, BeatSource, HintExchange};
 use self::generation::{apply_former_stream, settle_generation};
 use super::StartError;
+use super::bucket::{bucket_of, shared_place};
 use crate::actors::projector::Projector;
 use crate::actors::reactor::Duty;
+use crate::cluster::bucket_files;
 use crate::cluster::leave_marker::LeaveMarker;
-use crate::cluster::membership::{Membership, check_configured};
+use crate::cluster::membership::{FilePlace, Membership, check_configured};
 use crate::cluster::presence::{Beat, HeardNode, PRESENT_FOR, Presence};
 use crate::cluster::shared_files;
 use crate::cluster::work_share::WorkShare;
-use crate::config::{ClusterSettings, Settings};
+use crate::config::{ClusterSettings, Settings, SharedFiles};
 use crate::data_dir::DataDir;
 use crate::domain::event::Event;
 use crate::domain::ids::UserId;
@@ -35,6 +37,7 @@ use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use crate::events::sled_log::SledLog;
 use crate::http::api::state::{ClusterNodeView, ClusterView, ClusterViewer};
 use crate::http::server::{ClusterGate, FreshnessCheck, IdempotencyKeys, ReadBarrier};
+use crate::media::uploaded_files::UploadedFiles;
 use crate::pii::Keyring;
 use crate::projections::snapshot;
 use crate::telemetry::metrics::ClusterMetrics;
@@ -72,6 +75,8 @@ pub(super) struct CommitReceivers {
     pub keys: IdempotencyKeys,
     /// Directory of the snapshots.
     pub snapshots: PathBuf,
+    /// Uploaded files of which this node has copies; `None` if the nodes share a directory.
+    pub copied_uploads: Option<UploadedFiles>,
 }
 
 impl CommitReceivers {
@@ -88,25 +93,68 @@ impl CommitReceivers {
         erased.filter_map(|recorded| UserId::parse(recorded.stream.key()).ok()).for_each(|user| self.forget(user));
     }
 
-    /// Removes what this node stores about an erased user. The node that erases the user destroys the key, which all nodes
-    /// share.
+    /// Removes what this node stores about an erased user. The node that erases the user destroys the key for all nodes.
     fn forget(&self, user: UserId) {
         self.keyring.mark_erased(user);
         if let Err(error) = self.keys.purge_responses().and_then(|()| snapshot::remove_all(&self.snapshots)) {
             tracing::error!(%user, %error, "erasure incomplete: remove stored answers and snapshots of this node");
         }
+        if let Some(uploads) = &self.copied_uploads {
+            self.forget_copies(user, uploads.clone());
+        }
+    }
+
+    /// Removes the copies of an erased user's files on another thread, because it may wait for the bucket.
+    fn forget_copies(&self, user: UserId, uploads: UploadedFiles) {
+        let keyring = self.keyring.clone();
+        let forget = move || {
+            uploads.remove_copies_of(user);
+            if let Err(failure) = keyring.forget_key(user) {
+                tracing::error!(%user, %failure, "erasure incomplete: restart this node");
+            }
+        };
+        if let Err(error) = spawn("erasure", forget) {
+            tracing::error!(%user, %error, "erasure incomplete: restart this node");
+        }
     }
 }
 
 /// Checks that the data directory is a node if an engine is configured, and links the shared files.
-pub(super) fn prepare_data_dir(data: &DataDir, settings: &ClusterSettings) -> Result<Option<Membership>, StartError> {
+pub(super) fn prepare_data_dir(
+    data: &DataDir,
+    settings: &ClusterSettings,
+    environment: &Environment,
+) -> Result<Option<Membership>, StartError> {
     let membership =
         check_configured(data.root(), settings.is_member()).map_err(|error| StartError::part("the cluster", &error))?;
-    if let (Some(membership), Some(files)) = (&membership, &settings.files) {
-        shared_files::link(data.root(), files, membership.log_id())
-            .map_err(|error| StartError::part("the shared files", &error))?;
+    if let Some(membership) = &membership {
+        prepare_files(data, settings, membership, environment)
+            .map_err(|error| StartError::part("the shared files", &format!("{error:#}")))?;
     }
     Ok(membership)
+}
+
+/// Checks that the settings name the files of the cluster, and links them or prepares their copies.
+fn prepare_files(
+    data: &DataDir,
+    settings: &ClusterSettings,
+    membership: &Membership,
+    environment: &Environment,
+) -> anyhow::Result<()> {
+    match &settings.files {
+        Some(SharedFiles::Directory(directory)) => {
+            membership.check_files(FilePlace::Directory)?;
+            shared_files::link(data.root(), directory, membership.log_id())?;
+        }
+        Some(SharedFiles::Bucket(_)) => {
+            membership.check_files(FilePlace::Bucket)?;
+            if let Some(bucket) = bucket_of(settings)? {
+                bucket_files::prepare(data.root(), &bucket, membership.log_id(), environment)?;
+            }
+        }
+        None => {}
+    }
+    Ok(())
 }
 
 /// Which background work this node does.
@@ -343,11 +391,11 @@ pub(super) fn join_generation(
 ) -> Result<LogGeneration, StartError> {
     let failed = |error: &dyn std::fmt::Display| StartError::part("the cluster", error);
     let data_dir = &settings.data_dir;
-    let Some(files) = &settings.cluster.files else { return Err(failed(&"cluster.files is not set")) };
+    let place = shared_place(&settings.cluster).map_err(|error| failed(&format!("{error:#}")))?;
     membership.check(data_dir, local.log_id()).map_err(|error| failed(&error))?;
 
     let settle = |membership: &Membership| {
-        settle_generation(membership.clone(), data_dir, files, local.journal_head(), environment)
+        settle_generation(membership.clone(), data_dir, &place, local.journal_head(), environment)
     };
     let mut settled = settle(membership);
     if let Err(error) = &settled

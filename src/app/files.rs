@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::StartError;
 use crate::data_dir::DataDir;
 use crate::environment::Environment;
+use crate::file_tree::FileTree;
 use crate::http::server::{IdempotencyKeys, SnapshotRemover};
 use crate::media::archive::store::{ArchiveStore, ArchiveSweepReport, ORPHANS};
 use crate::media::decoders::PictureDecoders;
@@ -20,15 +21,16 @@ use crate::projections::snapshot;
 /// Opens the archives and moves unreferenced ones aside: their uploads were interrupted between file and event, or the
 /// log is an older copy. Adds the result to `reports`.
 pub(super) fn open_archives(
-    data: &DataDir,
+    files: &FileTree,
     models: &Models,
     part_files: PartFiles,
     environment: &Environment,
     reports: &mut Vec<String>,
 ) -> Result<ArchiveStore, StartError> {
-    let root = data.path("archives");
+    let tree = files.subtree("archives");
+    let root = tree.root().to_owned();
     let sharing = part_files.sharing();
-    let archives = ArchiveStore::open_with(&root, part_files)
+    let archives = ArchiveStore::open_with(tree, part_files)
         .map_err(|error| StartError::at_path("the archives", &root, &error))?
         .with_fail_points(environment.fail_points());
     if sharing == FileSharing::Shared {
@@ -69,13 +71,14 @@ fn describe_sweep(report: ArchiveSweepReport, orphans: &Path) -> Vec<String> {
 
 /// Opens the files of media tasks.
 pub(super) fn open_store(
-    data: &DataDir,
+    files: &FileTree,
     part_files: PartFiles,
     environment: &Environment,
     decode_memory: u64,
 ) -> Result<MediaStore, StartError> {
-    let root = data.path("media");
-    let store = MediaStore::open_with(&root, part_files)
+    let tree = files.subtree("media");
+    let root = tree.root().to_owned();
+    let store = MediaStore::open_with(tree, part_files)
         .map_err(|error| StartError::at_path("the media store", &root, &error))?;
     Ok(store.with_environment(environment.clone()).with_decoders(PictureDecoders::new(decode_memory)))
 }
@@ -118,10 +121,11 @@ impl ErasureTargets<'_> {
             self.keyring.mark_erased(*user);
         }
 
-        let unfinished: Vec<_> = erased.into_iter().filter(|user| self.keyring.is_erasure_unfinished(*user)).collect();
-        if unfinished.is_empty() {
-            return;
-        }
+        let unfinished = match self.keyring.unfinished_erasures(&erased) {
+            Ok(unfinished) if unfinished.is_empty() => return,
+            Ok(unfinished) => unfinished,
+            Err(failure) => return tracing::error!(%failure, "unfinished erasures not found: restart later"),
+        };
 
         // In the order of the request that erases (`http/api/erase.rs`). The key is removed last: as long as it exists,
         // the next start knows that the erasure is unfinished.

@@ -189,9 +189,14 @@ impl Reactors {
         arbiter.spawn(async move {
             lower_priority(BackgroundWork::OutboundCalls);
 
-            let sweeper = RetentionSweeper::new(store.clone(), models.clone(), environment.clone(), retention);
+            // Each node removes its own copies of the files in a bucket.
+            let has_copies = store.tree().bucket().is_some();
+            let sweep_duty = if has_copies { Duty::always() } else { duties.of_owner.clone() };
+            let of_owner = duties.of_owner.clone();
+            let sweeper =
+                RetentionSweeper::new(store.clone(), models.clone(), environment.clone(), retention, of_owner);
             let one_by_one = ReactorOptions { concurrency: 1, lane: 1 };
-            spawn_supervised(sweeper, one_by_one, duties.of_owner.clone(), environment.clone());
+            spawn_supervised(sweeper, one_by_one, sweep_duty, environment.clone());
 
             for poller in pollers {
                 let reactor_options = poller.reactor_options();

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use super::StartError;
 use super::address_file::remove_address_file;
 use super::bootstrap::{AdminTokenSource, load_admin_token};
+use super::bucket::files_of;
 use super::cluster::{self, ClusterNode, CommitReceivers};
 use super::cluster_engine::{EngineOpener, open_engine};
 use super::files::{ErasureTargets, open_archives, open_store, open_webhook_key};
@@ -88,7 +89,7 @@ impl BoundService {
         let tariff = open_tariff(settings.video.pricing.as_deref())?;
         let (listener, address) = listen(settings.listen)?;
         let data = existing.map_or_else(|| open_data_dir(root), Ok)?;
-        let membership = cluster::prepare_data_dir(&data, &settings.cluster)?;
+        let membership = cluster::prepare_data_dir(&data, &settings.cluster, &environment)?;
         let (token, admin_token) = load_admin_token(&data, settings.admin_token.as_ref(), &environment)?;
         log_egress_rule(&settings);
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
@@ -126,7 +127,9 @@ impl BoundService {
         let Self { data, settings, environment, public_url, .. } = &self;
         let sharing = if self.membership.is_some() { FileSharing::Shared } else { FileSharing::Alone };
         let part_files = PartFiles::new(sharing, environment);
-        let store = open_store(data, part_files.clone(), environment, settings.media.decode_memory)?;
+        let files = files_of(data.root(), &settings.cluster, environment)
+            .map_err(|error| StartError::part("the shared files", &format!("{error:#}")))?;
+        let store = open_store(&files, part_files.clone(), environment, settings.media.decode_memory)?;
         let upload_key = read_upload_key(data)?;
         let keys =
             IdempotencyKeys::open(data, environment).map_err(|error| StartError::part("idempotency keys", &error))?;
@@ -141,10 +144,10 @@ impl BoundService {
             opened.map_err(|error| StartError::Log(error.to_string()))?;
 
         let upload_key = upload_key.map_or_else(|| create_upload_key(data, &*log, &models.users, environment), Ok)?;
-        let keyring = Keyring::open(data.root());
-        let archives = open_archives(data, &models, part_files, environment, &mut reports)?;
+        let keyring = Keyring::open_with(&files);
+        let archives = open_archives(&files, &models, part_files, environment, &mut reports)?;
         let models = ReadModels::new(log.clone(), models);
-        let node = self.join_cluster(&log, &models, &metrics, &keyring, &keys)?;
+        let node = self.join_cluster(&log, &models, &metrics, (&keyring, &keys, &store))?;
         // After a node has caught up: the one that erased a user may have died before it destroyed the key.
         ErasureTargets { data, store: &store, keys: &keys, keyring: &keyring }.complete_erasures(&models.read());
 
@@ -171,8 +174,7 @@ impl BoundService {
         log: &Arc<SledLog>,
         models: &ReadModels,
         metrics: &Metrics,
-        keyring: &Keyring,
-        keys: &IdempotencyKeys,
+        (keyring, keys, store): (&Keyring, &IdempotencyKeys, &MediaStore),
     ) -> Result<Option<ClusterNode>, StartError> {
         let Self { data, settings, environment, public_url, membership, engine, .. } = self;
         let Some(membership) = membership else { return Ok(None) };
@@ -185,6 +187,7 @@ impl BoundService {
             keyring: keyring.clone(),
             keys: keys.clone(),
             snapshots: snapshot_dir(data.root()),
+            copied_uploads: store.tree().bucket().map(|_| store.uploads().clone()),
         });
         let generation = cluster::join_generation(membership, settings, log, &receivers, &open, environment)?;
         let engine = open(generation)?;

@@ -1,7 +1,7 @@
 //! Creation of backups: the journal up to a signed HEAD first, then the files. The files that the journal's events
 //! refer to were on disk before those events.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use super::BackupError;
 use super::manifest::{self, BackupDirectory, BackupFile, Manifest};
 use super::pool::{BackupFilePool, private_directory};
+use crate::cluster::bucket_files::CACHE_FILE;
 use crate::cluster::leave_marker::LEAVE_FILE;
 use crate::domain::value::Digest;
 use crate::environment::Environment;
@@ -20,6 +21,7 @@ use crate::events::journal::{
 use crate::events::shared::checkpoint::ENGINE_FILE;
 use crate::events::stream::Position;
 use crate::events::verify::Finding;
+use crate::file_tree::{FileTree, RemoteFile};
 use crate::media::content_check::{self, CONTENT_DIRECTORIES};
 use crate::verification::ProgressCallback;
 use crate::verification::directory::{DirectoryUse, directory_use};
@@ -27,7 +29,7 @@ use crate::verification::export::{ExportError, SignedLogHead, read_signed_head};
 
 /// Parts of a data directory that are not copied: they are recreated, belong to the running process, are incomplete, or
 /// belong to this directory alone.
-const EXCLUDED: [&str; 6] = ["lock", "address", "answers", "snapshots", "metrics-history", LEAVE_FILE];
+const EXCLUDED: [&str; 7] = ["lock", "address", "answers", "snapshots", "metrics-history", LEAVE_FILE, CACHE_FILE];
 /// Path of the checkpoint up to which a cluster node has applied its engine.
 const ENGINE_CHECKPOINT: &str = "log/engine.json";
 /// Key of the upload links.
@@ -52,16 +54,17 @@ pub struct BackupReport {
     pub notes: Vec<String>,
 }
 
-/// Copies the data directory `root` to the backup directory `to`.
+/// Copies a data directory to the backup directory `to`. What only a bucket has is fetched.
 ///
 /// # Errors
 /// If the backup cannot be made. The previous backup is then unchanged.
 pub fn create(
-    root: &Path,
+    data: &FileTree,
     to: &Path,
     environment: &Environment,
     progress: ProgressCallback<'_>,
 ) -> Result<BackupReport, BackupError> {
+    let root = data.root();
     // Held to the end, so that no service starts on the directory while it is copied.
     let in_use = directory_use(root)?;
     let running = matches!(in_use, DirectoryUse::Running);
@@ -78,6 +81,7 @@ pub fn create(
 
     let mut writer = BackupWriter {
         root,
+        data,
         pool: BackupFilePool::open(to),
         manifest_files: Vec::new(),
         directories: Vec::new(),
@@ -109,6 +113,8 @@ pub fn create(
         writer.copy_area(area)?;
     }
     for tree in TREES {
+        let directory = root.join(tree);
+        data.fetch_all(&directory, |_| true).map_err(BackupError::file(&directory))?;
         writer.copy_tree(Path::new(tree))?;
     }
     writer.note_repaired();
@@ -196,6 +202,7 @@ fn total_bytes(root: &Path) -> Result<u64, BackupError> {
 
 struct BackupWriter<'t> {
     root: &'t Path,
+    data: &'t FileTree,
     pool: BackupFilePool,
     manifest_files: Vec<BackupFile>,
     directories: Vec<BackupDirectory>,
@@ -352,18 +359,21 @@ impl BackupWriter<'_> {
     /// Copies new files of a content-addressed area. For a damaged file, an intact copy of the previous backup is kept.
     fn copy_area(&mut self, area: &str) -> Result<(), BackupError> {
         let root = self.root;
-        for (path, digest) in content_check::list_files(root, area).map_err(BackupError::file(&root.join(area)))? {
+        for (path, digest) in self.list_area(area).map_err(BackupError::file(&root.join(area)))? {
             let relative = relative(root, &path);
-            let Ok(metadata) = fs::metadata(&path) else { continue };
-            let mode = metadata.permissions().mode();
-            self.advance(metadata.len());
+            let metadata = fs::metadata(&path).ok();
+            if metadata.is_none() && self.data.bucket().is_none() {
+                continue;
+            }
+            let mode = metadata.as_ref().map_or(0o600, |metadata| metadata.permissions().mode());
+            self.advance(metadata.map_or(0, |metadata| metadata.len()));
 
             if let Some(bytes) = self.pool.intact_bytes(&digest) {
                 self.add_file(&relative, digest, bytes, mode, None);
                 continue;
             }
 
-            match self.pool.copy(&path, Some(digest)) {
+            match self.data.fetch(&path).and_then(|()| self.pool.copy(&path, Some(digest))) {
                 Ok((found, bytes)) if found == digest => self.add_file(&relative, digest, bytes, mode, None),
                 Ok(_) => self
                     .findings
@@ -373,6 +383,17 @@ impl BackupWriter<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the files of an area with their hashes, also those that only the bucket has.
+    fn list_area(&self, area: &str) -> io::Result<Vec<(PathBuf, Digest)>> {
+        let mut files: BTreeMap<PathBuf, Digest> = content_check::list_files(self.root, area)?.into_iter().collect();
+        for RemoteFile { path, .. } in self.data.list_remote(&self.root.join(area))?.unwrap_or_default() {
+            if let Some(digest) = content_check::digest_in(&path) {
+                files.insert(path, digest);
+            }
+        }
+        Ok(files.into_iter().collect())
     }
 
     /// Notes the copies in the backup that were found damaged and rewritten.

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::audit::VerificationOutcome;
 use super::progress::{ProgressLine, ProgressUnit, format_mib};
 use super::{CliError, DirectoryFlags, SettingFlags, print};
+use crate::app::files_of;
 use crate::backup::check::{BackupCheckReport, check};
 use crate::backup::create::{self, BackupReport};
 use crate::backup::manifest::Manifest;
@@ -74,10 +75,12 @@ pub(super) fn backup(arguments: BackupArguments, outer: SettingFlags) -> Result<
         return verification_outcome(&report, consequence).report(false);
     }
 
-    let root = directory.settings(outer)?.data_dir;
+    let settings = directory.settings(outer)?;
+    let environment = Environment::system();
+    let data = files_of(&settings.data_dir, &settings.cluster, &environment)?;
     let progress = ProgressLine::new("copying", ProgressUnit::Bytes);
     let mut on_progress = |done, total| progress.update(done, Some(total));
-    let result = create::create(&root, &backup, &Environment::system(), &mut on_progress);
+    let result = create::create(&data, &backup, &environment, &mut on_progress);
     let seconds = progress.finish().as_secs_f64();
 
     let BackupReport { position, files, bytes, copied_files, copied_bytes, removed, findings, notes } =

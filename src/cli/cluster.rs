@@ -32,7 +32,7 @@ Examples:
   mediary cluster rebuild-engine --config /etc/mediary.toml
   mediary cluster leave --config /etc/mediary.toml
 
-The settings in [cluster] name the engine and the directory that all nodes mount. `mediary config
+The settings in [cluster] name the engine, and the directory or bucket that all nodes use. `mediary config
 --reference` describes them, docs/cluster.md the steps.";
 
 const INIT_HELP: &str = "\
@@ -43,8 +43,8 @@ The service must be stopped. Every other node starts on a restored backup of thi
 
 const CHECK_HELP: &str = "\
 Checks the servers of the engine and, if the data directory is a node, its secrets, the shared files
-and the log in the engine; changes nothing. Prints one line per check: ok, risk or FAILED. A node may
-run. A start also checks the node's own log, as `mediary audit verify` does.
+and the log in the engine; changes nothing, but writes an object to a bucket and removes it again.
+Prints one line per check: ok, risk or FAILED. A node may run. A start also checks the node's own log, as `mediary audit verify` does.
 
 Examples:
   mediary cluster check --config /etc/mediary.toml

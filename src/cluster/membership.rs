@@ -33,6 +33,27 @@ pub struct Membership {
     base: StoredHead,
     /// Hash of the secrets, by file.
     secrets: Vec<(String, String)>,
+    #[serde(default)]
+    files: FilePlace,
+}
+
+/// Kind of place that has the files of all nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FilePlace {
+    /// A directory that all nodes mount.
+    #[default]
+    Directory,
+    Bucket,
+}
+
+impl FilePlace {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Directory => "a directory",
+            Self::Bucket => "a bucket",
+        }
+    }
 }
 
 /// Reason why a data directory cannot be used as it is configured.
@@ -53,6 +74,12 @@ pub enum MembershipError {
     #[error("{path} belongs to the log {expected}, but the directory has the log {found}: restore a backup of a node", path = .path.display())]
     OtherLog { path: PathBuf, expected: Uuid, found: Uuid },
     #[error(
+        "cluster.files is {configured}, but the files of this cluster are in {recorded}: name that one. To move them, stop all \
+         nodes, run `mediary cluster leave`, change cluster.files and run `mediary cluster init`",
+        configured = .configured.name(), recorded = .recorded.name()
+    )]
+    OtherPlace { configured: FilePlace, recorded: FilePlace },
+    #[error(
         "the secrets of this node differ from those of its cluster: {files}. Copy them from another node, or restore a backup \
          of one", files = .files.iter().map(|file| shell_quote(&file.display().to_string())).collect::<Vec<_>>().join(", ")
     )]
@@ -64,7 +91,12 @@ impl Membership {
     ///
     /// # Errors
     /// If a secret cannot be read.
-    pub fn of(data_dir: &Path, log: impl Into<LogGeneration>, base: JournalHead) -> Result<Self, MembershipError> {
+    pub fn of(
+        data_dir: &Path,
+        log: impl Into<LogGeneration>,
+        base: JournalHead,
+        files: FilePlace,
+    ) -> Result<Self, MembershipError> {
         let log = log.into();
         let first = Self {
             format: FORMAT,
@@ -72,8 +104,24 @@ impl Membership {
             generation: None,
             base: base.into(),
             secrets: hash_secrets(data_dir)?,
+            files,
         };
         Ok(if log.is_first() { first } else { first.in_generation(log.number, base.into()) })
+    }
+
+    /// Checks that the settings name the kind of place that has the files.
+    ///
+    /// # Errors
+    /// If not.
+    pub fn check_files(&self, configured: FilePlace) -> Result<(), MembershipError> {
+        let recorded = self.files;
+        if configured == recorded { Ok(()) } else { Err(MembershipError::OtherPlace { configured, recorded }) }
+    }
+
+    /// Returns the kind of place that has the files.
+    #[must_use]
+    pub fn files(&self) -> FilePlace {
+        self.files
     }
 
     /// Returns the membership in another generation.
@@ -224,7 +272,7 @@ mod tests {
 
         let log = Uuid::from_u128(1);
         let base = JournalHead { position: Position(7), chain: ChainHash::genesis(log) };
-        let membership = Membership::of(root, log, base).unwrap();
+        let membership = Membership::of(root, log, base, FilePlace::Directory).unwrap();
         membership.write(root).unwrap();
         let read = check_configured(root, true).unwrap().unwrap();
         assert_eq!(read, membership);
@@ -247,7 +295,7 @@ mod tests {
         let root = directory.path();
         let [log, other] = [1, 2].map(Uuid::from_u128);
         let base = JournalHead { position: Position(7), chain: ChainHash::genesis(log) };
-        let membership = Membership::of(root, log, base).unwrap();
+        let membership = Membership::of(root, log, base, FilePlace::Directory).unwrap();
         assert!(membership.check(root, log).is_ok());
         assert!(matches!(membership.check(root, other), Err(MembershipError::OtherLog { .. })));
 

@@ -6,16 +6,20 @@
 //! | [`leave_marker`] | Has this data directory begun to end the shared log? |
 //! | [`membership`] | May this data directory join, and are its secrets those of the cluster? |
 //! | [`shared_files`] | Where are the files that all nodes use? |
+//! | [`shared_place`] | Where are the files that all nodes use, and where does the latest generation begin? |
+//! | [`bucket_files`] | Is this bucket suitable for them, and whose is it? |
 //! | [`presence`] | Which nodes are there, and which of them acts on events? |
 //! | [`work_share`] | Which pieces of work does this node do? |
 //! | [`read_barrier`] | Does this node have everything that others have answered? |
 //!
 //! The log itself is in [`events::shared`](crate::events::shared); [`app`](crate::app) puts the parts together.
 
+pub mod bucket_files;
 pub mod generation;
 pub mod leave_marker;
 pub mod membership;
 pub mod presence;
 pub mod read_barrier;
 pub mod shared_files;
+pub mod shared_place;
 pub mod work_share;

@@ -14,7 +14,7 @@ use crate::data_dir::{create_durably, sync_parent, write_private};
 use crate::events::shared::generation::LogGeneration;
 
 /// Trees of a data directory that the nodes share.
-const SHARED_TREES: [&str; 3] = ["archives", "media", "personal"];
+pub(super) const SHARED_TREES: [&str; 3] = ["archives", "media", "personal"];
 /// File in the shared directory with the id of the log. Without it, the directory may be one that is not mounted.
 const OWNER_FILE: &str = "log-id";
 /// Prefix of the files in the shared directory with the beginnings of the generations but the first; their number follows.

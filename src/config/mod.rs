@@ -21,7 +21,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use cluster::ClusterSettings;
+pub use cluster::{BucketLocation, ClusterSettings, S3Settings, SharedFiles};
 pub use egress::{EgressSettings, PrivateAccess, PrivateRule};
 pub use limits::{LimitSettings, ProxyHeader, RateSetting};
 pub use oidc::OidcSettings;

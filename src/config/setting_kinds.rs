@@ -7,6 +7,7 @@ use std::time::Duration;
 use toml::Value;
 use url::Url;
 
+use super::cluster::{BucketLocation, SharedFiles};
 use super::settings::{AllowedOrigins, Secret};
 use crate::domain::network::Network;
 use crate::domain::task::{FilterableParameter, Gateway, TaskKind, VendorPrice};
@@ -117,6 +118,46 @@ pub(super) fn existing_directory() -> SettingKind<Option<PathBuf>> {
     SettingKind::new("the path of an existing directory, or empty", |value| match value.as_str()? {
         "" => Some(None),
         path => Some(PathBuf::from(path)).filter(|path| path.is_dir()).map(Some),
+    })
+}
+
+/// A directory that all nodes of a cluster mount, or an S3 bucket; empty for none.
+pub(super) fn shared_files() -> SettingKind<Option<SharedFiles>> {
+    let allowed = "the path of an existing directory, an S3 bucket such as \"s3://bucket\" or \"s3://bucket/prefix\" (letters, \
+                   digits and - . _ /), or empty";
+    SettingKind::new(allowed, |value| match value.as_str()? {
+        "" => Some(None),
+        text => match text.strip_prefix("s3://") {
+            Some(location) => parse_bucket(location).map(|location| Some(SharedFiles::Bucket(location))),
+            None => {
+                Some(PathBuf::from(text)).filter(|path| path.is_dir()).map(|path| Some(SharedFiles::Directory(path)))
+            }
+        },
+    })
+}
+
+fn parse_bucket(text: &str) -> Option<BucketLocation> {
+    let (bucket, prefix) = text.split_once('/').unwrap_or((text, ""));
+    let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
+    let is_allowed = |part: &str| {
+        let is_name = part.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+        is_name && !part.is_empty() && !part.starts_with('.')
+    };
+    let is_prefix_allowed = prefix.is_empty() || prefix.split('/').all(is_allowed);
+    (is_allowed(bucket) && is_prefix_allowed)
+        .then(|| BucketLocation { bucket: bucket.to_owned(), prefix: prefix.to_owned() })
+}
+
+/// The URL of a server, without a path; empty for none.
+pub(super) fn server_url() -> SettingKind<Option<String>> {
+    SettingKind::new("an https or http URL without a path, such as \"https://s3.example.org\", or empty", |value| {
+        match value.as_str()? {
+            "" => Some(None),
+            text => {
+                let is_server = |url: &Url| is_plain_url(url) && url.path().len() <= 1;
+                parse_http_url(text).filter(is_server).map(|_| Some(text.trim_end_matches('/').to_owned()))
+            }
+        }
     })
 }
 

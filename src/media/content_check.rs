@@ -122,15 +122,20 @@ pub fn list_files(root: &Path, area: &str) -> io::Result<Vec<(PathBuf, Digest)>>
         };
         for entry in entries {
             let path = entry?.path();
-            let name = path.file_name().and_then(|name| name.to_str());
-            let digest = name.and_then(|name| Digest::parse(name.split_once('.')?.0).ok());
-            let is_complete = path.extension().is_some_and(|extension| extension != "part");
-            files.extend(digest.filter(|_| is_complete).map(|digest| (path, digest)));
+            files.extend(digest_in(&path).map(|digest| (path, digest)));
         }
     }
 
     files.sort();
     Ok(files)
+}
+
+/// Returns the hash in the name of a complete file.
+#[must_use]
+pub fn digest_in(path: &Path) -> Option<Digest> {
+    let name = path.file_name()?.to_str()?;
+    let is_complete = path.extension().is_some_and(|extension| extension != "part");
+    Digest::parse(name.split_once('.')?.0).ok().filter(|_| is_complete)
 }
 
 fn path_of(root: &Path, area: &str, name: &str) -> PathBuf {

@@ -10,11 +10,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
 use crate::environment::Environment;
+use crate::file_tree::UNREFERENCED_AGE;
 
 /// Suffix of unfinished files.
 pub const PART_SUFFIX: &str = ".part";
-/// Age from which a file that no event refers to is removed, if other nodes write to the directory.
-const SHARED_FILE_AGE_MIN: Duration = Duration::from_hours(24);
 
 /// Writers of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +62,7 @@ impl PartFiles {
             FileSharing::Shared => {
                 let modified = metadata.modified().ok();
                 let age = modified.and_then(|modified| self.system_time().duration_since(modified).ok());
-                age.is_some_and(|age| age >= SHARED_FILE_AGE_MIN)
+                age.is_some_and(|age| age >= UNREFERENCED_AGE)
             }
         }
     }
@@ -116,7 +115,7 @@ mod tests {
         for path in [&new, &old] {
             fs::write(path, b"x").unwrap();
         }
-        let two_days_ago = shared.system_time() - 2 * SHARED_FILE_AGE_MIN;
+        let two_days_ago = shared.system_time() - 2 * UNREFERENCED_AGE;
         File::options().write(true).open(&old).unwrap().set_modified(two_days_ago).unwrap();
 
         shared.remove_leftovers(directory.path()).unwrap();

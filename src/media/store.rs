@@ -21,6 +21,7 @@ use crate::domain::music::{MusicFile, MusicFormat};
 use crate::domain::value::{Digest, Timestamp};
 use crate::domain::video::{AttachedDocument, Clip, VideoFormat};
 use crate::environment::{CommitStep, Environment};
+use crate::file_tree::{FileTree, RemoteFile};
 
 use super::decoders::PictureDecoders;
 use super::incoming_file::IncomingFile;
@@ -66,7 +67,7 @@ pub struct MediaSweepReport {
 /// The file store. Cheap to clone; only one process may use a root, unless its [`PartFiles`] are shared.
 #[derive(Clone)]
 pub struct MediaStore {
-    root: Arc<Path>,
+    tree: FileTree,
     part_files: PartFiles,
     /// New files with their times, about to be referenced by events. Locked while a file is removed.
     recent_files: Arc<Mutex<HashMap<PathBuf, Timestamp>>>,
@@ -81,14 +82,15 @@ impl MediaStore {
     /// # Errors
     /// If a directory cannot be created, read or synced.
     pub fn open(root: &Path) -> io::Result<Self> {
-        Self::open_with(root, PartFiles::new(FileSharing::Alone, &Environment::system()))
+        Self::open_with(FileTree::local(root), PartFiles::new(FileSharing::Alone, &Environment::system()))
     }
 
-    /// Like [`MediaStore::open`], for a root that other nodes may use too.
+    /// Like [`MediaStore::open`], for files that other nodes may use too.
     ///
     /// # Errors
     /// As [`MediaStore::open`].
-    pub fn open_with(root: &Path, part_files: PartFiles) -> io::Result<Self> {
+    pub fn open_with(tree: FileTree, part_files: PartFiles) -> io::Result<Self> {
+        let root = tree.root();
         for area in MediaArea::ALL {
             let area_root = root.join(area.directory());
             create_durably(&area_root)?;
@@ -104,9 +106,9 @@ impl MediaStore {
         let environment = Environment::system();
         let recent_files = Arc::default();
         let decoders = PictureDecoders::default();
-        let uploads = UploadedFiles::open_with(&root.join("uploads"), part_files.clone())?;
+        let uploads = UploadedFiles::open_with(tree.subtree("uploads"), part_files.clone())?;
 
-        Ok(Self { root: root.into(), part_files, recent_files, environment, decoders, uploads })
+        Ok(Self { tree, part_files, recent_files, environment, decoders, uploads })
     }
 
     /// Replaces the clock and the fail points.
@@ -126,6 +128,12 @@ impl MediaStore {
     #[must_use]
     pub fn decoders(&self) -> &PictureDecoders {
         &self.decoders
+    }
+
+    /// Returns the files of the store.
+    #[must_use]
+    pub fn tree(&self) -> &FileTree {
+        &self.tree
     }
 
     /// Returns the files that clients uploaded to use them as inputs.
@@ -185,6 +193,7 @@ impl MediaStore {
     fn put_upload(&self, upload: &UploadedFile, file_name: &str) -> io::Result<()> {
         let path = self.path(MediaArea::Input, file_name);
         let source = self.uploads.path_of(upload);
+        self.tree.fetch(&source)?;
         self.place_file(&path, upload.bytes, |unfinished| {
             fs::hard_link(&source, unfinished).or_else(|_| {
                 fs::copy(&source, unfinished)?;
@@ -200,7 +209,7 @@ impl MediaStore {
     /// If the file cannot be created.
     pub fn create_result(&self) -> io::Result<IncomingFile> {
         // In a directory of results, so that the next start removes what a crash leaves.
-        let directory = self.root.join(MediaArea::Result.directory()).join("00");
+        let directory = self.tree.root().join(MediaArea::Result.directory()).join("00");
         IncomingFile::create(directory.join(format!("stream.{}", self.part_files.next_ending())))
     }
 
@@ -234,16 +243,18 @@ impl MediaStore {
 
     /// Makes a file of this length durable, unless it exists; `write` writes it under a temporary name.
     fn place_file(&self, path: &Path, length: u64, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
-        let directory = path.parent().unwrap_or(&self.root);
+        let directory = path.parent().unwrap_or(self.tree.root());
 
         // From here on a sweep skips the file. If it was removed just before, it is written again.
         self.recent_files.lock().insert(path.to_owned(), self.environment.now());
 
         if is_complete(path, length)? {
             self.part_files.keep(path)?;
+            self.tree.republish(path, path)?;
         } else {
             let unfinished = path.with_extension(self.part_files.next_ending());
-            if let Err(error) = write(&unfinished).and_then(|()| fs::rename(&unfinished, path)) {
+            let written = write(&unfinished).and_then(|()| self.tree.publish(&unfinished, path));
+            if let Err(error) = written.and_then(|()| fs::rename(&unfinished, path)) {
                 let _ = fs::remove_file(&unfinished);
                 return Err(error);
             }
@@ -283,7 +294,7 @@ impl MediaStore {
     }
 
     fn read_file(&self, area: MediaArea, digest: &Digest, file_name: &str) -> io::Result<Vec<u8>> {
-        let bytes = fs::read(self.path(area, file_name))?;
+        let bytes = self.tree.read(&self.path(area, file_name))?;
         if digest_of(&bytes) != *digest {
             let reason = format!("file {file_name} is damaged: its hash differs from its name");
             return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
@@ -292,7 +303,7 @@ impl MediaStore {
     }
 
     /// Removes the expired uploads, and the files for which `is_referenced` returns `false`, except those stored within
-    /// [`GRACE_PERIOD`].
+    /// [`GRACE_PERIOD`]. With a bucket, removes them from the directory alone; see [`MediaStore::sweep_bucket`].
     ///
     /// # Errors
     /// If a directory cannot be read or a file cannot be removed.
@@ -329,8 +340,33 @@ impl MediaStore {
         Ok(report)
     }
 
+    /// Removes from the bucket, if there is one, what no node needs any more.
+    ///
+    /// # Errors
+    /// If the bucket cannot be used.
+    pub fn sweep_bucket(&self, is_referenced: &dyn Fn(&Digest) -> bool) -> io::Result<MediaSweepReport> {
+        let mut report = MediaSweepReport::default();
+        if self.tree.bucket().is_none() {
+            return Ok(report);
+        }
+
+        self.uploads.sweep_bucket(self.environment.now())?;
+        for area in MediaArea::TEMPORARY {
+            let listed = self.tree.list_remote(&self.tree.root().join(area.directory()))?;
+            for RemoteFile { path, bytes, .. } in listed.unwrap_or_default() {
+                let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+                let digest = name.split_once('.').and_then(|(stem, _)| Digest::parse(stem).ok());
+                let is_unused = digest.is_some_and(|digest| !is_referenced(&digest));
+                if is_unused && !self.recent_files.lock().contains_key(&path) && self.tree.remove_unreferenced(&path)? {
+                    report = MediaSweepReport { files: report.files + 1, bytes: report.bytes + bytes };
+                }
+            }
+        }
+        Ok(report)
+    }
+
     fn directories(&self, area: MediaArea) -> impl Iterator<Item = PathBuf> + use<> {
-        let root = self.root.join(area.directory());
+        let root = self.tree.root().join(area.directory());
         (0..=u8::MAX).map(move |prefix| root.join(format!("{prefix:02x}")))
     }
 
@@ -358,7 +394,7 @@ impl MediaStore {
 
     /// Returns the path. `file_name` must begin with the hexadecimal digits of a hash.
     fn path(&self, area: MediaArea, file_name: &str) -> PathBuf {
-        self.root.join(area.directory()).join(&file_name[..2]).join(file_name)
+        self.tree.root().join(area.directory()).join(&file_name[..2]).join(file_name)
     }
 }
 

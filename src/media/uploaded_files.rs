@@ -23,6 +23,7 @@ use crate::domain::image::{INPUT_BYTES_MAX, ImageFormat};
 use crate::domain::value::{Digest, InvalidValue, Timestamp};
 use crate::domain::video::VideoFormat;
 use crate::environment::{CommitStep, Environment, FailPoints};
+use crate::file_tree::{FileTree, RemoteFile, is_unavailable};
 
 /// Maximum size of an uploaded file in bytes (contract 11).
 pub const UPLOADED_BYTES_MAX: usize = 512 << 20;
@@ -148,7 +149,7 @@ pub struct StoredUpload {
 /// Store of uploaded files. Cheap to clone; only one process may use a root, unless its [`PartFiles`] are shared.
 #[derive(Clone)]
 pub struct UploadedFiles {
-    root: Arc<Path>,
+    tree: FileTree,
     part_files: PartFiles,
     /// Held while directories change, so that they agree with `files`. Blocks on the disk, unlike the lock of `files`.
     directory_guard: Arc<Mutex<()>>,
@@ -164,20 +165,24 @@ impl UploadedFiles {
     /// # Errors
     /// If a directory cannot be created or read.
     pub fn open(root: &Path) -> io::Result<Self> {
-        Self::open_with(root, PartFiles::new(FileSharing::Alone, &Environment::system()))
+        Self::open_with(FileTree::local(root), PartFiles::new(FileSharing::Alone, &Environment::system()))
     }
 
-    /// Like [`UploadedFiles::open`], for a root that other nodes may use too.
+    /// Like [`UploadedFiles::open`], for files that other nodes may use too.
     ///
     /// # Errors
     /// As [`UploadedFiles::open`].
-    pub fn open_with(root: &Path, part_files: PartFiles) -> io::Result<Self> {
-        let incoming = root.join(INCOMING);
+    pub fn open_with(tree: FileTree, part_files: PartFiles) -> io::Result<Self> {
+        let incoming = tree.root().join(INCOMING);
         create_durably(&incoming)?;
         part_files.remove_leftovers(&incoming)?;
-        let files = list_files(root, part_files.sharing())?;
+        // The files in a bucket are listed when they are needed: the start does not depend on it.
+        let files = match tree.bucket() {
+            Some(_) => HashMap::new(),
+            None => list_files(tree.root(), part_files.sharing())?,
+        };
         Ok(Self {
-            root: root.into(),
+            tree,
             part_files,
             directory_guard: Arc::default(),
             files: Arc::new(Mutex::new(files)),
@@ -197,7 +202,7 @@ impl UploadedFiles {
     /// # Errors
     /// If the file cannot be created.
     pub fn create_upload(&self) -> io::Result<IncomingFile> {
-        IncomingFile::create(self.root.join(INCOMING).join(self.part_files.next_ending()))
+        IncomingFile::create(self.tree.root().join(INCOMING).join(self.part_files.next_ending()))
     }
 
     /// Stores an upload durably. The same content under the same id is stored once; the earlier file is returned then.
@@ -232,24 +237,41 @@ impl UploadedFiles {
         let file = UploadedFile { id, owner, format, digest: upload.digest(), bytes: upload.bytes(), expires_at };
         upload.sync()?;
         self.fail_points.hit_after(CommitStep::InputFileSynced);
+
+        self.list_again_if_shared(Duration::ZERO, Some(owner))?;
+        if let Some(earlier) = self.earlier_upload(&file, now)? {
+            return Ok(StoredUpload { file: earlier, is_repetition: true });
+        }
+
+        // Without the guard, because it may take minutes.
+        self.tree.publish(upload.path(), &self.path_of(&file))?;
+        let stored = self.place_upload(upload, file, now);
+        if !stored.as_ref().is_ok_and(|stored| stored.file == file) {
+            self.tree.remove_remote(&self.path_of(&file))?;
+        }
+        stored
+    }
+
+    /// Gives an upload its name, unless another one has been stored under its id.
+    fn place_upload(
+        &self,
+        upload: &IncomingFile,
+        file: UploadedFile,
+        now: Timestamp,
+    ) -> Result<StoredUpload, UploadError> {
+        let UploadedFile { id, owner, .. } = file;
         let directory = self.directory_of(owner);
 
-        self.list_again_if_shared(Duration::ZERO);
         // Held until the file has its name, so that an id has one content and the count is exact.
         let _guard = self.directory_guard.lock();
-        let earlier = self.files.lock().get(&id).copied();
-        match earlier {
-            Some(earlier) if now >= earlier.expires_at => self.remove_file(&earlier)?,
-            Some(earlier) if (earlier.owner, earlier.digest) == (owner, file.digest) => {
-                // The commit that stored it may have failed to sync.
-                sync_directory(&directory)?;
-                return Ok(StoredUpload { file: earlier, is_repetition: true });
-            }
-            Some(_) => return Err(UploadError::Conflict),
-            None => {}
+        if let Some(earlier) = self.earlier_upload(&file, now)? {
+            // The commit that stored it may have failed to sync.
+            sync_existing(&directory)?;
+            return Ok(StoredUpload { file: earlier, is_repetition: true });
         }
-        if self.files.lock().values().filter(|file| file.owner == owner).count() >= FILES_PER_OWNER_MAX {
-            return Err(UploadError::TooMany);
+        let expired = self.files.lock().get(&id).copied();
+        if let Some(expired) = expired {
+            self.remove_file(&expired)?;
         }
 
         create_durably(&directory)?;
@@ -262,49 +284,97 @@ impl UploadedFiles {
         Ok(StoredUpload { file, is_repetition: false })
     }
 
-    /// Returns a file that has not expired.
-    #[must_use]
-    pub fn get(&self, id: FileId, now: Timestamp) -> Option<UploadedFile> {
-        if !self.files.lock().contains_key(&id) {
-            self.list_again_if_shared(RELIST_INTERVAL);
+    /// Returns the earlier upload of the same content under the same id, if it has not expired.
+    fn earlier_upload(&self, file: &UploadedFile, now: Timestamp) -> Result<Option<UploadedFile>, UploadError> {
+        let files = self.files.lock();
+        match files.get(&file.id).copied().filter(|earlier| now < earlier.expires_at) {
+            Some(earlier) if (earlier.owner, earlier.digest) == (file.owner, file.digest) => Ok(Some(earlier)),
+            Some(_) => Err(UploadError::Conflict),
+            None if files.values().filter(|other| other.owner == file.owner && other.id != file.id).count()
+                >= FILES_PER_OWNER_MAX =>
+            {
+                Err(UploadError::TooMany)
+            }
+            None => Ok(None),
         }
-        self.files.lock().get(&id).copied().filter(|file| now < file.expires_at)
+    }
+
+    /// Returns a file that has not expired. Blocks if other nodes may have stored files.
+    ///
+    /// # Errors
+    /// If the files of other nodes cannot be listed.
+    pub fn get(&self, id: FileId, now: Timestamp) -> io::Result<Option<UploadedFile>> {
+        if !self.files.lock().contains_key(&id) {
+            self.list_again_if_shared(RELIST_INTERVAL, None)?;
+        }
+        Ok(self.files.lock().get(&id).copied().filter(|file| now < file.expires_at))
     }
 
     /// Returns the files of an owner that have not expired, in the order of their ids.
-    #[must_use]
-    pub fn all_of(&self, owner: UserId, now: Timestamp) -> Vec<UploadedFile> {
-        self.list_again_if_shared(Duration::ZERO);
+    ///
+    /// # Errors
+    /// If the files of other nodes cannot be listed.
+    pub fn all_of(&self, owner: UserId, now: Timestamp) -> io::Result<Vec<UploadedFile>> {
+        self.list_again_if_shared(Duration::ZERO, Some(owner))?;
         let mut files: Vec<_> = self.files.lock().values().copied().filter(|file| file.owner == owner).collect();
         files.retain(|file| now < file.expires_at);
         files.sort_unstable_by_key(|file| file.id);
-        files
+        Ok(files)
     }
 
-    /// Lists the files again if other nodes may have stored or removed some, unless the last listing is newer than
-    /// `interval`. Blocks on the disk.
-    fn list_again_if_shared(&self, interval: Duration) {
+    /// Lists the files, or those of an owner, again if other nodes may have stored or removed some, unless the last listing
+    /// is newer than `interval`. Blocks.
+    fn list_again_if_shared(&self, interval: Duration, owner: Option<UserId>) -> io::Result<()> {
         if self.part_files.sharing() == FileSharing::Alone {
-            return;
+            return Ok(());
+        }
+        if self.tree.bucket().is_some()
+            && let Some(owner) = owner
+        {
+            return self.list_bucket(Some(owner));
         }
 
         let mut listed_at = self.listed_at.lock();
         if listed_at.is_some_and(|at| at.elapsed() < interval) {
-            return;
+            return Ok(());
         }
-
+        if self.tree.bucket().is_some() {
+            self.list_bucket(None)?;
+        } else {
+            let _guard = self.directory_guard.lock();
+            let listed = list_files(self.tree.root(), self.part_files.sharing())?;
+            *self.files.lock() = listed;
+        }
         *listed_at = Some(Instant::now());
-        let _guard = self.directory_guard.lock();
-        match list_files(&self.root, self.part_files.sharing()) {
-            Ok(listed) => *self.files.lock() = listed,
-            Err(error) => tracing::warn!(%error, "uploaded files not listed"),
+        Ok(())
+    }
+
+    /// Lists the files that the bucket has, or those of an owner.
+    fn list_bucket(&self, owner: Option<UserId>) -> io::Result<()> {
+        let root = self.tree.root();
+        let directory = owner.map_or_else(|| root.to_owned(), |owner| self.directory_of(owner));
+        let known: Vec<_> = self.files.lock().keys().copied().collect();
+        let listed = self.tree.list_remote(&directory)?.unwrap_or_default();
+
+        let mut found: HashMap<FileId, UploadedFile> = HashMap::new();
+        for RemoteFile { path, bytes, .. } in listed {
+            let Some(file) = uploaded_file_at(&path, bytes) else { continue };
+            // Two nodes may have replaced an expired file at once.
+            if found.get(&file.id).is_none_or(|other| other.expires_at < file.expires_at) {
+                found.insert(file.id, file);
+            }
         }
+        // Files that were stored during the listing stay.
+        let mut files = self.files.lock();
+        files.retain(|id, file| !known.contains(id) || owner.is_some_and(|owner| owner != file.owner));
+        files.extend(found);
+        Ok(())
     }
 
     /// Returns the path of a file.
     #[must_use]
     pub fn path_of(&self, file: &UploadedFile) -> PathBuf {
-        path_in(&self.root, file)
+        path_in(self.tree.root(), file)
     }
 
     /// Reads a file and verifies its hash.
@@ -312,7 +382,7 @@ impl UploadedFiles {
     /// # Errors
     /// `NotFound` if it has been removed; `InvalidData` if its bytes do not have the hash in its name.
     pub fn read(&self, file: &UploadedFile) -> io::Result<Vec<u8>> {
-        let bytes = fs::read(self.path_of(file))?;
+        let bytes = self.tree.read(&self.path_of(file))?;
         if digest_of(&bytes) != file.digest {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the hash of the file differs from its name"));
         }
@@ -320,14 +390,57 @@ impl UploadedFiles {
     }
 
     fn directory_of(&self, owner: UserId) -> PathBuf {
-        self.root.join(owner.to_string())
+        self.tree.root().join(owner.to_string())
     }
 
     /// Removes the expired files; returns those removed. A file that cannot be removed stays listed, and the next sweep
     /// tries again.
+    /// With a bucket, removes them from the directory alone.
     #[must_use]
     pub fn sweep(&self, now: Timestamp) -> Vec<UploadedFile> {
-        self.remove_where(|file| now >= file.expires_at.saturating_add(REMOVAL_DELAY)).0
+        if self.tree.bucket().is_some() {
+            return self.remove_copies(|file| is_removable(file, now));
+        }
+        self.remove_where(None, |file| is_removable(file, now)).0
+    }
+
+    /// Removes the expired files from the bucket.
+    ///
+    /// # Errors
+    /// If the bucket cannot be used.
+    pub fn sweep_bucket(&self, now: Timestamp) -> io::Result<()> {
+        let (_, failure) = self.remove_where(None, |file| is_removable(file, now));
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Removes the copies of an erased owner's files from the directory. The node that erases the owner removes the files
+    /// from the bucket.
+    pub fn remove_copies_of(&self, owner: UserId) {
+        self.files.lock().retain(|_, file| file.owner != owner);
+        let _ = self.remove_copies(|file| file.owner == owner);
+    }
+
+    /// Removes the selected files, and what a crash left of a fetch, from the directory alone.
+    fn remove_copies(&self, is_removed: impl Fn(&UploadedFile) -> bool) -> Vec<UploadedFile> {
+        let mut removed = Vec::new();
+        for directory in fs::read_dir(self.tree.root()).into_iter().flatten().flatten() {
+            let is_owner = directory.file_name().to_str().is_some_and(|name| UserId::parse(name).is_ok());
+            if !is_owner {
+                continue;
+            }
+            let _ = self.part_files.remove_leftovers(&directory.path());
+            for entry in fs::read_dir(directory.path()).into_iter().flatten().flatten() {
+                let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
+                let Some(file) = uploaded_file_at(&entry.path(), bytes).filter(&is_removed) else { continue };
+                match fs::remove_file(entry.path()) {
+                    Ok(()) => removed.push(file),
+                    Err(error) => tracing::error!(%error, file = %file.id, "copy of an uploaded file not removed"),
+                }
+            }
+            // Fails unless it is empty.
+            let _ = fs::remove_dir(directory.path());
+        }
+        removed
     }
 
     /// Removes all files of an owner.
@@ -335,13 +448,22 @@ impl UploadedFiles {
     /// # Errors
     /// If a file cannot be removed; the others are removed nevertheless.
     pub fn remove_all_of(&self, owner: UserId) -> io::Result<()> {
-        let (_, failure) = self.remove_where(|file| file.owner == owner);
+        let (_, failure) = self.remove_where(Some(owner), |file| file.owner == owner);
         failure.map_or(Ok(()), Err)
     }
 
     /// Removes the selected files; returns those removed, and the last failure.
-    fn remove_where(&self, is_removed: impl Fn(&UploadedFile) -> bool) -> (Vec<UploadedFile>, Option<io::Error>) {
-        self.list_again_if_shared(Duration::ZERO);
+    fn remove_where(
+        &self,
+        owner: Option<UserId>,
+        is_removed: impl Fn(&UploadedFile) -> bool,
+    ) -> (Vec<UploadedFile>, Option<io::Error>) {
+        if let Err(error) = self.list_again_if_shared(Duration::ZERO, owner) {
+            tracing::warn!(%error, "uploaded files not listed");
+            if self.tree.bucket().is_some() {
+                return (Vec::new(), Some(error));
+            }
+        }
         let selected: Vec<_> = self.files.lock().values().copied().filter(is_removed).collect();
         let mut removed = Vec::new();
         let mut failure = None;
@@ -356,7 +478,11 @@ impl UploadedFiles {
                 Ok(()) => removed.push(file),
                 Err(error) => {
                     tracing::error!(%error, file = %file.id, "uploaded file not removed");
+                    let is_hopeless = is_unavailable(&error);
                     failure = Some(error);
+                    if is_hopeless {
+                        break;
+                    }
                 }
             }
         }
@@ -366,10 +492,7 @@ impl UploadedFiles {
 
     /// Removes a file, and the directory of its owner if it was the last. The caller holds the guard.
     fn remove_file(&self, file: &UploadedFile) -> io::Result<()> {
-        match fs::remove_file(self.path_of(file)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        self.tree.remove(&self.path_of(file))?;
         self.files.lock().remove(&file.id);
         // Fails unless it is empty.
         let _ = fs::remove_dir(self.directory_of(file.owner));
@@ -416,6 +539,25 @@ fn list_files(root: &Path, sharing: FileSharing) -> io::Result<HashMap<FileId, U
     Ok(files)
 }
 
+/// Returns `true` if a file has expired, and no submission can have found it before.
+fn is_removable(file: &UploadedFile, now: Timestamp) -> bool {
+    now >= file.expires_at.saturating_add(REMOVAL_DELAY)
+}
+
+/// Returns the file with this path; `None` if the path is not that of an upload.
+fn uploaded_file_at(path: &Path, bytes: u64) -> Option<UploadedFile> {
+    let owner = UserId::parse(path.parent()?.file_name()?.to_str()?).ok()?;
+    UploadedFile::from_file_name(owner, path.file_name()?.to_str()?, bytes)
+}
+
+/// Syncs a directory. A node that did not store the files of an owner has none.
+fn sync_existing(directory: &Path) -> io::Result<()> {
+    match sync_directory(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
 fn path_in(root: &Path, file: &UploadedFile) -> PathBuf {
     root.join(file.owner.to_string()).join(file.file_name())
 }
@@ -424,6 +566,8 @@ fn path_in(root: &Path, file: &UploadedFile) -> PathBuf {
 mod tests {
     use super::*;
     use uuid::Uuid;
+
+    use crate::file_tree::Bucket;
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n and more";
     const NOW: Timestamp = Timestamp::from_micros(0);
@@ -450,9 +594,9 @@ mod tests {
         std::mem::forget(upload(&files, b"half"));
 
         let files = UploadedFiles::open(root.path()).unwrap();
-        assert_eq!(files.get(file.id, Timestamp::from_micros(999)), Some(file));
+        assert_eq!(files.get(file.id, Timestamp::from_micros(999)).unwrap(), Some(file));
         assert_eq!(fs::read(files.path_of(&file)).unwrap(), PNG);
-        assert_eq!(files.get(file.id, LATER), None);
+        assert_eq!(files.get(file.id, LATER).unwrap(), None);
         assert_eq!(fs::read_dir(root.path().join(INCOMING)).unwrap().count(), 0);
 
         assert_eq!(files.sweep(LATER), []);
@@ -489,7 +633,8 @@ mod tests {
         let [first, second, others] =
             [(1, 7), (2, 7), (3, 8)].map(|(id, owner)| commit(&files, id, owner, PNG).unwrap());
         files.remove_all_of(first.owner).unwrap();
-        let known = [first, second, others].map(|file| files.get(file.id, Timestamp::from_micros(0)).is_some());
+        let known =
+            [first, second, others].map(|file| files.get(file.id, Timestamp::from_micros(0)).unwrap().is_some());
         assert_eq!(known, [false, false, true]);
         assert!(files.path_of(&others).exists());
     }
@@ -585,7 +730,46 @@ mod tests {
         fs::write(files.directory_of(file.owner).join("unknown"), b"x").unwrap();
 
         let files = UploadedFiles::open(root.path()).unwrap();
-        assert_eq!(files.get(file.id, LATER), Some(newer));
+        assert_eq!(files.get(file.id, LATER).unwrap(), Some(newer));
         assert_eq!(fs::read_dir(files.directory_of(file.owner)).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn nodes_with_a_bucket_find_the_files_of_each_other() {
+        // Given two nodes
+        let bucket = Bucket::in_memory();
+        let environment = Environment::system();
+        let roots = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let [first, second] = roots.each_ref().map(|root| {
+            let tree = FileTree::with_bucket(root.path(), Arc::clone(&bucket), &environment).subtree("uploads");
+            UploadedFiles::open_with(tree, PartFiles::new(FileSharing::Shared, &environment)).unwrap()
+        });
+
+        // When one stores a file
+        let file = commit(&first, 1, 2, PNG).unwrap();
+
+        // Then the other finds and reads it, repeats it, and refuses another content
+        assert_eq!(second.get(file.id, NOW).unwrap(), Some(file));
+        assert_eq!(second.read(&file).unwrap(), PNG);
+        assert_eq!(second.all_of(file.owner, NOW).unwrap(), [file]);
+        assert_eq!(commit(&second, 1, 2, PNG).unwrap(), file);
+        assert!(matches!(commit(&second, 1, 2, &[PNG, b"x"].concat()), Err(UploadError::Conflict)));
+        assert_eq!(bucket.list("").unwrap().len(), 1);
+
+        // And when it expires, the copies and the object are removed separately
+        let end = LATER.saturating_add(REMOVAL_DELAY);
+        assert_eq!(second.sweep(end), [file]);
+        assert_eq!(first.get(file.id, NOW).unwrap(), Some(file));
+        first.sweep_bucket(end).unwrap();
+        assert!(bucket.list("").unwrap().is_empty() && !first.path_of(&file).exists());
+
+        // And those of an erased owner too
+        let file = commit(&first, 3, 4, PNG).unwrap();
+        second.all_of(file.owner, NOW).unwrap();
+        second.read(&file).unwrap();
+        second.remove_copies_of(file.owner);
+        assert!(!second.path_of(&file).exists());
+        first.remove_all_of(file.owner).unwrap();
+        assert!(second.all_of(file.owner, NOW).unwrap().is_empty() && bucket.list("").unwrap().is_empty());
     }
 }

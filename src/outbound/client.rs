@@ -22,7 +22,7 @@ const USER_AGENT: &str = concat!("mediary/", env!("CARGO_PKG_VERSION"));
 const HEADERS_MAX: usize = 64;
 
 /// Timeout of streaming responses: practically unlimited.
-const STREAM_TIMEOUT: Duration = Duration::from_hours(24 * 365);
+pub(super) const STREAM_TIMEOUT: Duration = Duration::from_hours(24 * 365);
 
 /// Limits of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -276,7 +276,8 @@ impl OutboundClient {
         Ok((head, ResponseBodyStream { response, idle_timeout }))
     }
 
-    async fn send(
+    /// Sends a request and returns the response with an unread body.
+    pub(super) async fn send(
         &self,
         method: Method,
         url: &str,

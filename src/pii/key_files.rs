@@ -1,6 +1,7 @@
 //! Keys on disk: a file of 32 bytes per user, `<data dir>/personal/<last two digits of the id>/<id>`, readable by its
-//! owner only. Directories are created when needed.
+//! owner only. Directories are created when needed. With a bucket, a key is created and destroyed there first.
 
+use std::collections::HashSet;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -13,20 +14,23 @@ use super::UserKeyError;
 use super::seal::KEY_BYTES;
 use crate::data_dir::{sync_parent, write_private};
 use crate::domain::ids::UserId;
+use crate::file_tree::FileTree;
 
 /// The secret of a user, wiped from memory on drop.
 pub type UserKeySecret = Zeroizing<[u8; KEY_BYTES]>;
 
 /// Directory of the keys.
 pub struct KeyFiles {
-    root: PathBuf,
+    tree: FileTree,
+    /// Directory of the bucket with an object for each erasure in progress: unlike keys, they can be listed quickly.
+    marks: FileTree,
 }
 
 impl KeyFiles {
-    /// Uses the keys below this directory, which need not exist.
+    /// Uses the keys of a data directory, which need not exist.
     #[must_use]
-    pub fn new(root: PathBuf) -> Self {
-        Self { root }
+    pub fn new(data: &FileTree) -> Self {
+        Self { tree: data.subtree("personal"), marks: data.subtree("erasing") }
     }
 
     /// Reads the secret of a user, if any.
@@ -35,15 +39,20 @@ impl KeyFiles {
     /// If the file exists and cannot be read, or is damaged.
     pub fn read(&self, user: UserId) -> Result<Option<UserKeySecret>, UserKeyError> {
         let path = self.path(user);
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => Zeroizing::new(bytes),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(UserKeyError::File { path, source }),
-        };
-        match <[u8; KEY_BYTES]>::try_from(&bytes[..]) {
-            Ok(secret) => Ok(Some(Zeroizing::new(secret))),
-            Err(_) => Err(UserKeyError::Malformed { path }),
+        match fs::read(&path) {
+            Ok(bytes) => parse_secret(bytes, path).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.fetch(user),
+            Err(source) => Err(UserKeyError::File { path, source }),
         }
+    }
+
+    /// Reads a secret that only the bucket has, and copies it to the directory.
+    fn fetch(&self, user: UserId) -> Result<Option<UserKeySecret>, UserKeyError> {
+        let path = self.path(user);
+        let found = self.tree.read_secret(&path).map_err(file_error(&path))?;
+        let Some(secret) = found.map(|bytes| parse_secret(bytes, path)).transpose()? else { return Ok(None) };
+        self.write_copy(user, &secret)?;
+        Ok(Some(secret))
     }
 
     /// Writes the secret of a user, unless another node has just written one. The secret survives a power cut once this
@@ -53,7 +62,16 @@ impl KeyFiles {
     /// If the file cannot be written.
     pub fn write(&self, user: UserId, secret: &UserKeySecret) -> Result<(), UserKeyError> {
         let path = self.path(user);
-        let directory = path.parent().unwrap_or(&self.root);
+        match self.tree.create_secret(&path, &secret[..]).map_err(file_error(&path))? {
+            // That of the node that was first.
+            Some(created) => self.write_copy(user, &parse_secret(created, path)?),
+            None => self.write_copy(user, secret),
+        }
+    }
+
+    fn write_copy(&self, user: UserId, secret: &UserKeySecret) -> Result<(), UserKeyError> {
+        let path = self.path(user);
+        let directory = path.parent().unwrap_or(self.tree.root());
         // Nodes have different secrets, so they never write to the same draft.
         let hash = Sha256::digest(&secret[..]);
         let draft = path.with_extension(format!("{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]));
@@ -74,35 +92,85 @@ impl KeyFiles {
     /// Overwrites and removes the secret of a user, durably once this returns. Succeeds if there is none.
     ///
     /// # Errors
-    /// If the file cannot be overwritten or removed.
+    /// If the file cannot be overwritten or removed, or the bucket cannot be used. The copy here is then removed
+    /// nevertheless.
     pub fn destroy(&self, user: UserId) -> Result<(), UserKeyError> {
         let path = self.path(user);
+        let removed = self.tree.remove_remote(&path).map_err(file_error(&path));
+        self.destroy_copy(user)?;
+        removed?;
+
         let mark = self.mark_path(user);
-        for draft in self.drafts(user) {
-            ignore_not_found(overwrite(&draft).and_then(|()| remove(&draft)), draft)?;
-        }
-        ignore_not_found(overwrite(&path).and_then(|()| remove(&path)), path)?;
+        self.marks.remove_remote(&mark).map_err(file_error(&mark))?;
         ignore_not_found(remove(&mark), mark)
     }
 
-    /// Records durably that an erasure has begun. Not needed while a key exists, because the key itself shows that the
-    /// erasure is unfinished.
+    /// Overwrites and removes the copy of a secret in the directory. Returns `true` if there was one.
+    ///
+    /// # Errors
+    /// If it cannot be overwritten or removed.
+    pub fn destroy_copy(&self, user: UserId) -> Result<bool, UserKeyError> {
+        let path = self.path(user);
+        for draft in self.drafts(user) {
+            ignore_not_found(overwrite(&draft).and_then(|()| remove(&draft)), draft)?;
+        }
+        let existed = path.exists();
+        ignore_not_found(overwrite(&path).and_then(|()| remove(&path)), path)?;
+        Ok(existed)
+    }
+
+    /// Removes a secret from the bucket, if there is one.
+    ///
+    /// # Errors
+    /// If the bucket cannot be used.
+    pub fn remove_remote(&self, user: UserId) -> Result<(), UserKeyError> {
+        let path = self.path(user);
+        self.tree.remove_remote(&path).map_err(file_error(&path))
+    }
+
+    /// Records durably that an erasure has begun. Not needed while a key exists in the directory, because the key itself
+    /// shows that the erasure is unfinished. In a bucket, the mark shows it to all nodes.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn mark_erasing(&self, user: UserId) -> Result<(), UserKeyError> {
-        if self.path(user).exists() {
+        let path = self.mark_path(user);
+        if self.marks.create_secret(&path, b"").map_err(file_error(&path))?.is_some() || self.path(user).exists() {
             return Ok(());
         }
-        let path = self.mark_path(user);
-        let result = create_directory(path.parent().unwrap_or(&self.root)).and_then(|()| write_private(&path, b""));
+        let result =
+            create_directory(path.parent().unwrap_or(self.tree.root())).and_then(|()| write_private(&path, b""));
         result.map_err(|source| UserKeyError::File { path, source })
     }
 
     /// Returns `true` if a key or an erasure mark of the user exists.
-    #[must_use]
-    pub fn has_key_or_mark(&self, user: UserId) -> bool {
-        self.path(user).exists() || self.mark_path(user).exists()
+    ///
+    /// # Errors
+    /// If the bucket cannot be used.
+    pub fn has_key_or_mark(&self, user: UserId) -> Result<bool, UserKeyError> {
+        let mark = self.mark_path(user);
+        if self.path(user).exists() || mark.exists() {
+            return Ok(true);
+        }
+        self.marks.read_secret(&mark).map(|found| found.is_some()).map_err(file_error(&mark))
+    }
+
+    /// Returns those of erased users of whom a key or an erasure mark exists. Lists the marks in the bucket once.
+    ///
+    /// # Errors
+    /// If the bucket cannot be used.
+    pub fn with_key_or_mark(&self, erased: &[UserId]) -> Result<Vec<UserId>, UserKeyError> {
+        if erased.is_empty() {
+            return Ok(Vec::new());
+        }
+        let root = self.marks.root();
+        let marked = self.marks.list_remote(root).map_err(file_error(root))?.unwrap_or_default();
+        let marked: HashSet<_> = marked.into_iter().map(|mark| mark.path).collect();
+        let is_unfinished = |user: &UserId| {
+            let mark = self.mark_path(*user);
+            self.path(*user).exists() || mark.exists() || marked.contains(&mark)
+        };
+        Ok(erased.iter().copied().filter(is_unfinished).collect())
     }
 
     /// Returns the drafts that a crash left beside the key.
@@ -115,6 +183,9 @@ impl KeyFiles {
     }
 
     fn mark_path(&self, user: UserId) -> PathBuf {
+        if self.marks.bucket().is_some() {
+            return self.marks.root().join(user.to_string());
+        }
         self.path(user).with_extension("erasing")
     }
 
@@ -123,8 +194,21 @@ impl KeyFiles {
     pub fn path(&self, user: UserId) -> PathBuf {
         let name = user.to_string();
         // Ids begin with their time, so the first digits would put nearly all keys into one directory.
-        self.root.join(&name[name.len() - 2..]).join(name)
+        self.tree.root().join(&name[name.len() - 2..]).join(name)
     }
+}
+
+fn parse_secret(bytes: Vec<u8>, path: PathBuf) -> Result<UserKeySecret, UserKeyError> {
+    let bytes = Zeroizing::new(bytes);
+    match <[u8; KEY_BYTES]>::try_from(&bytes[..]) {
+        Ok(secret) => Ok(Zeroizing::new(secret)),
+        Err(_) => Err(UserKeyError::Malformed { path }),
+    }
+}
+
+fn file_error(path: &Path) -> impl FnOnce(io::Error) -> UserKeyError + use<> {
+    let path = path.to_owned();
+    move |source| UserKeyError::File { path, source }
 }
 
 /// Creates a directory and its parent, whose names survive a power cut.

@@ -20,6 +20,7 @@ use self::seal::UserKey;
 use crate::data_dir::to_help;
 use crate::domain::ids::UserId;
 use crate::domain::personal::{PersonalField, PersonalValue};
+use crate::file_tree::{FileTree, is_unavailable};
 
 pub use self::seal::KEY_BYTES;
 
@@ -45,6 +46,14 @@ pub enum UserKeyError {
     Erased,
 }
 
+impl UserKeyError {
+    /// Returns `true` if the key cannot be used at the moment, because the bucket that has it cannot be used.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self, Self::File { source, .. } if is_unavailable(source))
+    }
+}
+
 /// The keys of all users. Cheap to clone.
 #[derive(Clone)]
 pub struct Keyring(Arc<KeyringInner>);
@@ -61,8 +70,14 @@ impl Keyring {
     /// Uses the keys in `<data dir>/personal`, which need not exist.
     #[must_use]
     pub fn open(data_dir: &Path) -> Self {
+        Self::open_with(&FileTree::local(data_dir))
+    }
+
+    /// Like [`Keyring::open`], for a data directory whose files a bucket may have.
+    #[must_use]
+    pub fn open_with(data: &FileTree) -> Self {
         Self(Arc::new(KeyringInner {
-            files: KeyFiles::new(data_dir.join("personal")),
+            files: KeyFiles::new(data),
             cache: Cache::new(CACHED_MAX),
             key_locks: (0..LOCK_COUNT).map(|_| Mutex::default()).collect(),
             erased: RwLock::default(),
@@ -116,10 +131,14 @@ impl Keyring {
     }
 
     /// Reads existing keys into the cache. Blocks.
-    pub fn preload(&self, users: &[UserId]) {
-        for user in users {
-            let _ = self.read_key(*user);
-        }
+    ///
+    /// # Errors
+    /// If keys cannot be read at the moment, because the bucket that has them cannot be used.
+    pub fn preload(&self, users: &[UserId]) -> Result<(), UserKeyError> {
+        users.iter().try_for_each(|user| match self.read_or_report(*user) {
+            Err(failure) if failure.is_unavailable() => Err(failure),
+            _ => Ok(()),
+        })
     }
 
     /// Destroys the key of an erased user. Nothing of the user can be read or sealed afterwards. Succeeds if the key is
@@ -131,6 +150,16 @@ impl Keyring {
         let _guard = self.lock_user(user);
         self.mark_erased(user);
         self.0.files.destroy(user)
+    }
+
+    /// Removes the copy of an erased user's key from this node. If the node had one, removes the key from the bucket too:
+    /// the node may have created it after another one had destroyed it. Blocks.
+    ///
+    /// # Errors
+    /// As [`Keyring::destroy_key`].
+    pub fn forget_key(&self, user: UserId) -> Result<(), UserKeyError> {
+        let _guard = self.lock_user(user);
+        if self.0.files.destroy_copy(user)? { self.0.files.remove_remote(user) } else { Ok(()) }
     }
 
     /// Prevents reading and sealing of the user's data. The key stays on disk.
@@ -162,9 +191,20 @@ impl Keyring {
     }
 
     /// Returns `true` if a key of an erased user, or the mark of [`Keyring::begin_erasure`], still exists.
-    #[must_use]
-    pub fn is_erasure_unfinished(&self, user: UserId) -> bool {
+    /// Blocks.
+    ///
+    /// # Errors
+    /// If the bucket that has the keys cannot be used.
+    pub fn is_erasure_unfinished(&self, user: UserId) -> Result<bool, UserKeyError> {
         self.0.files.has_key_or_mark(user)
+    }
+
+    /// Returns those of erased users whose erasure is unfinished. Blocks.
+    ///
+    /// # Errors
+    /// As [`Keyring::is_erasure_unfinished`].
+    pub fn unfinished_erasures(&self, erased: &[UserId]) -> Result<Vec<UserId>, UserKeyError> {
+        self.0.files.with_key_or_mark(erased)
     }
 
     fn missing_key(&self, user: UserId) -> UserKeyError {
@@ -176,19 +216,18 @@ impl Keyring {
     }
 
     fn read_key(&self, user: UserId) -> Option<Arc<UserKey>> {
-        match self.read_or_create(user, None) {
-            Ok(key) => {
-                if key.is_none() {
-                    tracing::warn!(%user, "user key missing, name and email unreadable");
-                }
-                key
-            }
-            Err(UserKeyError::Erased) => None,
-            Err(failure) => {
-                tracing::error!(%user, %failure, "user key unreadable");
-                None
-            }
+        self.read_or_report(user).ok().flatten()
+    }
+
+    /// Reads the key of a user; logs if it is missing or unreadable.
+    fn read_or_report(&self, user: UserId) -> Result<Option<Arc<UserKey>>, UserKeyError> {
+        let result = self.read_or_create(user, None);
+        match &result {
+            Ok(None) => tracing::warn!(%user, "user key missing, name and email unreadable"),
+            Ok(Some(_)) | Err(UserKeyError::Erased) => {}
+            Err(failure) => tracing::error!(%user, %failure, "user key unreadable"),
         }
+        result
     }
 
     fn read_or_create(

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use uuid::Uuid;
 
 use super::*;
+use crate::environment::Environment;
+use crate::file_tree::Bucket;
 use PersonalField::{Email, Name};
 
 fn user(number: u128) -> UserId {
@@ -56,7 +58,7 @@ fn data_of_an_erased_user_can_be_neither_read_nor_sealed() {
     assert_eq!(keyring.read(user(1), Name, &PersonalValue::Plain("Ada".into())), None);
     assert!(matches!(keyring.seal(user(1), Some([7; KEY_BYTES]), [(Name, "Ada")]), Err(UserKeyError::Erased)));
     assert_eq!(keyring.read(user(2), Name, &other).as_deref(), Some("Bob"));
-    assert_eq!((keyring.is_erasure_unfinished(user(1)), keyring.is_erasure_unfinished(user(2))), (false, true));
+    assert_eq!([1, 2].map(|id| keyring.is_erasure_unfinished(user(id)).unwrap()), [false, true]);
     assert_eq!(Keyring::open(folder.path()).read(user(1), Name, &first), None);
 }
 
@@ -105,9 +107,9 @@ fn an_erasure_is_unfinished_until_the_key_is_destroyed_even_without_a_key() {
     for user in [user(1), user(2)] {
         keyring.begin_erasure(user).unwrap();
         let reopened = Keyring::open(folder.path());
-        assert!(reopened.is_erasure_unfinished(user));
+        assert!(reopened.is_erasure_unfinished(user).unwrap());
         reopened.destroy_key(user).unwrap();
-        assert!(!reopened.is_erasure_unfinished(user));
+        assert!(!reopened.is_erasure_unfinished(user).unwrap());
     }
     assert_eq!(files(folder.path()), Vec::<PathBuf>::new());
 }
@@ -118,7 +120,7 @@ fn preloaded_keys_are_cached() {
     let value = sealed(&Keyring::open(folder.path()), 1, 7, "Ada");
     let keyring = Keyring::open(folder.path());
     assert_eq!(keyring.uncached([user(1), user(2)]), [user(1), user(2)]);
-    keyring.preload(&[user(1), user(2)]);
+    keyring.preload(&[user(1), user(2)]).unwrap();
     assert_eq!(keyring.uncached([user(1), user(2)]), [user(2)]);
     fs::remove_file(files(folder.path()).remove(0)).unwrap();
     assert_eq!(keyring.read(user(1), Name, &value).as_deref(), Some("Ada"));
@@ -141,4 +143,37 @@ fn concurrent_callers_create_one_key() {
         handles.into_iter().map(|handle| handle.join().unwrap()).collect()
     });
     assert!(values.iter().all(|value| *value == values[0]));
+}
+
+#[test]
+fn nodes_with_a_bucket_have_one_key_per_user_and_none_after_an_erasure() {
+    // Given two nodes of which one has created a key
+    let bucket = Bucket::in_memory();
+    let directories = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let nodes = directories.each_ref().map(|directory| {
+        let data = FileTree::with_bucket(directory.path(), Arc::clone(&bucket), &Environment::system());
+        Keyring::open_with(&data)
+    });
+    let [first, second] = &nodes;
+    let sealed = first.seal(user(1), Some([1; KEY_BYTES]), [(PersonalField::Name, "Ada")]).unwrap();
+    let other = second.seal(user(1), Some([2; KEY_BYTES]), [(PersonalField::Name, "Bob")]).unwrap();
+    assert_eq!(second.read(user(1), PersonalField::Name, &sealed[0]).as_deref(), Some("Ada"));
+    assert_eq!(first.read(user(1), PersonalField::Name, &other[0]).as_deref(), Some("Bob"));
+
+    // When one erases the user, and a crash interrupts it
+    first.begin_erasure(user(1)).unwrap();
+    second.mark_erased(user(1));
+
+    // Then every node knows, and the key is nowhere once it is complete
+    assert_eq!(second.unfinished_erasures(&[user(1), user(2)]).unwrap(), [user(1)]);
+    assert!(second.is_erasure_unfinished(user(1)).unwrap() && !second.is_erasure_unfinished(user(2)).unwrap());
+    second.destroy_key(user(1)).unwrap();
+    assert_eq!(bucket.list("").unwrap(), []);
+    assert!(!second.has_key(user(1)) && second.unfinished_erasures(&[user(1)]).unwrap().is_empty());
+
+    // And the other node removes its copy, also from the bucket if it has put it there again
+    bucket.put(&format!("personal/01/{}", user(1)), vec![1; KEY_BYTES].into()).unwrap();
+    first.mark_erased(user(1));
+    first.forget_key(user(1)).unwrap();
+    assert!(!first.has_key(user(1)) && bucket.list("").unwrap().is_empty());
 }

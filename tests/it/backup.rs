@@ -14,6 +14,7 @@ use mediary::events::envelope::{Append, CommandContext, NewEvent, RecordedEvent}
 use mediary::events::log::EventLog;
 use mediary::events::sled_log::SledLog;
 use mediary::events::stream::{Position, Version};
+use mediary::file_tree::FileTree;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -393,7 +394,8 @@ fn a_service_does_not_start_during_a_backup() {
         assert!(opened.is_err());
     };
     let backup = other_dir.path().join("backup");
-    mediary::backup::create::create(data.path(), &backup, &Environment::system(), &mut attempt).unwrap();
+    mediary::backup::create::create(&FileTree::local(data.path()), &backup, &Environment::system(), &mut attempt)
+        .unwrap();
     assert!(rejections > 0);
     assert!(DataDir::open(data.path()).is_ok());
 }

@@ -12,6 +12,7 @@ mod audit;
 mod backup;
 mod ban;
 mod bodies;
+mod bucket_cluster;
 mod budget;
 mod bulk;
 mod callbacks_doc;

@@ -8,9 +8,12 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use super::verify::read_groups;
+use crate::app::bucket::{bucket_of, shared_place};
 use crate::cluster::membership::Membership;
-use crate::cluster::shared_files;
-use crate::config::Settings;
+use crate::cluster::shared_place::SharedPlace;
+use crate::cluster::{bucket_files, shared_files};
+use crate::config::{Settings, SharedFiles};
+use crate::environment::Environment;
 use crate::events::journal::scan;
 use crate::events::log::LogFailure;
 use crate::events::shared::checkpoint::EngineCheckpoint;
@@ -18,6 +21,7 @@ use crate::events::shared::engine::Engine;
 use crate::events::shared::engine_check::{CheckStatus, EngineCheck};
 use crate::events::shared::format::Group;
 use crate::events::shared::generation::LogGeneration;
+use crate::file_tree::Bucket;
 
 /// Result of a check of the engine and a data directory.
 pub struct EngineReport {
@@ -48,10 +52,17 @@ pub fn check_cluster(
     let log = membership.as_ref().map(|membership| latest_generation(settings, membership));
     let mut report = EngineReport { log, checks: check_engine(log)? };
     let is_engine_suitable = report.is_suitable();
+    if membership.is_none()
+        && let Some(location) = bucket_location(settings)
+    {
+        let result =
+            bucket_of(&settings.cluster).and_then(|bucket| bucket.map_or(Ok(()), |bucket| check_bucket(&bucket)));
+        report.checks.push(check_of(&location, result, SUITABLE));
+    }
 
     if let Some((membership, log)) = membership.zip(log) {
         report.checks.push(check_directory(&settings.data_dir, &membership)?);
-        report.checks.extend(settings.cluster.files.as_ref().map(|files| check_files(settings, files, &membership)));
+        report.checks.extend(check_files(settings, &membership));
         if is_engine_suitable {
             report.checks.push(check_log(&settings.data_dir, log, &*open_engine(log)?)?);
         }
@@ -61,9 +72,9 @@ pub fn check_cluster(
 
 /// Returns the generation that a start would use.
 fn latest_generation(settings: &Settings, membership: &Membership) -> LogGeneration {
-    let files = settings.cluster.files.as_ref();
+    let place = shared_place(&settings.cluster);
     // An error is found again by the check of the shared files.
-    let latest = files.and_then(|files| shared_files::read_generation(files, membership.log_id()).ok().flatten());
+    let latest = place.ok().and_then(|place| place.read_generation(membership.log_id()).ok().flatten());
     let latest = latest.map(|latest| latest.log()).filter(|latest| latest.number > membership.log().number);
     latest.unwrap_or_else(|| membership.log())
 }
@@ -81,16 +92,37 @@ fn check_directory(data_dir: &Path, membership: &Membership) -> anyhow::Result<E
     })
 }
 
-fn check_files(settings: &Settings, files: &Path, membership: &Membership) -> EngineCheck {
-    let subject = files.display().to_string();
-    let checked = shared_files::check(&settings.data_dir, files, membership.log_id());
-    let latest = match checked.and_then(|()| shared_files::read_generation(files, membership.log_id())) {
-        Ok(latest) => latest,
-        Err(error) => return EngineCheck::failed(subject, error.to_string()),
+fn check_files(settings: &Settings, membership: &Membership) -> Vec<EngineCheck> {
+    let Some(files) = &settings.cluster.files else { return Vec::new() };
+    let subject = files.to_string();
+    let place = match shared_place(&settings.cluster) {
+        Ok(place) => place,
+        Err(error) => return vec![EngineCheck::failed(subject, format!("{error:#}"))],
     };
 
+    let mut checks = vec![match check_place(settings, &place, membership) {
+        Ok(check) => check,
+        Err(error) => EngineCheck::failed(subject.clone(), format!("{error:#}")),
+    }];
+    if let SharedPlace::Bucket(bucket) = &place {
+        checks.push(check_of(&subject, check_bucket(bucket), SUITABLE));
+    }
+    checks
+}
+
+/// Checks that the place has the files of the log, and compares the generation of the data directory with the latest one.
+fn check_place(settings: &Settings, place: &SharedPlace, membership: &Membership) -> anyhow::Result<EngineCheck> {
+    let subject = settings.cluster.files.as_ref().map(ToString::to_string).unwrap_or_default();
+    membership.check_files(place.kind())?;
+    match place {
+        SharedPlace::Directory(directory) => {
+            shared_files::check(&settings.data_dir, directory, membership.log_id())?;
+        }
+        SharedPlace::Bucket(bucket) => bucket_files::check_owner(bucket, membership.log_id())?,
+    }
+
     let own = membership.record();
-    match latest {
+    Ok(match place.read_generation(membership.log_id())? {
         Some(latest) if latest.log().number > own.log().number => EngineCheck::risk(
             subject,
             format!(
@@ -106,6 +138,29 @@ fn check_files(settings: &Settings, files: &Path, membership: &Membership) -> En
             format!("{} begins at {}, but for this directory at {}", own.log(), latest.base(), own.base()),
         ),
         _ => EngineCheck::met(subject, "it has the shared files of the cluster"),
+    })
+}
+
+/// Finding for a bucket that can be used.
+const SUITABLE: &str = "an object was written, read and removed, and the bucket keeps no versions";
+
+/// Returns the name of the bucket of the settings.
+fn bucket_location(settings: &Settings) -> Option<String> {
+    match &settings.cluster.files {
+        Some(SharedFiles::Bucket(location)) => Some(location.to_string()),
+        _ => None,
+    }
+}
+
+/// Checks the access to a bucket and what the files need of it. Writes and removes an object.
+fn check_bucket(bucket: &Bucket) -> anyhow::Result<()> {
+    Ok(bucket_files::check_suitable(bucket, &Environment::system())?)
+}
+
+fn check_of(subject: &str, result: anyhow::Result<()>, met: &str) -> EngineCheck {
+    match result {
+        Ok(()) => EngineCheck::met(subject, met),
+        Err(error) => EngineCheck::failed(subject, format!("{error:#}")),
     }
 }
 

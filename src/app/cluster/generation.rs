@@ -1,4 +1,4 @@
-//! The generation of the log that a data directory belongs to, compared with that of the shared directory.
+//! The generation of the log that a data directory belongs to, compared with that of the place that all nodes use.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{CommitReceivers, wait_for_engine};
 use crate::cluster::generation::StoredHead;
 use crate::cluster::membership::{Membership, MembershipError};
-use crate::cluster::shared_files::{self, SharedFilesError};
+use crate::cluster::shared_place::{SharedPlace, SharedPlaceError};
 use crate::config::Settings;
 use crate::environment::Environment;
 use crate::events::journal::JournalHead;
@@ -17,7 +17,7 @@ use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use crate::events::sled_log::SledLog;
 use crate::telemetry::metrics::ClusterMetrics;
 
-/// Reason why a data directory does not belong to the generation of the shared directory.
+/// Reason why a data directory does not belong to the recorded generation.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum GenerationError {
     #[error(
@@ -26,12 +26,12 @@ pub(super) enum GenerationError {
     )]
     Outdated { own: LogGeneration, end: StoredHead, current: LogGeneration, base: StoredHead },
     #[error(
-        "for this directory, {log} begins at {own}, but for the shared directory at {recorded}: correct cluster.files, or \
+        "for this directory, {log} begins at {own}, but cluster.files records {recorded}: correct cluster.files, or \
          replace this directory by a backup of a node"
     )]
     OtherBase { log: LogGeneration, own: StoredHead, recorded: StoredHead },
     #[error(transparent)]
-    Files(#[from] SharedFilesError),
+    Place(#[from] SharedPlaceError),
     #[error(transparent)]
     Membership(#[from] MembershipError),
 }
@@ -76,28 +76,36 @@ pub(super) fn apply_former_stream(
     }
 }
 
-/// Compares the generation of a data directory, whose log ends at `head`, with the latest one in the shared directory.
+/// Compares the generation of a data directory, whose log ends at `head`, with the latest recorded one.
 ///
-/// A directory of an earlier generation joins the latest one if its log ends exactly where that begins. If the shared
-/// directory knows only earlier ones, it was restored from a copy, and gets the record of the node.
+/// A directory of an earlier generation joins the latest one if its log ends exactly where that begins. If only earlier
+/// ones are recorded, the place was restored from a copy, and gets the record of the node. If it cannot be reached, the
+/// directory keeps its generation.
 ///
 /// # Errors
 /// If the directory cannot continue.
 pub(super) fn settle_generation(
     membership: Membership,
     data_dir: &Path,
-    shared_dir: &Path,
+    place: &SharedPlace,
     head: JournalHead,
     environment: &Environment,
 ) -> Result<Membership, GenerationError> {
     let own = membership.record();
-    let recorded = match shared_files::read_generation(shared_dir, membership.log_id())? {
+    let recorded = match place.read_generation(membership.log_id()) {
+        Err(error) if error.is_unavailable() => {
+            tracing::warn!(%error, "generation not checked");
+            return Ok(membership);
+        }
+        recorded => recorded?,
+    };
+    let recorded = match recorded {
         Some(recorded) if recorded.log().number >= own.log().number => recorded,
         // Every directory has the record of the first generation, so the shared one does not.
         _ if own.log().is_first() => return Ok(membership),
         _ => {
-            let recorded = shared_files::record_generation(shared_dir, &own, environment.uuid())?;
-            tracing::warn!(generation = own.log().number, "generation recorded again in the shared directory");
+            let recorded = place.record_generation(&own, environment.uuid())?;
+            tracing::warn!(generation = own.log().number, "generation recorded again");
             recorded
         }
     };

@@ -1,24 +1,24 @@
 //! `mediary cluster rebuild-engine`: continues the log in a new stream, because the engine has lost the former one, or to
 //! free its space.
 //!
-//! The former stream ends with a closing group, or is lost. Then the shared directory records where the next generation
+//! The former stream ends with a closing group, or is lost. Then the place that all nodes use records where the next generation
 //! begins, once for all directories, and a start requires the latest generation. So of several directories only one begins
 //! it, and only those with the same log join it.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::alone::{self, AloneEvidence};
-use super::ensure_checkpoint;
 use super::generation::settle_generation;
 use super::setup::{end_log, remove_derived_personal_data};
+use super::{ensure_checkpoint, prepare_files};
+use crate::app::bucket::shared_place;
 use crate::app::cluster_engine::deletion_command;
 use crate::app::open_data_dir;
 use crate::app::recovery::log_options;
 use crate::cluster::generation::GenerationRecord;
 use crate::cluster::leave_marker::LeaveMarker;
 use crate::cluster::membership::Membership;
-use crate::cluster::shared_files;
+use crate::cluster::shared_place::SharedPlace;
 use crate::config::Settings;
 use crate::data_dir::DataDir;
 use crate::environment::{Environment, FailPoint, RebuildStep};
@@ -61,21 +61,21 @@ pub fn rebuild_engine(
     engine: &EngineAccess<'_>,
 ) -> anyhow::Result<GenerationRecord> {
     let data = open_data_dir(&settings.data_dir)?;
-    let Some(files) = &settings.cluster.files else { anyhow::bail!("cluster.files is not set") };
+    let place = shared_place(&settings.cluster)?;
     let Some(membership) = Membership::read(data.root())? else {
         anyhow::bail!("{} is no node of a cluster", data.root().display());
     };
     let (local, _) = SledLog::open(&log_options(data.root(), settings), environment, |_| {})?;
     membership.check(data.root(), local.log_id())?;
-    shared_files::link(data.root(), files, local.log_id())?;
+    prepare_files(&data, &settings.cluster, &membership, environment)?;
 
-    let mut membership = settle_generation(membership, data.root(), files, local.journal_head(), environment)?;
+    let mut membership = settle_generation(membership, data.root(), &place, local.journal_head(), environment)?;
     let is_recorded = LeaveMarker::is_outdated(data.root(), membership.log())?;
     if !is_recorded {
         ensure_checkpoint(&membership, data.root())?;
         let command = RebuildCommand { data: &data, settings, environment, options, engine };
         let head = command.end_former(membership.log(), local)?;
-        let record = command.begin_next(membership.log().next(), head, files)?;
+        let record = command.begin_next(membership.log().next(), head, &place)?;
         membership = membership.in_generation(record.log().number, record.base().clone());
         membership.write(data.root())?;
     }
@@ -134,7 +134,7 @@ impl RebuildCommand<'_> {
         &self,
         next: LogGeneration,
         head: JournalHead,
-        shared_dir: &Path,
+        place: &SharedPlace,
     ) -> anyhow::Result<GenerationRecord> {
         let Self { settings, environment, engine, .. } = *self;
         let stream = (engine.create)(next)?;
@@ -146,7 +146,7 @@ impl RebuildCommand<'_> {
         environment.hit(FailPoint::Rebuild(RebuildStep::StreamCreated), "");
 
         let own = GenerationRecord::new(next, head.into());
-        let recorded = shared_files::record_generation(shared_dir, &own, environment.uuid())?;
+        let recorded = place.record_generation(&own, environment.uuid())?;
         anyhow::ensure!(
             recorded == own,
             "another directory has begun {next} at {}, but this one ends at {}: replace this one by a backup of that one",

@@ -7,13 +7,15 @@ use anyhow::Context;
 use uuid::Uuid;
 
 use super::alone::{self, AloneEvidence};
-use super::ensure_checkpoint;
 use super::generation::settle_generation;
+use super::{ensure_checkpoint, prepare_files};
+use crate::app::bucket::{files_of, shared_place};
 use crate::app::open_data_dir;
 use crate::app::recovery::log_options;
 use crate::cluster::leave_marker::{LEAVE_FILE, LeaveMarker};
 use crate::cluster::membership::Membership;
-use crate::cluster::shared_files::{self, SharedFilesError};
+use crate::cluster::shared_place::SharedPlace;
+use crate::cluster::{bucket_files, shared_files};
 use crate::config::Settings;
 use crate::data_dir::DataDir;
 use crate::environment::{Environment, FailPoint, LeaveStep};
@@ -24,6 +26,8 @@ use crate::events::shared::engine::Engine;
 use crate::events::shared::generation::LogGeneration;
 use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use crate::events::sled_log::SledLog;
+use crate::events::stream::Position;
+use crate::file_tree::FileTree;
 use crate::http::server::IdempotencyKeys;
 use crate::projections::snapshot::{self, snapshot_dir};
 use crate::telemetry::metrics::ClusterMetrics;
@@ -38,7 +42,6 @@ pub fn init_cluster(
     create_engine: impl FnOnce(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
 ) -> anyhow::Result<()> {
     let data = open_data_dir(&settings.data_dir)?;
-    let Some(files) = &settings.cluster.files else { anyhow::bail!("cluster.files is not set") };
     if Membership::read(data.root())?.is_some() {
         anyhow::bail!("{} is a node of a cluster already", data.root().display());
     }
@@ -51,15 +54,16 @@ pub fn init_cluster(
             data.root().display()
         );
     }
-    let log = first_generation(files, local.log_id(), head)?;
-    let membership = Membership::of(data.root(), log, head)?;
+    let place = shared_place(&settings.cluster)?;
+    let log = first_generation(&place, local.log_id(), head)?;
+    let membership = Membership::of(data.root(), log, head, place.kind())?;
 
     let engine = create_engine(log)?;
     anyhow::ensure!(engine.last()? == 0, "the engine has {log} already");
-    shared_files::share(data.root(), files, local.log_id())?;
+    share_files(data.root(), &place, local.log_id(), head.position, environment)?;
     if !log.is_first() {
         let record = membership.record();
-        let recorded = shared_files::record_generation(files, &record, environment.uuid())?;
+        let recorded = place.record_generation(&record, environment.uuid())?;
         anyhow::ensure!(recorded == record, "another directory has begun {log} at {}", recorded.base());
     }
     local.close()?;
@@ -69,12 +73,11 @@ pub fn init_cluster(
     Ok(())
 }
 
-/// Returns the generation of a new cluster whose log ends at `head`: the first one, unless the shared directory knows later
-/// ones of an earlier cluster. Their nodes must not start again.
-fn first_generation(shared_dir: &Path, log_id: Uuid, head: JournalHead) -> anyhow::Result<LogGeneration> {
-    let latest = match shared_files::read_generation(shared_dir, log_id) {
-        // The directory is new.
-        Err(SharedFilesError::NotMounted(_)) => None,
+/// Returns the generation of a new cluster whose log ends at `head`: the first one, unless the place that all nodes use
+/// knows later ones of an earlier cluster. Their nodes must not start again.
+fn first_generation(place: &SharedPlace, log_id: Uuid, head: JournalHead) -> anyhow::Result<LogGeneration> {
+    let latest = match place.read_generation(log_id) {
+        Err(error) if error.is_new_place() => None,
         latest => latest?,
     };
     Ok(match latest {
@@ -83,6 +86,24 @@ fn first_generation(shared_dir: &Path, log_id: Uuid, head: JournalHead) -> anyho
         Some(latest) if *latest.base() == head.into() => latest.log(),
         Some(latest) => latest.log().next(),
     })
+}
+
+/// Moves the files of the first node to the place that all nodes use.
+fn share_files(
+    data_dir: &Path,
+    place: &SharedPlace,
+    log_id: Uuid,
+    position: Position,
+    environment: &Environment,
+) -> anyhow::Result<()> {
+    match place {
+        SharedPlace::Directory(directory) => shared_files::share(data_dir, directory, log_id)?,
+        SharedPlace::Bucket(bucket) => {
+            let files = FileTree::with_bucket(data_dir, Arc::clone(bucket), environment);
+            bucket_files::share(&files, bucket, log_id, position, environment)?;
+        }
+    }
+    Ok(())
 }
 
 /// Takes the data directory of the last node out of its cluster and ends the shared log. Run again, it continues an
@@ -106,8 +127,8 @@ pub fn leave_cluster(
     };
     let (local, _) = SledLog::open(&log_options(data.root(), settings), environment, |_| {})?;
     membership.check(data.root(), local.log_id())?;
-    let Some(files) = &settings.cluster.files else { anyhow::bail!("cluster.files is not set") };
-    let membership = settle_generation(membership, data.root(), files, local.journal_head(), environment)?;
+    let place = shared_place(&settings.cluster)?;
+    let membership = settle_generation(membership, data.root(), &place, local.journal_head(), environment)?;
     let log = membership.log();
     ensure_checkpoint(&membership, data.root())?;
 
@@ -117,9 +138,10 @@ pub fn leave_cluster(
     let local = Arc::new(local);
     let engine = open_engine(log)?;
     alone::check(&*engine, evidence, environment)?;
+    let files = files_of(data.root(), &settings.cluster, environment)?;
     if !is_leaving {
         // A restored backup that never ran has copies, perhaps old ones.
-        shared_files::link(data.root(), files, local.log_id())?;
+        prepare_files(&data, &settings.cluster, &membership, environment)?;
     }
     remove_derived_personal_data(&data, environment)?;
     let marker_written = FailPoint::Leave(LeaveStep::MarkerWritten);
@@ -127,7 +149,10 @@ pub fn leave_cluster(
     environment.hit(FailPoint::Leave(LeaveStep::LogEnded), "");
     local.close()?;
 
-    shared_files::unshare(data.root())?;
+    match files.bucket() {
+        Some(_) => bucket_files::unshare(&files)?,
+        None => shared_files::unshare(data.root())?,
+    }
     environment.hit(FailPoint::Leave(LeaveStep::FilesCopied), "");
     EngineCheckpoint::remove(&data.root().join("log"))?;
     environment.hit(FailPoint::Leave(LeaveStep::CheckpointRemoved), "");

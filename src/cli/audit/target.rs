@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use serde_json::Value;
 
-use crate::app::{self, read_address_file};
+use crate::app::{self, files_of, read_address_file};
 use crate::audit::Audit;
 use crate::audit::redaction::ErasedUserScan;
 use crate::audit::replay::ReplayedState;
@@ -17,6 +17,7 @@ use crate::cli::{CliError, DirectoryFlags, SettingFlags, existing_data_dir};
 use crate::config::{Configuration, Settings};
 use crate::data_dir::{DataDir, DataDirError, is_directory};
 use crate::domain::ids::{StreamKind, UserId};
+use crate::environment::Environment;
 use crate::http::request::as_of::render_state;
 use crate::outbound::api_client::{ApiClient, ServiceResponse};
 use crate::outbound::client::CallFailure;
@@ -83,7 +84,7 @@ impl AuditTarget {
         anyhow::ensure!(exists, "there is no event log in {}", data.root().display());
 
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{}", settings.listen));
-        let keyring = Keyring::open(data.root());
+        let keyring = Keyring::open_with(&files_of(data.root(), &settings.cluster, &Environment::system())?);
 
         let source: Arc<dyn EventSource> = Arc::new(StoppedEventSource::open(&log)?);
         let scan = Arc::new(ErasedUserScan::new(Arc::clone(&source)));

@@ -8,8 +8,10 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::Value;
 
+use crate::app::files_of;
 use crate::cli::progress::{ProgressLine, ProgressUnit};
 use crate::cli::{CliError, DirectoryFlags, SettingFlags, print};
+use crate::config::Settings;
 use crate::environment::Environment;
 use crate::events::journal::{SignedCheckpoint, hex};
 use crate::verification::export::ExportFormat;
@@ -24,7 +26,7 @@ Checks a data directory without changing it:
   - every file against the hash in its name, and the archive of every version
   - the key of every user against the data encrypted with it
 While a service runs on the directory, the journal is checked up to its signed HEAD, and sled is not
-checked.
+checked. Archives and keys that only the bucket of a cluster has are fetched first.
 
 Examples:
   mediary audit verify
@@ -62,8 +64,9 @@ pub(super) fn run(arguments: VerifyArguments, outer: SettingFlags) -> Result<(),
     let since = since.as_deref().map(read_checkpoint).transpose().map_err(CliError::VerificationIncomplete)?;
     let outcome = match file {
         Some(file) => verify_file(&file, key.as_deref(), since.as_ref()).map_err(CliError::VerificationIncomplete)?,
-        None => verify_directory(&directory.settings(outer)?.data_dir, since.as_ref())
-            .map_err(CliError::VerificationIncomplete)?,
+        None => {
+            verify_directory(&directory.settings(outer)?, since.as_ref()).map_err(CliError::VerificationIncomplete)?
+        }
     };
     outcome.report(json)
 }
@@ -110,10 +113,17 @@ impl VerificationOutcome {
     }
 }
 
-fn verify_directory(root: &Path, since: Option<&SignedCheckpoint>) -> anyhow::Result<VerificationOutcome> {
+fn verify_directory(settings: &Settings, since: Option<&SignedCheckpoint>) -> anyhow::Result<VerificationOutcome> {
+    let root = &settings.data_dir;
+    let environment = Environment::system();
+    let data = files_of(root, &settings.cluster, &environment)?;
+    for tree in ["archives", "personal"] {
+        data.fetch_all(&root.join(tree), |_| true).context("cannot fetch what only the bucket has")?;
+    }
+
     let progress = ProgressLine::new("verifying", ProgressUnit::Bytes);
     let mut on_progress = |done, total| progress.update(done, Some(total));
-    let report = directory::verify(root, since, &Environment::system(), &mut on_progress);
+    let report = directory::verify(root, since, &environment, &mut on_progress);
     progress.finish();
     let report = report?;
     Ok(VerificationOutcome {

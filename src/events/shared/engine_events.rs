@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::client_thread::ClientThread;
 use super::engine::{EngineFault, EngineSignal};
+use crate::client_thread::ClientThread;
 
 /// Groups that were received and not passed on yet.
 const QUEUE_MAX: usize = 16;

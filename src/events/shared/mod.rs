@@ -4,7 +4,6 @@
 pub mod admission;
 pub mod applier;
 pub mod checkpoint;
-mod client_thread;
 pub mod engine;
 pub mod engine_check;
 mod engine_events;

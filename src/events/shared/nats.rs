@@ -23,13 +23,13 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::client_thread::ClientThread;
 use super::engine::{
     Engine, EngineFault, EngineIncidents, EngineOpenError, EngineSignal, EngineUnreachable, SendResult,
 };
 use super::engine_check::EngineCheck;
 use super::engine_events;
 use super::generation::LogGeneration;
+use crate::client_thread::ClientThread;
 use connection::NatsConnection;
 pub use stream::stream_name;
 use stream::{NatsStream, StreamUse};

@@ -21,13 +21,13 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::client_thread::ClientThread;
 use super::engine::{
     Engine, EngineFault, EngineIncidents, EngineOpenError, EngineSignal, EngineUnreachable, SendResult,
 };
 use super::engine_check::EngineCheck;
 use super::engine_events;
 use super::generation::LogGeneration;
+use crate::client_thread::ClientThread;
 pub use schema::schema_of;
 use session::PostgresConnector;
 use store::PostgresStore;

@@ -212,6 +212,7 @@ async fn head_of(call: &Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Export
     // All nodes, publishers, tokens and files are examined, which takes longer than a worker may be blocked.
     let shared = call.shared().clone();
     let lists = web::block(move || ExportLists::new(user, now, &shared)).await.map_err(Problem::internal)?;
+    let lists = lists.map_err(|error| Problem::from_read_error(&error))?;
 
     let models = services.models.read();
     let Ledger { held, charged, refunded } = models.tasks.index.ledger_of(Some(user));
@@ -240,7 +241,7 @@ async fn account_view(
     profile: UserProfile,
 ) -> Result<ExportedAccount, Problem> {
     let keyring = &call.services().keyring;
-    personal_fields::preload_keys(keyring, [&profile]).await;
+    personal_fields::preload_keys(keyring, [&profile]).await?;
     let created_at = profile.created_at.to_string();
     let webhook_secrets = profile.webhook_secrets.stored().count();
     let user = UserView::new(&User::Present(profile), keyring).ok_or_else(|| Problem::not_found("user"))?;
@@ -248,7 +249,7 @@ async fn account_view(
 }
 
 impl ExportLists {
-    fn new(user: UserId, now: Timestamp, shared: &AppState) -> Self {
+    fn new(user: UserId, now: Timestamp, shared: &AppState) -> io::Result<Self> {
         let models = shared.services.models.read();
         let review = |node: &NodeProfile| {
             let star = node.reviews.stars_of(user).map(Stars::get)?;
@@ -263,8 +264,8 @@ impl ExportLists {
         let webhooks = models.publishers.webhooks_of(user).map(webhook).collect();
         drop(models);
 
-        let files = shared.services.media.store.uploads().all_of(user, now);
-        Self { tokens, webhooks, reviews, files }
+        let files = shared.services.media.store.uploads().all_of(user, now)?;
+        Ok(Self { tokens, webhooks, reviews, files })
     }
 }
 

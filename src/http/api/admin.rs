@@ -43,7 +43,7 @@ pub async fn list_users(call: Call<{ Action::Administer as u8 }>) -> Result<ApiR
 
     let page = call.services().models.read().users.page(request, &ids).map(User::clone);
     let keyring = &call.services().keyring;
-    personal_fields::preload_keys(keyring, page.entries.iter().filter_map(User::profile)).await;
+    personal_fields::preload_keys(keyring, page.entries.iter().filter_map(User::profile)).await?;
 
     ApiResponse::ok(&UserPage {
         total: page.total,

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader};
-use std::path::PathBuf;
+use std::path::Path;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, ETAG};
@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::domain::policy::Action;
 use crate::domain::value::Digest;
 use crate::domain::version::{SemVer, VersionRef};
+use crate::file_tree::FileTree;
 use crate::http::api::install::{ArchiveLookup, REVALIDATE, archive_of, look_up_archive};
 use crate::http::api::version_list::{NodeLookup, look_up_node};
 use crate::http::pipeline::{Call, RequestContext};
@@ -182,17 +183,18 @@ async fn read_archives<const N: usize, T: Send + 'static>(
     read: impl FnOnce(&mut [OpenArchive; N]) -> io::Result<T> + Send + 'static,
 ) -> Result<T, Problem> {
     let permit = call.shared().archive_reads.try_acquire(call.account())?;
-    let paths = digests.map(|digest| call.services().registry.archives.path_of(&digest));
+    let archives = &call.services().registry.archives;
+    let (tree, paths) = (archives.tree().clone(), digests.map(|digest| archives.path_of(&digest)));
 
     let open_and_read = move || {
         let _permit = permit;
-        let opened = paths.iter().map(open).collect::<io::Result<Vec<_>>>()?;
+        let opened = paths.iter().map(|path| open(&tree, path)).collect::<io::Result<Vec<_>>>()?;
         let mut archives = opened.try_into().map_err(|_| io::Error::other("an archive is missing"))?;
         read(&mut archives)
     };
-    web::block(open_and_read).await.map_err(Problem::internal)?.map_err(Problem::internal)
+    web::block(open_and_read).await.map_err(Problem::internal)?.map_err(|error| Problem::from_read_error(&error))
 }
 
-fn open(path: &PathBuf) -> io::Result<OpenArchive> {
-    ArchiveContents::open(BufReader::new(File::open(path)?))
+fn open(tree: &FileTree, path: &Path) -> io::Result<OpenArchive> {
+    ArchiveContents::open(BufReader::new(tree.open(path)?))
 }

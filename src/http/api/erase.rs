@@ -30,10 +30,16 @@ pub async fn erase_user(call: Call<{ Action::Administer as u8 }>) -> Result<ApiR
     match call.user_in_path()? {
         User::Present(profile) => erase(&call, profile.id).await,
         User::Absent => Err(Problem::not_found("user")),
-        User::Erased(tombstone) if call.services().keyring.is_erasure_unfinished(tombstone.id) => {
-            complete_erasure(tombstone.id, call.services()).await.map(|()| ApiResponse::no_content())
+        User::Erased(tombstone) => {
+            let services = call.services();
+            let keyring = services.keyring.clone();
+            let unfinished = web::block(move || keyring.is_erasure_unfinished(tombstone.id)).await;
+            let unfinished = unfinished.map_err(Problem::internal)?;
+            if !unfinished.map_err(|failure| personal_fields::key_error(&failure, &services.space))? {
+                return Err(Problem::user_erased());
+            }
+            complete_erasure(tombstone.id, services).await.map(|()| ApiResponse::no_content())
         }
-        User::Erased(_) => Err(Problem::user_erased()),
     }
 }
 
@@ -98,9 +104,12 @@ async fn complete_erasure(user: UserId, services: &Services) -> Result<(), Probl
 fn delete_remains(user: UserId, services: &Services) -> Result<(), Problem> {
     // The key goes last: while it exists, the next start knows that the erasure is unfinished.
     services.idempotency_keys.purge_responses().map_err(Problem::internal)?;
-    services.media.store.uploads().remove_all_of(user).map_err(Problem::internal)?;
+    services.media.store.uploads().remove_all_of(user).map_err(|error| Problem::from_read_error(&error))?;
     if services.operations.audit.had_plain_text(user).map_err(Problem::internal)? {
         (services.operations.drop_snapshots)().map_err(Problem::internal)?;
     }
-    services.keyring.destroy_key(user).map_err(Problem::internal)
+    services.keyring.destroy_key(user).map_err(|failure| match failure {
+        failure if failure.is_unavailable() => Problem::files_unavailable(),
+        failure => Problem::internal(failure),
+    })
 }

@@ -9,7 +9,7 @@ use actix_web::http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_RANGE, RANGE,
 };
 use actix_web::http::{Method, StatusCode};
-use actix_web::web::{Bytes, BytesMut};
+use actix_web::web::{self, Bytes, BytesMut};
 use actix_web::{HttpResponse, HttpResponseBuilder};
 use futures_util::Stream;
 use futures_util::stream::try_unfold;
@@ -17,6 +17,7 @@ use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
 use crate::domain::value::Digest;
+use crate::file_tree::FileTree;
 use crate::http::limits::account_pool::PoolPermit;
 use crate::http::pipeline::RequestContext;
 use crate::http::request::conditional;
@@ -54,9 +55,13 @@ struct OpenedDownload {
 /// If the file cannot be read, or no requested range overlaps it.
 pub async fn send(
     call: &RequestContext,
+    tree: &FileTree,
     path: &Path,
     metadata: DownloadMetadata,
 ) -> Result<Option<ApiResponse>, Problem> {
+    if !fetch(call, tree, path).await? {
+        return Ok(None);
+    }
     let file = match File::open(path).await {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -68,6 +73,22 @@ pub async fn send(
     // HEAD requests and 304s send no bytes and release the permit with the response.
     let permit = call.shared().downloads.try_acquire(call.account())?;
     download.respond(call.method(), call.headers(), permit).map(|response| Some(ApiResponse::from_response(response)))
+}
+
+/// Fetches a file if only the bucket of the cluster has it. Returns `false` if it is known not to exist.
+///
+/// # Errors
+/// If it cannot be fetched.
+pub async fn fetch(call: &RequestContext, tree: &FileTree, path: &Path) -> Result<bool, Problem> {
+    if tree.bucket().is_none() || tokio::fs::try_exists(path).await.map_err(Problem::internal)? {
+        return Ok(true);
+    }
+    let (tree, path) = (tree.clone(), path.to_owned());
+    match web::block(move || tree.fetch(&path)).await.map_err(Problem::internal)? {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Problem::from_io_error(&error, &call.services().space)),
+    }
 }
 
 /// Responds with bytes in memory, which never change under their `tag`.

@@ -1,6 +1,8 @@
 //! Files that clients upload to use them as inputs (contract 11). A submission can contain the URL of such a file
 //! wherever it takes a picture or video; the file is then read from the store, not over the network.
 
+use std::cell::Cell;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +20,7 @@ use crate::domain::ids::{FileId, UserId};
 use crate::domain::policy::Action;
 use crate::domain::value::{CallbackUrl, InvalidValue, Text, Timestamp};
 use crate::domain::video::{Clip, VideoFormat};
+use crate::file_tree::is_unavailable;
 use crate::http::api::file::{self, DownloadMetadata};
 use crate::http::api::media;
 use crate::http::auth::authorize::{self, Identity};
@@ -209,14 +212,17 @@ pub async fn receive(mut call: Call<{ Action::UploadFile as u8 }>) -> Result<Api
 /// `GET /files/{fileId}`: the content, for everyone who knows the URL, as for results.
 pub async fn show(call: Call<{ Action::ReadResult as u8 }>) -> Result<ApiResponse, Problem> {
     let not_found = || Problem::new(Code::NotFound, "file not found, or expired");
-    let uploads = call.services().media.store.uploads();
-    let id = FileId::parse(&call.path_param("fileId")).ok();
-    let found = id.and_then(|id| uploads.get(id, call.services().environment.now())).ok_or_else(not_found)?;
+    let services = call.services();
+    let uploads = services.media.store.uploads();
+    let id = FileId::parse(&call.path_param("fileId")).map_err(|_| not_found())?;
+    let (now, listed) = (services.environment.now(), uploads.clone());
+    let found = web::block(move || listed.get(id, now)).await.map_err(Problem::internal)?;
+    let found = found.map_err(|error| Problem::from_read_error(&error))?.ok_or_else(not_found)?;
 
     let content_type = found.format.media_type();
     let metadata =
         DownloadMetadata { digest: found.digest, content_type, cache_control: CACHE_CONTROL, headers: Vec::new() };
-    file::send(&call, &uploads.path_of(&found), metadata).await?.ok_or_else(not_found)
+    file::send(&call, services.media.store.tree(), &uploads.path_of(&found), metadata).await?.ok_or_else(not_found)
 }
 
 /// Receives the file of a form. With an idempotency key, the id of the file follows from the key, so that a repetition
@@ -388,6 +394,8 @@ struct CallerInputFiles {
     upload_key: UploadKey,
     /// Empty template for the charges of pictures to the memory budget of the caller.
     charge: BodyCharge,
+    /// `true` once a file could not be read because the bucket that has it cannot be used.
+    are_unavailable: Cell<bool>,
 }
 
 /// Picture from an uploaded file. Its bytes count against the memory budget of request bodies until dropped.
@@ -419,6 +427,16 @@ impl UploadedPicture {
     }
 }
 
+impl CallerInputFiles {
+    fn read_error(&self, error: &io::Error) -> InvalidValue {
+        tracing::error!(%error, "uploaded file unreadable");
+        if is_unavailable(error) {
+            self.are_unavailable.set(true);
+        }
+        InvalidValue::new("names a file that cannot be read; upload it again")
+    }
+}
+
 impl InputFiles {
     /// Returns the files of a caller.
     #[must_use]
@@ -431,6 +449,7 @@ impl InputFiles {
             now: services.environment.now(),
             upload_key: services.registry.upload_key.clone(),
             charge: call.shared().body_budget.charge(BodyLimit::Images, call.account()),
+            are_unavailable: Cell::new(false),
         }))
     }
 
@@ -443,11 +462,20 @@ impl InputFiles {
         let path = url.as_str().strip_prefix(&files.public_url);
         let Some(id) = path.and_then(|path| path.strip_prefix("/files/")) else { return Ok(None) };
 
-        let file = FileId::parse(id).ok().and_then(|id| files.uploads.get(id, files.now));
+        let file = match FileId::parse(id) {
+            Ok(id) => files.uploads.get(id, files.now).map_err(|error| files.read_error(&error))?,
+            Err(_) => None,
+        };
         let own = file.filter(|file| Some(file.owner) == files.owner);
         let missing =
             || InvalidValue::new("names a file that was not uploaded, has expired, or belongs to another account");
         own.map(Some).ok_or_else(missing)
+    }
+
+    /// Returns `true` if a file could not be read because the bucket that has it cannot be used.
+    #[must_use]
+    pub fn are_unavailable(&self) -> bool {
+        self.0.as_ref().is_some_and(|files| files.are_unavailable.get())
     }
 
     /// Returns the URL at which a vendor can fetch an uploaded video once it is stored as an input: unlike the URL of
@@ -476,10 +504,7 @@ impl InputFiles {
         let mut charge = files.charge.new_empty();
         let bytes = usize::try_from(file.bytes).map_err(|_| UploadReadError::Busy)?;
         charge.grow(bytes).map_err(|_| UploadReadError::Busy)?;
-        let bytes = files.uploads.read(&file).map_err(|error| {
-            tracing::error!(%error, file = %file.id, "uploaded file unreadable");
-            UploadReadError::Invalid(InvalidValue::new("names a file that cannot be read; upload it again"))
-        })?;
+        let bytes = files.uploads.read(&file).map_err(|error| UploadReadError::Invalid(files.read_error(&error)))?;
         Ok(Some(UploadedPicture { file, bytes, _charge: charge }))
     }
 }
@@ -528,6 +553,7 @@ mod tests {
             now,
             upload_key: UploadKey::generate(&folder.path().join("key"), &Environment::manual(now, 1)).unwrap(),
             charge: budget.charge(BodyLimit::Images, account),
+            are_unavailable: Cell::new(false),
         }));
         let url = CallbackUrl::parse(&format!("https://registry.example/files/{id}")).unwrap();
         let invalid = || match files.read_picture(&url) {

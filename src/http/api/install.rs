@@ -63,7 +63,8 @@ pub async fn download(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiR
         cache_control: REVALIDATE,
         headers: vec![(CONTENT_DISPOSITION, disposition)],
     };
-    let response = file::send(&call, &call.services().registry.archives.path_of(&archive.digest), metadata).await?;
+    let archives = &call.services().registry.archives;
+    let response = file::send(&call, archives.tree(), &archives.path_of(&archive.digest), metadata).await?;
     response.ok_or_else(|| Problem::internal(format!("the recorded archive {} is missing", archive.digest)))
 }
 

@@ -106,10 +106,11 @@ async fn send(
     thumbnail: Option<ThumbnailSize>,
 ) -> Result<Option<ApiResponse>, Problem> {
     let DownloadMetadata { digest, cache_control, .. } = metadata;
-    let Some(size) = thumbnail else { return file::send(call, path, metadata).await };
+    let tree = call.services().media.store.tree();
+    let Some(size) = thumbnail else { return file::send(call, tree, path, metadata).await };
     let tag = format!("\"{digest}-{}\"", size.as_str());
     // A file that was deleted has no thumbnail any more.
-    if !tokio::fs::try_exists(path).await.map_err(Problem::internal)? {
+    if !file::fetch(call, tree, path).await? || !tokio::fs::try_exists(path).await.map_err(Problem::internal)? {
         return Ok(None);
     }
     if conditional::is_current(call.headers(), &tag) {
@@ -121,9 +122,9 @@ async fn send(
             Ok(Some(file::send_bytes(call, bytes, &tag, media_type, cache_control)))
         }
         // The picture itself shows the same, only larger.
-        Ok(None) => file::send(call, path, metadata).await,
+        Ok(None) => file::send(call, tree, path, metadata).await,
         Err(ThumbnailError::Busy) => {
-            file::send(call, path, DownloadMetadata { cache_control: NO_STORE, ..metadata }).await
+            file::send(call, tree, path, DownloadMetadata { cache_control: NO_STORE, ..metadata }).await
         }
         Err(ThumbnailError::Io(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(ThumbnailError::Io(error)) => Err(Problem::internal(error)),

@@ -174,7 +174,7 @@ pub async fn list(call: Call<{ Action::ReadRegistry as u8 }>) -> Result<ApiRespo
         &call.services().keyring,
         page.entries.iter().flat_map(PublisherWithMembers::members),
     )
-    .await;
+    .await?;
 
     ApiResponse::ok(&PublisherPage {
         limit: request.limit,
@@ -193,7 +193,7 @@ pub async fn list_own(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<Ap
         models.publishers.for_member(user).map(|profile| PublisherWithMembers::new(profile, &models)).collect()
     };
     personal_fields::preload_keys(&call.services().keyring, publishers.iter().flat_map(PublisherWithMembers::members))
-        .await;
+        .await?;
     ApiResponse::ok(&publishers.iter().map(|publisher| PublisherView::new(publisher, &call)).collect::<Vec<_>>())
 }
 
@@ -409,6 +409,10 @@ async fn reply_with_publisher(
         models.publishers.get(id).map(|profile| PublisherWithMembers::new(profile, &models))
     };
     let publisher = publisher.ok_or_else(|| Problem::not_found("publisher"))?;
-    personal_fields::preload_keys(&call.services().keyring, publisher.members()).await;
+    let loaded = personal_fields::preload_keys(&call.services().keyring, publisher.members()).await;
+    // A change that is recorded succeeds, even if names are unreadable at the moment.
+    if call.method().is_safe() {
+        loaded?;
+    }
     respond(&PublisherView::new(&publisher, call))
 }

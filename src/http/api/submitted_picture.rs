@@ -110,8 +110,11 @@ impl<'s> PictureChecker<'s> {
     /// Returns the result of the submission's checks.
     ///
     /// # Errors
-    /// 503 if memory was exhausted.
+    /// 503 if memory was exhausted, or the bucket that has an uploaded file cannot be used.
     pub fn finish<T>(&self, checked: Result<T, Problem>) -> Result<T, Problem> {
+        if self.files.are_unavailable() {
+            return Err(Problem::files_unavailable());
+        }
         if self.is_busy.get() { Err(Problem::overloaded()) } else { checked }
     }
 }

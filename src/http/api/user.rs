@@ -90,7 +90,11 @@ pub async fn reply_with_user(
     respond: impl FnOnce(&UserView) -> Result<ApiResponse, Problem>,
 ) -> Result<ApiResponse, Problem> {
     let keyring = &call.services().keyring;
-    personal_fields::preload_keys(keyring, [&profile]).await;
+    let loaded = personal_fields::preload_keys(keyring, [&profile]).await;
+    // A change that is recorded succeeds, even if names are unreadable at the moment.
+    if call.method().is_safe() {
+        loaded?;
+    }
     let view = UserView::new(&User::Present(profile), keyring);
     respond(&view.ok_or_else(|| Problem::not_found("user"))?)
 }

@@ -108,8 +108,7 @@ async fn submit<T: VideoBody>(mut call: VideoSubmitCall) -> Result<ApiResponse, 
     let strict_reporter = services.options.prompt_reports.report_strict_video;
     // The thread continues if the client disconnects; it holds the reservation and the permit until it ends.
     let check_and_store = move || {
-        let submission =
-            check::check::<T>(&body, context, &video, &tariff, store.decoders(), &files, strict_reporter)?;
+        let submission = check::check::<T>(&body, context, &video, &tariff, store.decoders(), &files, strict_reporter)?;
         let Some(reservation) = reservation else { return Ok(VideoSubmissionOutcome::Estimate(submission.breakdown)) };
         budgets.check(PriceItem::sum(&submission.breakdown))?;
         let callback = submission.callback.clone();

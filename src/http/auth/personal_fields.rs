@@ -31,6 +31,7 @@ impl Problem {
 pub fn key_error(failure: &UserKeyError, space: &DiskSpace) -> Problem {
     match failure {
         UserKeyError::Erased => Problem::user_erased(),
+        _ if failure.is_unavailable() => Problem::files_unavailable(),
         UserKeyError::File { source, .. } => {
             space.to_disk_full(source).map_or_else(|| Problem::internal(failure), Problem::disk_full)
         }
@@ -113,13 +114,22 @@ fn has_sealed_fields(user: &UserProfile) -> bool {
 }
 
 /// Loads the keys of users, so that rendering them reads no files.
-pub async fn preload_keys<'u>(keyring: &Keyring, users: impl IntoIterator<Item = &'u UserProfile>) {
+///
+/// # Errors
+/// If the keys are in a bucket that cannot be used.
+pub async fn preload_keys<'u>(
+    keyring: &Keyring,
+    users: impl IntoIterator<Item = &'u UserProfile>,
+) -> Result<(), Problem> {
     let missing = keyring.uncached(users.into_iter().filter(|user| has_sealed_fields(user)).map(|user| user.id));
     if !missing.is_empty() {
         let keyring = keyring.clone();
         // Fails only while the service is stopping; the keys are then read one by one.
-        let _ = web::block(move || keyring.preload(&missing)).await;
+        if let Ok(Err(_)) = web::block(move || keyring.preload(&missing)).await {
+            return Err(Problem::files_unavailable());
+        }
     }
+    Ok(())
 }
 
 /// Personal fields for display.

@@ -12,6 +12,7 @@ use crate::actors::error::CommandError;
 use crate::disk_space::DiskSpace;
 use crate::domain::budget::BudgetPeriod;
 use crate::domain::value::Reason;
+use crate::file_tree::is_unavailable;
 use crate::http::api::budget::BudgetView;
 use crate::http::middleware::request_log::redact_path;
 use crate::http::request::fields::FieldError;
@@ -332,10 +333,23 @@ impl Problem {
         Self::new(Code::InsufficientStorage, detail).retry_after(DISK_FULL_RETRY_SECONDS)
     }
 
-    /// Creates the error for a failed file operation: 507 if the disk is full, else 500.
+    /// Creates the error for a file that cannot be stored: 507 if the disk is full, else as
+    /// [`Problem::from_read_error`].
     #[must_use]
     pub fn from_io_error(error: &std::io::Error, space: &DiskSpace) -> Self {
-        space.to_disk_full(error).map_or_else(|| Self::internal(error), Self::disk_full)
+        space.to_disk_full(error).map_or_else(|| Self::from_read_error(error), Self::disk_full)
+    }
+
+    /// Creates the error for a file that cannot be read: 503 if it is in a bucket that cannot be used, else 500.
+    #[must_use]
+    pub fn from_read_error(error: &std::io::Error) -> Self {
+        if is_unavailable(error) { Self::files_unavailable() } else { Self::internal(error) }
+    }
+
+    /// Creates the 503 for files in a bucket that cannot be used.
+    #[must_use]
+    pub fn files_unavailable() -> Self {
+        Self::new(Code::NotReady, "the bucket with the files of this cluster cannot be used; try again").retry_after(5)
     }
 
     /// Creates a 405; `allow` lists the allowed methods.

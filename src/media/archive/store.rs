@@ -7,12 +7,12 @@ use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use crate::data_dir::create_durably;
 use crate::domain::value::Digest;
 use crate::domain::version::Archive;
 use crate::environment::{CommitStep, Environment, FailPoints};
+use crate::file_tree::FileTree;
 use crate::media::incoming_file::IncomingFile;
 use crate::media::part_files::{FileSharing, PartFiles};
 use crate::media::store::{is_complete, sync_directory};
@@ -34,7 +34,7 @@ pub struct ArchiveSweepReport {
 /// The archives of versions. Cheap to clone; only one process may use a root, unless its [`PartFiles`] are shared.
 #[derive(Clone)]
 pub struct ArchiveStore {
-    root: Arc<Path>,
+    tree: FileTree,
     part_files: PartFiles,
     fail_points: FailPoints,
 }
@@ -45,23 +45,28 @@ impl ArchiveStore {
     /// # Errors
     /// If a directory cannot be created, read or synced.
     pub fn open(root: &Path) -> io::Result<Self> {
-        Self::open_with(root, PartFiles::new(FileSharing::Alone, &Environment::system()))
+        Self::open_with(FileTree::local(root), PartFiles::new(FileSharing::Alone, &Environment::system()))
     }
 
-    /// Like [`ArchiveStore::open`], for a root that other nodes may use too.
+    /// Like [`ArchiveStore::open`], for files that other nodes may use too.
     ///
     /// # Errors
     /// As [`ArchiveStore::open`].
-    pub fn open_with(root: &Path, part_files: PartFiles) -> io::Result<Self> {
+    pub fn open_with(tree: FileTree, part_files: PartFiles) -> io::Result<Self> {
+        let root = tree.root();
         create_durably(root)?;
         let incoming = root.join(INCOMING);
         fs::create_dir_all(&incoming)?;
         part_files.remove_leftovers(&incoming)?;
         for prefix in 0..=u8::MAX {
-            fs::create_dir_all(root.join(format!("{prefix:02x}")))?;
+            let directory = root.join(format!("{prefix:02x}"));
+            fs::create_dir_all(&directory)?;
+            if tree.bucket().is_some() {
+                part_files.remove_leftovers(&directory)?;
+            }
         }
         sync_directory(root)?;
-        Ok(Self { root: root.into(), part_files, fail_points: FailPoints::default() })
+        Ok(Self { tree, part_files, fail_points: FailPoints::default() })
     }
 
     /// Replaces the fail points.
@@ -70,12 +75,18 @@ impl ArchiveStore {
         Self { fail_points, ..self }
     }
 
+    /// Returns the files of the store.
+    #[must_use]
+    pub fn tree(&self) -> &FileTree {
+        &self.tree
+    }
+
     /// Creates an empty upload.
     ///
     /// # Errors
     /// If the file cannot be created.
     pub fn create_upload(&self) -> io::Result<IncomingFile> {
-        IncomingFile::create(self.root.join(INCOMING).join(self.part_files.next_ending()))
+        IncomingFile::create(self.tree.root().join(INCOMING).join(self.part_files.next_ending()))
     }
 
     /// Makes an upload an archive, durable when this returns. An existing archive is kept.
@@ -89,11 +100,13 @@ impl ArchiveStore {
         let path = self.path_of(&archive.digest);
         if is_complete(&path, archive.bytes)? {
             self.part_files.keep(&path)?;
+            self.tree.republish(&path, &path)?;
         } else {
+            self.tree.publish(upload.path(), &path)?;
             fs::rename(upload.path(), &path)?;
             self.fail_points.hit_after(CommitStep::ArchiveRenamed);
         }
-        sync_directory(path.parent().unwrap_or(&self.root))?;
+        sync_directory(path.parent().unwrap_or(self.tree.root()))?;
         self.fail_points.hit_after(CommitStep::ArchiveDirSynced);
         Ok(archive)
     }
@@ -122,16 +135,16 @@ impl ArchiveStore {
         let mut report = ArchiveSweepReport::default();
 
         for prefix in 0..=u8::MAX {
-            for (path, digest) in list_archives(&self.root.join(format!("{prefix:02x}")))? {
+            for (path, digest) in list_archives(&self.tree.root().join(format!("{prefix:02x}")))? {
                 if self.path_of(&digest) == path && !referenced.contains(&digest) {
-                    create_durably(&self.root.join(ORPHANS))?;
+                    create_durably(&self.tree.root().join(ORPHANS))?;
                     self.move_durably(&path, &self.orphan_path(&digest))?;
                     report.orphaned += 1;
                 }
             }
         }
 
-        for (path, digest) in list_archives(&self.root.join(ORPHANS))? {
+        for (path, digest) in list_archives(&self.tree.root().join(ORPHANS))? {
             let target = self.path_of(&digest);
             if referenced.contains(&digest) && !target.exists() {
                 self.move_durably(&path, &target)?;
@@ -143,21 +156,21 @@ impl ArchiveStore {
     }
 
     fn orphan_path(&self, digest: &Digest) -> PathBuf {
-        self.root.join(ORPHANS).join(format!("{digest}.zip"))
+        self.tree.root().join(ORPHANS).join(format!("{digest}.zip"))
     }
 
     /// Moves a file; the new name is durable before the old one is removed.
     fn move_durably(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)?;
-        sync_directory(to.parent().unwrap_or(&self.root))?;
-        sync_directory(from.parent().unwrap_or(&self.root))
+        sync_directory(to.parent().unwrap_or(self.tree.root()))?;
+        sync_directory(from.parent().unwrap_or(self.tree.root()))
     }
 
     /// Returns the path of the archive with this hash, whether it exists or not.
     #[must_use]
     pub fn path_of(&self, digest: &Digest) -> PathBuf {
         let name = digest.to_string();
-        self.root.join(&name[..2]).join(format!("{name}.zip"))
+        self.tree.root().join(&name[..2]).join(format!("{name}.zip"))
     }
 }
 

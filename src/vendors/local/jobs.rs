@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 use crate::disk_space::missing_resource;
 use crate::domain::ids::UserId;
 use crate::domain::task::{TaskFailure, VendorKey};
+use crate::file_tree::is_unavailable;
 use crate::media::decoders::{PictureDecodeError, PictureDecoders};
 use crate::media::input::DecodedPicture;
 use crate::vendors::{VendorError, VendorErrorKind};
@@ -263,10 +264,14 @@ impl<T: Clone> Jobs<T> {
 
         loop {
             match attempt() {
-                Err(error) if missing_resource(&error).is_some() && !self.is_abandoned(key) => {
+                Err(error) if is_temporary(&error) && !self.is_abandoned(key) => {
                     if !is_logged {
                         let job = key.as_str();
-                        tracing::warn!(%error, job, "engine job waits for disk space or file descriptors");
+                        if is_unavailable(&error) {
+                            tracing::warn!(%error, job, "engine job waits for the bucket");
+                        } else {
+                            tracing::warn!(%error, job, "engine job waits for disk space or file descriptors");
+                        }
                         is_logged = true;
                     }
                     wait();
@@ -317,6 +322,11 @@ pub(super) fn catch_engine_panic<T>(
 pub(super) fn internal_failure(code: &str, sentence: &str, cause: &dyn Display) -> TaskFailure {
     tracing::error!(code, %cause, "{sentence}");
     TaskFailure::new(code, sentence)
+}
+
+/// Returns `true` for a failure that ends without a change of the job.
+fn is_temporary(error: &io::Error) -> bool {
+    missing_resource(error).is_some() || is_unavailable(error)
 }
 
 #[cfg(test)]

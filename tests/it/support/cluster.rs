@@ -7,11 +7,12 @@ use std::time::Duration;
 use mediary::app::init_cluster;
 use mediary::backup::create::create;
 use mediary::backup::restore::restore;
-use mediary::config::Settings;
+use mediary::config::{Settings, SharedFiles};
 use mediary::environment::Environment;
 use mediary::events::log::EventLog;
 use mediary::events::shared::engine::Engine;
 use mediary::events::shared::memory_engine::{EngineFaults, MemoryEngine};
+use mediary::file_tree::FileTree;
 use tempfile::TempDir;
 
 use super::eventually::eventually;
@@ -27,7 +28,7 @@ pub struct TestCluster {
 /// Settings of every node.
 pub fn node_settings(settings: &mut Settings, files: &Path) {
     settings.cluster.engine = vec!["nats://in-memory".to_owned()];
-    settings.cluster.files = Some(files.to_owned());
+    settings.cluster.files = Some(SharedFiles::Directory(files.to_owned()));
     settings.cluster.write_timeout = Duration::from_secs(2);
     settings.cluster.stale_after = Duration::from_secs(2);
 }
@@ -45,7 +46,7 @@ pub async fn init_first(files: &Path, engine: &MemoryEngine) -> TempDir {
 /// Restored backup of a node's data directory.
 pub fn restored_backup_of(node: &Path) -> TempDir {
     let backup = tempfile::tempdir().expect("a temporary directory");
-    create(node, backup.path(), &Environment::system(), &mut |_, _| {}).expect("a backup");
+    create(&FileTree::local(node), backup.path(), &Environment::system(), &mut |_, _| {}).expect("a backup");
     let restored = tempfile::tempdir().expect("a temporary directory");
     restore(backup.path(), restored.path(), &mut |_, _| {}).expect("the backup is restored");
     restored

@@ -13,6 +13,7 @@ pub mod postgres_server;
 pub mod process;
 pub mod profile_sim;
 pub mod receiver;
+pub mod s3_server;
 pub mod scripted_vendor;
 pub mod server_process;
 pub mod slow_log;

@@ -22,7 +22,18 @@ pub const RULES: &[TidyRule] = &[
 
 /// Modules by layer, lowest first: a module may use only lower layers, not the modules of its own.
 const LAYERS: &[&[&str]] = &[
-    &["data_dir", "disk_space", "domain", "environment", "fairness", "pluralize", "priority", "telemetry"],
+    &[
+        "client_thread",
+        "data_dir",
+        "disk_space",
+        "domain",
+        "environment",
+        "fairness",
+        "pluralize",
+        "priority",
+        "telemetry",
+    ],
+    &["file_tree"],
     &["pii", "quota"],
     &["events", "media", "outbound"],
     &["oidc", "vendors", "projections"],
@@ -48,6 +59,7 @@ const FORBIDDEN: &[(&str, &str)] = &[("http", "events"), ("http", "vendors"), ("
 const HOMES: &[(&str, &[&str])] = &[
     ("reqwest", &["outbound"]),
     ("async_nats", &["events/shared/nats"]),
+    ("object_store", &["file_tree/bucket.rs", "outbound/bucket_client.rs"]),
     ("tokio_postgres", &["events/shared/postgres"]),
     ("tokio_postgres_rustls", &["events/shared/postgres"]),
     ("bincode", &["events/codec.rs"]),
@@ -69,6 +81,7 @@ const HOMES: &[(&str, &[&str])] = &[
         &["media/archive/check.rs", "media/archive/contents.rs", "media/archive/pack.rs", "media/archive/unpack.rs"],
     ),
     ("http_body", &["outbound/upload_body.rs"]),
+    ("http_body_util", &["outbound/bucket_client.rs"]),
     ("comfy_table", &["cli/table.rs"]),
     ("ignore", &["cli/client/package.rs"]),
     ("chacha20poly1305", &["http/idempotency/response_store.rs", "pii/seal.rs"]),

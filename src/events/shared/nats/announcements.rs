@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::stream::NatsStream;
-use crate::events::shared::client_thread::ClientThread;
+use crate::client_thread::ClientThread;
 
 /// Messages that were received and not passed on yet. More are dropped by the client, as any of them may be lost.
 const QUEUE_MAX: usize = 256;

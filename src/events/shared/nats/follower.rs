@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::consumer::{NatsConsumer, NatsDelivery};
 use super::leader::{self, LeaderReport};
 use super::stream::NatsStream;
-use crate::events::shared::client_thread::ClientThread;
+use crate::client_thread::ClientThread;
 use crate::events::shared::engine::{EngineFault, EngineSignal};
 use crate::events::shared::engine_events::{self, FollowEnd, FollowEvent, SignalSender};
 

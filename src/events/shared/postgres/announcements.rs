@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::session::{PostgresFailure, PostgresSession};
 use super::store::PostgresStore;
-use crate::events::shared::client_thread::ClientThread;
+use crate::client_thread::ClientThread;
 
 /// Messages that were received and not passed on yet.
 const QUEUE_MAX: usize = 256;

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::session::PostgresFailure;
 use super::store::{PostgresStore, READ_MAX};
-use crate::events::shared::client_thread::ClientThread;
+use crate::client_thread::ClientThread;
 use crate::events::shared::engine::{EngineFault, EngineSignal};
 use crate::events::shared::engine_events::{self, FollowEnd, FollowEvent, SignalSender};
 

@@ -1,4 +1,4 @@
-//! Threads of clients of engines: the client is asynchronous, and the calls of an engine wait for it.
+//! Threads of asynchronous clients, such as those of engines, whose callers wait for them.
 
 use std::io;
 use std::sync::mpsc;
@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-/// The thread of an engine's client, with a runtime of its own.
+/// The thread of a client, with a runtime of its own.
 pub struct ClientThread {
     handle: Handle,
     stop: Option<oneshot::Sender<()>>,
@@ -16,6 +16,9 @@ pub struct ClientThread {
 
 impl ClientThread {
     /// Starts the thread under this name.
+    ///
+    /// # Errors
+    /// If the thread or its runtime cannot be created.
     pub fn start(name: &str) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
         let handle = runtime.handle().clone();
@@ -50,7 +53,7 @@ impl Drop for ClientThread {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("engine client panicked");
+            tracing::error!("client thread panicked");
         }
     }
 }

@@ -1,0 +1,368 @@
+//! Files that all nodes use, in a bucket: who owns the bucket, whether it is suitable, and the way in and out. Nodes use the
+//! files through [`FileTree`].
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::generation::GenerationRecord;
+use super::shared_files::SHARED_TREES;
+use crate::data_dir::write_private;
+use crate::environment::Environment;
+use crate::events::shared::generation::LogGeneration;
+use crate::events::stream::Position;
+use crate::file_tree::{Bucket, FileTree, in_parallel, is_unavailable};
+
+/// Object that names the log whose files the bucket has.
+const OWNER_OBJECT: &str = "log-id";
+/// Directory of the objects that record where the generations of the log begin, by number.
+const GENERATIONS: &str = "log-generations";
+/// File in a data directory whose trees are copies of what a bucket has. Not part of backups, so a restored directory lacks
+/// it.
+pub const CACHE_FILE: &str = "bucket-cache";
+/// Directory of unfinished uploads of clients.
+const INCOMING: &str = "incoming";
+
+/// Reason why a bucket cannot have the files of a cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum BucketFilesError {
+    #[error("{path}: {reason}", path = .path.display())]
+    File { path: PathBuf, reason: io::Error },
+    #[error(transparent)]
+    Bucket(io::Error),
+    #[error(
+        "{bucket} is no bucket of a cluster: it has no object {OWNER_OBJECT}. Correct cluster.files, or run `mediary cluster \
+         init` on the first node"
+    )]
+    NoOwner { bucket: String },
+    #[error(
+        "{bucket} has the files of the log {found}, but this node has the log {expected}: choose another bucket or prefix in \
+         cluster.files"
+    )]
+    OtherLog { bucket: String, found: Uuid, expected: Uuid },
+    #[error("{bucket} does not have all files yet: run `mediary cluster init` again on the first node")]
+    Incomplete { bucket: String },
+    #[error(
+        "{bucket} has the files of an earlier cluster of this log, also keys of users who may have been erased since: empty it, \
+         or choose another bucket or prefix in cluster.files"
+    )]
+    EarlierCluster { bucket: String },
+    #[error("{bucket} is not empty: choose an empty bucket, or a prefix such as {bucket}/mediary, in cluster.files")]
+    NotEmpty { bucket: String },
+    #[error("{bucket} {reason}")]
+    Unsuitable { bucket: String, reason: String },
+    #[error(
+        "cluster.files is a bucket, but {link} is a link to {target}: remove the link if a cluster with a directory was \
+         dissolved", link = .link.display(), target = .target.display()
+    )]
+    Link { link: PathBuf, target: PathBuf },
+}
+
+impl BucketFilesError {
+    /// Returns `true` if the bucket could not be used, so that nothing is known about it.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Bucket(error) if is_unavailable(error))
+    }
+}
+
+fn file_error(path: &Path) -> impl FnOnce(io::Error) -> BucketFilesError + use<> {
+    let path = path.to_owned();
+    move |reason| BucketFilesError::File { path, reason }
+}
+
+/// Content of the object that names the owner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct BucketOwner {
+    log_id: Uuid,
+    /// End of the log when the files were uploaded.
+    position: u64,
+    /// `true` once the bucket has all files.
+    complete: bool,
+}
+
+fn read_owner(bucket: &Bucket) -> Result<Option<BucketOwner>, BucketFilesError> {
+    let Some(bytes) = bucket.get(OWNER_OBJECT).map_err(BucketFilesError::Bucket)? else { return Ok(None) };
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| {
+        let reason = format!("has an object {OWNER_OBJECT} that is not from a cluster: {error}");
+        BucketFilesError::Unsuitable { bucket: bucket.name().to_owned(), reason }
+    })
+}
+
+/// Checks that the bucket has the files of a log.
+///
+/// # Errors
+/// If not, or the bucket cannot be used.
+pub fn check_owner(bucket: &Bucket, log_id: Uuid) -> Result<(), BucketFilesError> {
+    let name = || bucket.name().to_owned();
+    match read_owner(bucket)? {
+        None => Err(BucketFilesError::NoOwner { bucket: name() }),
+        Some(owner) if owner.log_id != log_id => {
+            Err(BucketFilesError::OtherLog { bucket: name(), found: owner.log_id, expected: log_id })
+        }
+        Some(owner) if !owner.complete => Err(BucketFilesError::Incomplete { bucket: name() }),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Checks what the files need of a bucket by writing, reading and removing an object.
+///
+/// # Errors
+/// If the bucket cannot be used, keeps versions, or does not support what is needed.
+pub fn check_suitable(bucket: &Bucket, environment: &Environment) -> Result<(), BucketFilesError> {
+    let key = format!("check/{}", environment.uuid().simple());
+    let checked = check_object(bucket, &key);
+    let removed = bucket.delete(&key).map_err(BucketFilesError::Bucket);
+    let problem = checked?;
+    removed?;
+
+    let still_exists = bucket.get(&key).map_err(BucketFilesError::Bucket)?.is_some();
+    match problem.or_else(|| still_exists.then_some("has an object that was removed a moment ago")) {
+        Some(reason) => {
+            Err(BucketFilesError::Unsuitable { bucket: bucket.name().to_owned(), reason: reason.to_owned() })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Writes and reads an object. Returns the reason why the bucket is not suitable.
+fn check_object(bucket: &Bucket, key: &str) -> Result<Option<&'static str>, BucketFilesError> {
+    let [first, second, third] = ["1", "2", "3"].map(str::as_bytes);
+    let is_created = bucket.create(key, first.into()).map_err(BucketFilesError::Bucket)?;
+    if !is_created || bucket.create(key, second.into()).map_err(BucketFilesError::Bucket)? {
+        return Ok(Some(
+            "does not refuse to replace an object (If-None-Match), so nodes could overwrite each other's keys: use another \
+             server",
+        ));
+    }
+    if bucket.put(key, third.into()).map_err(BucketFilesError::Bucket)?.is_some() {
+        return Ok(Some(
+            "keeps versions of objects, so keys of erased users would remain: suspend versioning and remove old versions, or \
+             choose another bucket",
+        ));
+    }
+    let found = bucket.get(key).map_err(BucketFilesError::Bucket)?;
+    Ok((found.as_deref() != Some(third)).then_some("does not return what was just written"))
+}
+
+/// Checks that no tree of a data directory is a link into a mounted directory.
+fn check_no_links(data_dir: &Path) -> Result<(), BucketFilesError> {
+    let mut trees = SHARED_TREES.iter().map(|tree| data_dir.join(tree));
+    let Some(link) = trees.find(|tree| tree.is_symlink()) else { return Ok(()) };
+    let target = fs::read_link(&link).map_err(file_error(&link))?;
+    Err(BucketFilesError::Link { link, target })
+}
+
+/// Uploads the files of the first node. Run again, it continues an interrupted attempt.
+///
+/// # Errors
+/// If the bucket is not suitable, has other files, or cannot be used.
+pub fn share(
+    files: &FileTree,
+    bucket: &Bucket,
+    log_id: Uuid,
+    position: Position,
+    environment: &Environment,
+) -> Result<(), BucketFilesError> {
+    check_no_links(files.root())?;
+    check_suitable(bucket, environment)?;
+    claim(bucket, &BucketOwner { log_id, position: position.0, complete: false })?;
+
+    let mut local = Vec::new();
+    for tree in SHARED_TREES {
+        list_local(&files.root().join(tree), &mut local)?;
+    }
+    in_parallel(&local, |path| upload(files, bucket, path)).map_err(BucketFilesError::Bucket)?;
+    remove_other_keys(files)?;
+
+    put_owner(bucket, &BucketOwner { log_id, position: position.0, complete: true })?;
+    mark_cache(files.root(), bucket)
+}
+
+/// Makes a log the owner of an empty bucket, or continues an interrupted upload.
+fn claim(bucket: &Bucket, claimed: &BucketOwner) -> Result<(), BucketFilesError> {
+    let name = || bucket.name().to_owned();
+    let Some(owner) = read_owner(bucket)? else {
+        if !bucket.is_empty().map_err(BucketFilesError::Bucket)? {
+            return Err(BucketFilesError::NotEmpty { bucket: name() });
+        }
+        let is_created = bucket.create(OWNER_OBJECT, encode(claimed)).map_err(BucketFilesError::Bucket)?;
+        let reason = "was just claimed by another command".to_owned();
+        return if is_created { Ok(()) } else { Err(BucketFilesError::Unsuitable { bucket: name(), reason }) };
+    };
+    if owner.log_id != claimed.log_id {
+        return Err(BucketFilesError::OtherLog { bucket: name(), found: owner.log_id, expected: claimed.log_id });
+    }
+    if owner.complete && owner.position != claimed.position {
+        return Err(BucketFilesError::EarlierCluster { bucket: name() });
+    }
+    // Not complete until the files that have changed since the interrupted attempt are there.
+    put_owner(bucket, claimed)
+}
+
+fn put_owner(bucket: &Bucket, owner: &BucketOwner) -> Result<(), BucketFilesError> {
+    bucket.put(OWNER_OBJECT, encode(owner)).map(drop).map_err(BucketFilesError::Bucket)
+}
+
+fn encode(owner: &BucketOwner) -> bytes::Bytes {
+    serde_json::to_vec(owner).expect("a struct of strings and numbers can be written as JSON").into()
+}
+
+/// Lists the complete files of a tree.
+fn list_local(directory: &Path, found: &mut Vec<PathBuf>) -> Result<(), BucketFilesError> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(file_error(directory))?,
+    };
+    for entry in entries {
+        let path = entry.map_err(file_error(directory))?.path();
+        let is_unfinished = path.extension().is_some_and(|extension| extension == "part" || extension == "draft");
+        if path.is_dir() && path.file_name().is_none_or(|name| name != INCOMING) {
+            list_local(&path, found)?;
+        } else if path.is_file() && !is_unfinished {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn upload(files: &FileTree, bucket: &Bucket, path: &Path) -> io::Result<()> {
+    let root = files.root();
+    if !path.starts_with(root.join("personal")) {
+        return files.republish(path, path);
+    }
+    // The mark of an erasure, or the draft of a key.
+    if let Some(extension) = path.extension() {
+        let mark = root.join("erasing").join(path.file_stem().unwrap_or_default());
+        return if extension == "erasing" { files.create_secret(&mark, b"").map(drop) } else { Ok(()) };
+    }
+
+    let secret = fs::read(path)?;
+    if files.create_secret(path, &secret)?.is_some_and(|found| found == secret) {
+        return Ok(());
+    }
+    let reason = format!("{} has another key for {}: empty it and run this again", bucket.name(), path.display());
+    Err(io::Error::other(reason))
+}
+
+/// Removes the keys that the first node does not have any more: they are from an interrupted upload, and their users have
+/// been erased since.
+fn remove_other_keys(files: &FileTree) -> Result<(), BucketFilesError> {
+    let listed = files.list_remote(&files.root().join("personal")).map_err(BucketFilesError::Bucket)?;
+    let others: Vec<_> = listed.unwrap_or_default().into_iter().filter(|key| !key.path.exists()).collect();
+    in_parallel(&others, |key| files.remove_remote(&key.path)).map_err(BucketFilesError::Bucket)
+}
+
+/// Returns the beginning of the latest generation of the log; `None` if there is only the first one.
+///
+/// # Errors
+/// If the bucket is not that of the log, or cannot be used.
+pub fn read_generation(bucket: &Bucket, log_id: Uuid) -> Result<Option<GenerationRecord>, BucketFilesError> {
+    // Not `check_owner`: an interrupted `init` reads the generation as well.
+    match read_owner(bucket)? {
+        None => return Err(BucketFilesError::NoOwner { bucket: bucket.name().to_owned() }),
+        Some(owner) if owner.log_id != log_id => {
+            let bucket = bucket.name().to_owned();
+            return Err(BucketFilesError::OtherLog { bucket, found: owner.log_id, expected: log_id });
+        }
+        Some(_) => {}
+    }
+    let entries = bucket.list(GENERATIONS).map_err(BucketFilesError::Bucket)?;
+    let numbers = entries.iter().filter_map(|entry| entry.key.rsplit('/').next()?.parse().ok());
+    let latest = numbers.max().map(|number| LogGeneration { log_id, number });
+    latest.map(|log| read_record(bucket, log)).transpose()
+}
+
+fn read_record(bucket: &Bucket, log: LogGeneration) -> Result<GenerationRecord, BucketFilesError> {
+    let key = record_key(log);
+    let bytes = bucket.get(&key).map_err(BucketFilesError::Bucket)?.unwrap_or_default();
+    GenerationRecord::parse(&bytes, log).map_err(|error| {
+        let reason = format!("has a malformed object {key}: {error}");
+        BucketFilesError::Unsuitable { bucket: bucket.name().to_owned(), reason }
+    })
+}
+
+fn record_key(log: LogGeneration) -> String {
+    format!("{GENERATIONS}/{}", log.number)
+}
+
+/// Records the beginning of a generation, unless another node has done so. Returns the one that is recorded.
+///
+/// # Errors
+/// If the bucket cannot be used.
+pub fn record_generation(bucket: &Bucket, record: &GenerationRecord) -> Result<GenerationRecord, BucketFilesError> {
+    let bytes = serde_json::to_vec(record).map_err(|error| BucketFilesError::Bucket(error.into()))?;
+    bucket.create(&record_key(record.log()), bytes.into()).map_err(BucketFilesError::Bucket)?;
+    read_record(bucket, record.log())
+}
+
+/// Prepares the data directory of a node whose files are in a bucket. Copies of media files in a restored backup may have
+/// expired since, so they are removed.
+///
+/// # Errors
+/// If the bucket is not that of the log, or not suitable. If it cannot be used, unless the node has used it before.
+pub fn prepare(
+    data_dir: &Path,
+    bucket: &Bucket,
+    log_id: Uuid,
+    environment: &Environment,
+) -> Result<(), BucketFilesError> {
+    check_no_links(data_dir)?;
+    let path = data_dir.join(CACHE_FILE);
+    let used_before = match fs::read_to_string(&path) {
+        Ok(name) => Some(name),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(file_error(&path)(error)),
+    };
+
+    let checked = check_owner(bucket, log_id).and_then(|()| check_suitable(bucket, environment));
+    match checked {
+        Err(error) if error.is_unavailable() && used_before.as_deref() == Some(bucket.name()) => {
+            tracing::warn!(%error, "bucket not checked");
+        }
+        checked => checked?,
+    }
+
+    let media = data_dir.join("media");
+    if used_before.is_none() && media.exists() {
+        fs::remove_dir_all(&media).map_err(file_error(&media))?;
+    }
+    mark_cache(data_dir, bucket)
+}
+
+fn mark_cache(data_dir: &Path, bucket: &Bucket) -> Result<(), BucketFilesError> {
+    let path = data_dir.join(CACHE_FILE);
+    write_private(&path, bucket.name().as_bytes()).map_err(file_error(&path))
+}
+
+/// Fetches all files that the data directory lacks, durably.
+///
+/// # Errors
+/// If the bucket cannot be used, or a file cannot be written.
+pub fn unshare(files: &FileTree) -> Result<(), BucketFilesError> {
+    for tree in SHARED_TREES {
+        let directory = files.root().join(tree);
+        files.fetch_all(&directory, |_| true).map_err(BucketFilesError::Bucket)?;
+        if directory.exists() {
+            sync_directories(&directory).map_err(file_error(&directory))?;
+        }
+    }
+    let path = files.root().join(CACHE_FILE);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(file_error(&path)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn sync_directories(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            sync_directories(&entry.path())?;
+        }
+    }
+    fs::File::open(directory)?.sync_all()
+}

@@ -1,0 +1,357 @@
+//! Files that all nodes of a cluster use. Without a bucket they are the files of a directory. With one, the bucket has all
+//! files, and the directory is a cache: a file is written to both before it counts as stored, and a file that the
+//! directory lacks is fetched when it is read.
+//!
+//! The key of an object is the path of the file in the data directory. All calls block.
+
+mod bucket;
+
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::domain::value::{Digest, Timestamp};
+use crate::environment::Environment;
+
+pub use self::bucket::{Bucket, BucketEntry, BucketUnavailable, is_unavailable};
+
+/// Age from which an object that no event refers to may be removed. A node may be about to refer to a younger one.
+pub const UNREFERENCED_AGE: Duration = Duration::from_hours(24);
+/// Age from which an object that is stored again is replaced, so that it does not reach [`UNREFERENCED_AGE`].
+const REFRESH_AGE: Duration = Duration::from_hours(12);
+
+/// Maximum number of files that a command transfers at the same time.
+const WORKERS_MAX: usize = 8;
+
+/// Directory of files, and the bucket that has them if there is one. Cheap to clone.
+#[derive(Clone)]
+pub struct FileTree {
+    root: Arc<Path>,
+    remote: Option<RemoteTree>,
+}
+
+#[derive(Clone)]
+struct RemoteTree {
+    bucket: Arc<Bucket>,
+    /// Prefix of the keys of this tree: the path of its root in the data directory.
+    prefix: Arc<str>,
+    fetches: Arc<FetchesInProgress>,
+    environment: Environment,
+}
+
+/// Files that are being fetched, so that each is fetched once.
+#[derive(Default)]
+struct FetchesInProgress {
+    paths: Mutex<HashSet<PathBuf>>,
+    ended: Condvar,
+}
+
+impl FileTree {
+    /// Returns the files of a directory without a bucket.
+    #[must_use]
+    pub fn local(root: &Path) -> Self {
+        Self { root: root.into(), remote: None }
+    }
+
+    /// Returns the files of a data directory that a bucket has.
+    #[must_use]
+    pub fn with_bucket(root: &Path, bucket: Arc<Bucket>, environment: &Environment) -> Self {
+        let environment = environment.clone();
+        let remote = RemoteTree { bucket, prefix: "".into(), fetches: Arc::default(), environment };
+        Self { root: root.into(), remote: Some(remote) }
+    }
+
+    /// Returns the files of a directory in this one.
+    #[must_use]
+    pub fn subtree(&self, name: &str) -> Self {
+        let remote = self.remote.clone().map(|remote| RemoteTree { prefix: remote.key(name).into(), ..remote });
+        Self { root: self.root.join(name).into(), remote }
+    }
+
+    /// Returns the directory.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the bucket.
+    #[must_use]
+    pub fn bucket(&self) -> Option<&Bucket> {
+        self.remote.as_ref().map(|remote| &*remote.bucket)
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none. If it cannot be read, or has to be fetched and cannot be.
+    pub fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        match fs::read(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.remote.is_some() => {
+                self.fetch(path)?;
+                fs::read(path)
+            }
+            result => result,
+        }
+    }
+
+    /// Opens a file for reading, as [`FileTree::read`].
+    ///
+    /// # Errors
+    /// As [`FileTree::read`].
+    pub fn open(&self, path: &Path) -> io::Result<File> {
+        match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.remote.is_some() => {
+                self.fetch(path)?;
+                File::open(path)
+            }
+            result => result,
+        }
+    }
+
+    /// Fetches a file from the bucket, unless the directory has it. The content must have the hash in the name.
+    ///
+    /// # Errors
+    /// `NotFound` if neither has it, `InvalidData` if the object is damaged. If it cannot be fetched or written.
+    pub fn fetch(&self, path: &Path) -> io::Result<()> {
+        if path.try_exists()? {
+            return Ok(());
+        }
+        let Some(remote) = &self.remote else { return Err(io::ErrorKind::NotFound.into()) };
+        let key = self.key_of(path)?;
+
+        let _fetch = remote.fetches.begin(path);
+        if path.try_exists()? {
+            return Ok(());
+        }
+        let part = path.with_extension(format!("{}.part", remote.environment.uuid().simple()));
+        let fetched = remote.download(&key, path, &part);
+        if fetched.is_err() {
+            let _ = fs::remove_file(&part);
+        }
+        fetched
+    }
+
+    /// Stores a complete local file in the bucket under the name that it will have here. An object of the same name has the
+    /// same content, because names contain hashes.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or the bucket cannot be used.
+    pub fn publish(&self, file: &Path, path: &Path) -> io::Result<()> {
+        let Some(remote) = &self.remote else { return Ok(()) };
+        let key = self.key_of(path)?;
+        if fs::metadata(file)?.len() <= bucket::PART_BYTES && remote.bucket.create(&key, fs::read(file)?.into())? {
+            return Ok(());
+        }
+        self.republish(file, path)
+    }
+
+    /// Makes sure that the bucket has a file that is here already, and that no sweep is about to remove it.
+    ///
+    /// # Errors
+    /// As [`FileTree::publish`].
+    pub fn republish(&self, file: &Path, path: &Path) -> io::Result<()> {
+        let Some(remote) = &self.remote else { return Ok(()) };
+        let key = self.key_of(path)?;
+        let length = fs::metadata(file)?.len();
+        match remote.bucket.head(&key)? {
+            Some(found) if found.bytes == length && remote.age(&found) < REFRESH_AGE => Ok(()),
+            _ => remote.bucket.upload(&key, file),
+        }
+    }
+
+    /// Stores a secret in the bucket, unless it has one under this name. Returns the one that it has; `None` without a
+    /// bucket.
+    ///
+    /// # Errors
+    /// If the bucket cannot be used.
+    pub fn create_secret(&self, path: &Path, secret: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        let Some(remote) = &self.remote else { return Ok(None) };
+        let key = self.key_of(path)?;
+        if remote.bucket.create(&key, secret.to_vec().into())? {
+            return Ok(Some(secret.to_vec()));
+        }
+        remote.bucket.get(&key)?.map(|found| Some(found.to_vec())).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Reads a secret from the bucket; `None` if it has none, or there is no bucket.
+    ///
+    /// # Errors
+    /// If the bucket cannot be used.
+    pub fn read_secret(&self, path: &Path) -> io::Result<Option<Vec<u8>>> {
+        let Some(remote) = &self.remote else { return Ok(None) };
+        Ok(remote.bucket.get(&self.key_of(path)?)?.map(|found| found.to_vec()))
+    }
+
+    /// Removes a file from the bucket, then from the directory.
+    ///
+    /// # Errors
+    /// If one of them has it and it cannot be removed.
+    pub fn remove(&self, path: &Path) -> io::Result<()> {
+        self.remove_remote(path)?;
+        ignore_not_found(fs::remove_file(path))
+    }
+
+    /// Removes a file from the bucket, if there is one.
+    ///
+    /// # Errors
+    /// If the bucket cannot be used.
+    pub fn remove_remote(&self, path: &Path) -> io::Result<()> {
+        let Some(remote) = &self.remote else { return Ok(()) };
+        remote.bucket.delete(&self.key_of(path)?)
+    }
+
+    /// Returns the files in the bucket below a directory, with their paths here; `None` without a bucket.
+    ///
+    /// # Errors
+    /// If the bucket cannot be used.
+    pub fn list_remote(&self, directory: &Path) -> io::Result<Option<Vec<RemoteFile>>> {
+        let Some(remote) = &self.remote else { return Ok(None) };
+        let directory = if directory == &*self.root { remote.prefix.to_string() } else { self.key_of(directory)? };
+        let files = remote.bucket.list(&directory)?.into_iter().filter_map(|entry| {
+            let below = entry.key.strip_prefix(&*remote.prefix)?.trim_start_matches('/');
+            Some(RemoteFile { path: self.root.join(below), bytes: entry.bytes, modified: entry.modified })
+        });
+        Ok(Some(files.collect()))
+    }
+
+    /// Removes an object that no event refers to, unless a node has just stored it again. Returns `true` if it did.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn remove_unreferenced(&self, path: &Path) -> io::Result<bool> {
+        let Some(remote) = &self.remote else { return Ok(false) };
+        match remote.bucket.head(&self.key_of(path)?)? {
+            Some(found) if remote.age(&found) >= UNREFERENCED_AGE => self.remove(path).map(|()| true),
+            _ => Ok(false),
+        }
+    }
+
+    /// Fetches every file of a directory that is only in the bucket. `is_wanted` selects files by their path.
+    ///
+    /// # Errors
+    /// If the bucket cannot be used, or a file cannot be fetched.
+    pub fn fetch_all(&self, directory: &Path, is_wanted: impl Fn(&Path) -> bool) -> io::Result<()> {
+        let mut missing = Vec::new();
+        for RemoteFile { path, .. } in self.list_remote(directory)?.unwrap_or_default() {
+            if is_wanted(&path) && !path.try_exists()? {
+                missing.push(path);
+            }
+        }
+        in_parallel(&missing, |path| {
+            ignore_not_found(self.fetch(path))?;
+            // An erasure removes a key from the bucket first, then here: one of the two removes this copy.
+            if self.bucket_lacks(path)? { ignore_not_found(fs::remove_file(path)) } else { Ok(()) }
+        })
+    }
+
+    fn bucket_lacks(&self, path: &Path) -> io::Result<bool> {
+        let Some(remote) = &self.remote else { return Ok(false) };
+        Ok(remote.bucket.head(&self.key_of(path)?)?.is_none())
+    }
+
+    fn key_of(&self, path: &Path) -> io::Result<String> {
+        let below = path.strip_prefix(&self.root).ok().and_then(Path::to_str);
+        let below = below.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file of this tree"))?;
+        Ok(self.remote.as_ref().map_or_else(|| below.to_owned(), |remote| remote.key(below)))
+    }
+}
+
+/// A file in the bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteFile {
+    /// Path in the directory, which may lack it.
+    pub path: PathBuf,
+    pub bytes: u64,
+    pub modified: Timestamp,
+}
+
+impl RemoteTree {
+    fn key(&self, below: &str) -> String {
+        if self.prefix.is_empty() { below.to_owned() } else { format!("{}/{below}", self.prefix) }
+    }
+
+    fn age(&self, entry: &BucketEntry) -> Duration {
+        self.environment.now().since(entry.modified)
+    }
+
+    fn download(&self, key: &str, path: &Path, part: &Path) -> io::Result<()> {
+        if let Some(directory) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        }
+        let found = self.bucket.download(key, part)?;
+        if digest_in(path).is_some_and(|expected| expected != found) {
+            let reason =
+                format!("the object {key} in {} is damaged: its hash differs from its name", self.bucket.name());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+        }
+        fs::rename(part, path)
+    }
+}
+
+/// Does work that mostly waits for the bucket, for each item; ends with the first failure.
+///
+/// # Errors
+/// That of an item.
+pub fn in_parallel<T: Sync>(items: &[T], work: impl Fn(&T) -> io::Result<()> + Sync) -> io::Result<()> {
+    let next = AtomicUsize::new(0);
+    let run = || {
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            work(item).inspect_err(|_| next.store(items.len(), Ordering::Relaxed))?;
+        }
+        Ok(())
+    };
+    let workers = WORKERS_MAX.min(items.len());
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(run)).collect();
+        let ended = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        ended.collect::<Vec<_>>().into_iter().collect()
+    })
+}
+
+/// Returns the hash in the name of a file.
+fn digest_in(path: &Path) -> Option<Digest> {
+    path.file_name()?.to_str()?.split('.').find_map(|part| Digest::parse(part).ok())
+}
+
+fn ignore_not_found(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
+impl FetchesInProgress {
+    /// Waits until no other thread fetches this file. The fetch ends when the guard is dropped.
+    fn begin(&self, path: &Path) -> FetchGuard<'_> {
+        let mut paths = self.paths.lock();
+        while paths.contains(path) {
+            self.ended.wait(&mut paths);
+        }
+        paths.insert(path.to_owned());
+        FetchGuard { fetches: self, path: path.to_owned() }
+    }
+}
+
+struct FetchGuard<'f> {
+    fetches: &'f FetchesInProgress,
+    path: PathBuf,
+}
+
+impl Drop for FetchGuard<'_> {
+    fn drop(&mut self) {
+        self.fetches.paths.lock().remove(&self.path);
+        self.fetches.ended.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests;

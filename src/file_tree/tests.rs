@@ -1,0 +1,154 @@
+//! Tests of files in a bucket in memory.
+
+use super::*;
+
+const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad.zip";
+
+struct Node {
+    directory: tempfile::TempDir,
+    tree: FileTree,
+}
+
+impl Node {
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+}
+
+fn node_with(bucket: &Arc<Bucket>, environment: &Environment) -> Node {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = FileTree::with_bucket(directory.path(), Arc::clone(bucket), environment);
+    Node { directory, tree }
+}
+
+fn nodes<const N: usize>() -> [Node; N] {
+    let bucket = Bucket::in_memory();
+    [(); N].map(|()| node_with(&bucket, &Environment::system()))
+}
+
+fn is_not_found<T>(result: &io::Result<T>) -> bool {
+    result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+#[test]
+fn a_file_of_one_node_is_read_on_another_until_it_is_removed() {
+    let [first, second] = nodes();
+    let part = first.write("archives/new.part", b"abc");
+    first.tree.subtree("archives").publish(&part, &first.path(&format!("archives/ba/{ABC}"))).unwrap();
+
+    let archives = second.tree.subtree("archives");
+    let copy = second.path(&format!("archives/ba/{ABC}"));
+    assert_eq!(archives.read(&copy).unwrap(), b"abc");
+    assert_eq!(fs::read(&copy).unwrap(), b"abc", "it is not fetched again");
+    assert_eq!(fs::read_dir(copy.parent().unwrap()).unwrap().count(), 1, "nothing else is left");
+
+    archives.remove(&copy).unwrap();
+    assert!(is_not_found(&archives.open(&copy)));
+    assert!(is_not_found(&first.tree.fetch(&first.path(&format!("archives/ba/{ABC}")))));
+    archives.remove(&copy).unwrap();
+}
+
+#[test]
+fn a_large_file_is_transferred_in_parts() {
+    let [first, second] = nodes();
+    let bytes: Vec<u8> = (0..bucket::PART_BYTES * 2 + 7).map(|at| u8::try_from(at % 251).unwrap()).collect();
+    let path = first.write("media/large", &bytes);
+    first.tree.publish(&path, &path).unwrap();
+    assert_eq!(second.tree.read(&second.path("media/large")).unwrap(), bytes);
+}
+
+#[test]
+fn a_damaged_object_is_not_served_and_is_replaced_when_the_file_is_stored_again() {
+    let [first, second] = nodes();
+    let name = format!("archives/ba/{ABC}");
+    first.tree.bucket().unwrap().put(&name, b"ab".as_slice().into()).unwrap();
+    let copy = second.path(&name);
+    assert_eq!(second.tree.read(&copy).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    assert!(!copy.exists());
+
+    let path = first.write(&name, b"abc");
+    first.tree.publish(&path, &path).unwrap();
+    assert_eq!(second.tree.read(&copy).unwrap(), b"abc");
+}
+
+#[test]
+fn one_of_several_nodes_creates_a_secret() {
+    let nodes = nodes::<4>();
+    let created: Vec<_> = thread::scope(|scope| {
+        let threads = nodes.iter().zip(0..).map(|(node, number): (_, u8)| {
+            scope.spawn(move || node.tree.create_secret(&node.path("personal/01/1"), &[number]).unwrap().unwrap())
+        });
+        let threads: Vec<_> = threads.collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(created.iter().all(|secret| *secret == created[0]), "{created:?}");
+    assert_eq!(nodes[3].tree.read_secret(&nodes[3].path("personal/01/1")).unwrap(), Some(created[0].clone()));
+    assert_eq!(nodes[3].tree.read_secret(&nodes[3].path("personal/01/2")).unwrap(), None);
+}
+
+#[test]
+fn an_unreferenced_object_is_removed_a_day_after_it_was_last_stored() {
+    let bucket = Bucket::in_memory();
+    let now = Environment::system().now();
+    let [today, tonight, tomorrow] = [0, 13, 25]
+        .map(|hours| node_with(&bucket, &Environment::manual(now.saturating_add(Duration::from_hours(hours)), 1)));
+    let path = today.write("media/a", b"a");
+    today.tree.publish(&path, &path).unwrap();
+    assert!(!tonight.tree.remove_unreferenced(&tonight.path("media/a")).unwrap());
+
+    // Stored again, it is as young as the time of the bucket, which is that of this test
+    let before = store_time(&today);
+    thread::sleep(Duration::from_millis(2));
+    let again = tonight.write("media/a", b"a");
+    today.tree.republish(&path, &path).unwrap();
+    assert_eq!(store_time(&today), before);
+    tonight.tree.republish(&again, &again).unwrap();
+    assert!(store_time(&today) > before);
+
+    assert!(tomorrow.tree.remove_unreferenced(&tomorrow.path("media/a")).unwrap());
+    assert!(tomorrow.tree.list_remote(tomorrow.tree.root()).unwrap().unwrap().is_empty());
+    assert!(!tomorrow.tree.remove_unreferenced(&tomorrow.path("media/a")).unwrap());
+}
+
+fn store_time(node: &Node) -> Timestamp {
+    node.tree.list_remote(&node.path("media")).unwrap().unwrap()[0].modified
+}
+
+#[test]
+fn everything_that_a_directory_lacks_is_fetched() {
+    let [first, second] = nodes();
+    for name in ["media/a", "media/b", "personal/01/1"] {
+        let path = first.write(name, name.as_bytes());
+        first.tree.publish(&path, &path).unwrap();
+    }
+    let own = second.write("media/b", b"own");
+    let media = second.tree.subtree("media");
+    media.fetch_all(media.root(), |_| true).unwrap();
+
+    assert_eq!(fs::read(second.path("media/a")).unwrap(), b"media/a");
+    assert_eq!(fs::read(own).unwrap(), b"own");
+    assert!(!second.path("personal").exists());
+    let listed = second.tree.list_remote(&second.path("personal")).unwrap().unwrap();
+    assert_eq!(listed.into_iter().map(|file| file.path).collect::<Vec<_>>(), [second.path("personal/01/1")]);
+}
+
+#[test]
+fn without_a_bucket_a_tree_is_its_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let tree = FileTree::local(directory.path());
+    let path = directory.path().join("a");
+    assert!(is_not_found(&tree.read(&path)));
+    fs::write(&path, b"a").unwrap();
+    tree.publish(&path, &path).unwrap();
+    assert_eq!(tree.read(&path).unwrap(), b"a");
+    assert_eq!(tree.list_remote(directory.path()).unwrap(), None);
+    tree.remove(&path).unwrap();
+    assert!(!path.exists());
+}
