@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
-use super::verify::read_groups;
+use super::generation::{GenerationGap, REPLACE};
+use super::verify::{is_ended, read_groups};
+use crate::cluster::generation::GenerationRecord;
 use crate::cluster::membership::Membership;
 use crate::cluster::shared_files;
 use crate::config::Settings;
-use crate::events::journal::scan;
+use crate::events::journal::{ReadOnlyJournal, scan};
 use crate::events::log::LogFailure;
 use crate::events::shared::checkpoint::EngineCheckpoint;
 use crate::events::shared::engine::Engine;
@@ -42,7 +44,7 @@ impl EngineReport {
 pub fn check_cluster(
     settings: &Settings,
     check_engine: impl FnOnce(Option<LogGeneration>) -> anyhow::Result<Vec<EngineCheck>>,
-    open_engine: impl FnOnce(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
+    open_engine: impl Fn(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
 ) -> anyhow::Result<EngineReport> {
     let membership = Membership::read(&settings.data_dir)?;
     let log = membership.as_ref().map(|membership| latest_generation(settings, membership));
@@ -51,7 +53,9 @@ pub fn check_cluster(
 
     if let Some((membership, log)) = membership.zip(log) {
         report.checks.push(check_directory(&settings.data_dir, &membership)?);
-        report.checks.extend(settings.cluster.files.as_ref().map(|files| check_files(settings, files, &membership)));
+        report.checks.extend(
+            settings.cluster.files.as_ref().map(|files| check_files(settings, files, &membership, &open_engine)),
+        );
         if is_engine_suitable {
             report.checks.push(check_log(&settings.data_dir, log, &*open_engine(log)?)?);
         }
@@ -81,7 +85,12 @@ fn check_directory(data_dir: &Path, membership: &Membership) -> anyhow::Result<E
     })
 }
 
-fn check_files(settings: &Settings, files: &Path, membership: &Membership) -> EngineCheck {
+fn check_files(
+    settings: &Settings,
+    files: &Path,
+    membership: &Membership,
+    open_engine: &dyn Fn(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
+) -> EngineCheck {
     let subject = files.display().to_string();
     let checked = shared_files::check(&settings.data_dir, files, membership.log_id());
     let latest = match checked.and_then(|()| shared_files::read_generation(files, membership.log_id())) {
@@ -91,22 +100,43 @@ fn check_files(settings: &Settings, files: &Path, membership: &Membership) -> En
 
     let own = membership.record();
     match latest {
-        Some(latest) if latest.log().number > own.log().number => EngineCheck::risk(
-            subject,
-            format!(
-                "this directory belongs to {}, but {} begins at {}: a start joins it if the directory ends exactly there, and \
-                 is refused otherwise",
-                own.log(),
-                latest.log(),
-                latest.base()
-            ),
-        ),
+        Some(latest) if latest.log().number > own.log().number => {
+            check_joining(settings, own.log(), latest, open_engine)
+                .unwrap_or_else(|error| EngineCheck::failed(subject, format!("{error:#}")))
+        }
         Some(latest) if latest.log() == own.log() && latest != own => EngineCheck::failed(
             subject,
             format!("{} begins at {}, but for this directory at {}", own.log(), latest.base(), own.base()),
         ),
         _ => EngineCheck::met(subject, "it has the shared files of the cluster"),
     }
+}
+
+/// Checks that a start brings a directory of an earlier generation to the latest one.
+fn check_joining(
+    settings: &Settings,
+    own: LogGeneration,
+    current: GenerationRecord,
+    open_engine: &dyn Fn(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
+) -> anyhow::Result<EngineCheck> {
+    let head = ReadOnlyJournal::open(&settings.data_dir.join("log"))?.journal_head()?;
+    let gap = GenerationGap { own, end: head.into(), current };
+    let subject = gap.current.log().to_string();
+    if gap.end == *gap.current.base() {
+        return Ok(EngineCheck::risk(subject, format!("{gap}: a start joins it")));
+    }
+    if !gap.is_closable() {
+        return Ok(EngineCheck::failed(subject, format!("{gap}: {REPLACE}")));
+    }
+
+    let is_former_ended = open_engine(own).and_then(|former| is_ended(&*former));
+    Ok(match is_former_ended {
+        Ok(true) => EngineCheck::risk(subject, format!("{gap}: a start first applies the rest of the former stream")),
+        Ok(false) => EngineCheck::failed(subject, format!("{gap}, and the former stream has no end: {REPLACE}")),
+        Err(error) => {
+            EngineCheck::failed(subject, format!("{gap}, and the former stream cannot be used ({error:#}): {REPLACE}"))
+        }
+    })
 }
 
 /// Checks that the engine has all groups that the data directory has applied, and that none of the others ended the log.

@@ -4,25 +4,26 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use uuid::Uuid;
 
 use super::alone::{self, AloneEvidence};
 use super::ensure_checkpoint;
 use super::generation::settle_generation;
+use super::rebuild::{EngineAccess, is_missing};
+use super::verify::is_ended;
 use crate::app::open_data_dir;
 use crate::app::recovery::log_options;
+use crate::cluster::generation::LeaveRecord;
 use crate::cluster::leave_marker::{LEAVE_FILE, LeaveMarker};
 use crate::cluster::membership::Membership;
 use crate::cluster::shared_files::{self, SharedFilesError};
 use crate::config::Settings;
 use crate::data_dir::DataDir;
 use crate::environment::{Environment, FailPoint, LeaveStep};
-use crate::events::journal::JournalHead;
 use crate::events::log::LogFailure;
 use crate::events::shared::checkpoint::EngineCheckpoint;
 use crate::events::shared::engine::Engine;
 use crate::events::shared::generation::LogGeneration;
-use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
+use crate::events::shared::shared_log::{SharedLog, SharedLogOptions, contains_head};
 use crate::events::sled_log::SledLog;
 use crate::http::server::IdempotencyKeys;
 use crate::projections::snapshot::{self, snapshot_dir};
@@ -31,12 +32,8 @@ use crate::telemetry::metrics::ClusterMetrics;
 /// Turns the data directory of a stopped service into the first node of a cluster.
 ///
 /// # Errors
-/// If the directory cannot be used, or the engine has the log already.
-pub fn init_cluster(
-    settings: &Settings,
-    environment: &Environment,
-    create_engine: impl FnOnce(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
-) -> anyhow::Result<()> {
+/// If the directory cannot be used, or the engine has a stream of the log that was not ended.
+pub fn init_cluster(settings: &Settings, environment: &Environment, engine: &EngineAccess<'_>) -> anyhow::Result<()> {
     let data = open_data_dir(&settings.data_dir)?;
     let Some(files) = &settings.cluster.files else { anyhow::bail!("cluster.files is not set") };
     if Membership::read(data.root())?.is_some() {
@@ -51,11 +48,10 @@ pub fn init_cluster(
             data.root().display()
         );
     }
-    let log = first_generation(files, local.log_id(), head)?;
+    let log = first_generation(files, &local, engine)?;
     let membership = Membership::of(data.root(), log, head)?;
 
-    let engine = create_engine(log)?;
-    anyhow::ensure!(engine.last()? == 0, "the engine has {log} already");
+    (engine.create)(log)?;
     shared_files::share(data.root(), files, local.log_id())?;
     if !log.is_first() {
         let record = membership.record();
@@ -69,20 +65,55 @@ pub fn init_cluster(
     Ok(())
 }
 
-/// Returns the generation of a new cluster whose log ends at `head`: the first one, unless the shared directory knows later
-/// ones of an earlier cluster. Their nodes must not start again.
-fn first_generation(shared_dir: &Path, log_id: Uuid, head: JournalHead) -> anyhow::Result<LogGeneration> {
-    let latest = match shared_files::read_generation(shared_dir, log_id) {
+/// Returns the generation of a new cluster with this log: the first one, unless the log has had a cluster before. Nodes of
+/// that one must not start again.
+fn first_generation(shared_dir: &Path, local: &SledLog, engine: &EngineAccess<'_>) -> anyhow::Result<LogGeneration> {
+    let log_id = local.log_id();
+    let (latest, leave) = match shared_files::read_generation(shared_dir, log_id) {
         // The directory is new.
-        Err(SharedFilesError::NotMounted(_)) => None,
-        latest => latest?,
+        Err(SharedFilesError::NotMounted(_)) => (None, None),
+        latest => (latest?, shared_files::read_leave(shared_dir, log_id)?),
     };
-    Ok(match latest {
+    let mut log = match latest {
         None => LogGeneration::from(log_id),
         // Perhaps of an attempt that was interrupted.
-        Some(latest) if *latest.base() == head.into() => latest.log(),
+        Some(latest) if *latest.base() == local.journal_head().into() => latest.log(),
         Some(latest) => latest.log().next(),
-    })
+    };
+
+    if let Some(leave) = leave {
+        let continues = leave.end().decode().map(|end| contains_head(local, end)).transpose()?;
+        anyhow::ensure!(
+            continues == Some(true),
+            "`mediary cluster leave` on another directory has ended the cluster of this log at {}, which this directory does not \
+             have: use that directory, or a backup of it. If it is lost with all its backups, remove {}",
+            leave.end(),
+            shared_files::leave_record_path(shared_dir, leave.log()).display()
+        );
+        if leave.log().number >= log.number {
+            log = leave.log().next();
+        }
+    }
+
+    for listed in (engine.list)(log_id)? {
+        let stream = match (engine.open)(listed) {
+            Err(error) if is_missing(&error) => continue,
+            stream => stream?,
+        };
+        if is_ended(&*stream)? {
+            if listed.number >= log.number {
+                log = listed.next();
+            }
+            continue;
+        }
+        // An attempt that was interrupted may have left an empty stream.
+        anyhow::ensure!(
+            listed == log && stream.last()? == 0,
+            "the engine has the stream of {listed}, which was not ended: this log has a cluster already. Add a node with a \
+             backup of one, or end that cluster with `mediary cluster leave`"
+        );
+    }
+    Ok(log)
 }
 
 /// Takes the data directory of the last node out of its cluster and ends the shared log. Run again, it continues an
@@ -104,28 +135,11 @@ pub fn leave_cluster(
         }
         anyhow::bail!("{} is no node of a cluster", data.root().display());
     };
-    let (local, _) = SledLog::open(&log_options(data.root(), settings), environment, |_| {})?;
-    membership.check(data.root(), local.log_id())?;
-    let Some(files) = &settings.cluster.files else { anyhow::bail!("cluster.files is not set") };
-    let membership = settle_generation(membership, data.root(), files, local.journal_head(), environment)?;
-    let log = membership.log();
-    ensure_checkpoint(&membership, data.root())?;
-
-    LeaveMarker::remove_outdated(data.root(), log)?;
-    let is_leaving = LeaveMarker::read(data.root(), log)?.is_some();
-
-    let local = Arc::new(local);
-    let engine = open_engine(log)?;
-    alone::check(&*engine, evidence, environment)?;
-    if !is_leaving {
-        // A restored backup that never ran has copies, perhaps old ones.
-        shared_files::link(data.root(), files, local.log_id())?;
+    let is_leaving = LeaveMarker::read(data.root(), membership.log())?.is_some();
+    // Otherwise an interrupted attempt has ended the log and copied the files back.
+    if !is_leaving || shared_files::is_linked(data.root()) {
+        end_cluster(&data, membership, settings, environment, evidence, open_engine)?;
     }
-    remove_derived_personal_data(&data, environment)?;
-    let marker_written = FailPoint::Leave(LeaveStep::MarkerWritten);
-    end_log(&data, &local, log, engine, settings, environment, marker_written)?;
-    environment.hit(FailPoint::Leave(LeaveStep::LogEnded), "");
-    local.close()?;
 
     shared_files::unshare(data.root())?;
     environment.hit(FailPoint::Leave(LeaveStep::FilesCopied), "");
@@ -138,6 +152,47 @@ pub fn leave_cluster(
     Ok(())
 }
 
+/// Ends the log of a cluster, and records that in the shared directory.
+fn end_cluster(
+    data: &DataDir,
+    membership: Membership,
+    settings: &Settings,
+    environment: &Environment,
+    evidence: AloneEvidence,
+    open_engine: impl FnOnce(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
+) -> anyhow::Result<()> {
+    let (local, _) = SledLog::open(&log_options(data.root(), settings), environment, |_| {})?;
+    membership.check(data.root(), local.log_id())?;
+    let Some(files) = &settings.cluster.files else { anyhow::bail!("cluster.files is not set") };
+    let membership = settle_generation(membership, data.root(), files, local.journal_head())?;
+    let log = membership.log();
+    ensure_checkpoint(&membership, data.root())?;
+
+    LeaveMarker::remove_outdated(data.root(), log)?;
+    let own_attempt = LeaveMarker::read(data.root(), log)?.map(|marker| marker.attempt());
+    let recorded = shared_files::read_leave(files, log.log_id)?.filter(|leave| leave.log() == log);
+    if recorded.is_some_and(|leave| Some(leave.attempt()) == own_attempt) {
+        // By an attempt that was interrupted. The engine may not have the stream any more.
+        return Ok(local.close()?);
+    }
+
+    let local = Arc::new(local);
+    let engine = open_engine(log)?;
+    alone::check(&*engine, evidence, environment)?;
+    if own_attempt.is_none() {
+        // A restored backup that never ran has copies, perhaps old ones.
+        shared_files::link(data.root(), files, local.log_id())?;
+    }
+    remove_derived_personal_data(data, environment)?;
+    let marker_written = FailPoint::Leave(LeaveStep::MarkerWritten);
+    let attempt = end_log(data, &local, log, engine, settings, environment, marker_written)?;
+    environment.hit(FailPoint::Leave(LeaveStep::LogEnded), "");
+
+    let record = LeaveRecord::new(log, local.journal_head().into(), attempt);
+    shared_files::record_leave(files, &record, environment.uuid())?;
+    Ok(local.close()?)
+}
+
 /// Removes what may contain personal data of users whose erasure this directory has not applied yet. Before it applies
 /// them, so that a crash in between leaves nothing; the next start replays the log instead of reading a snapshot.
 pub(super) fn remove_derived_personal_data(data: &DataDir, environment: &Environment) -> anyhow::Result<()> {
@@ -147,7 +202,7 @@ pub(super) fn remove_derived_personal_data(data: &DataDir, environment: &Environ
 }
 
 /// Applies everything that the cluster has recorded, and ends the log for all other nodes. Hits `marker_written` before it
-/// sends anything.
+/// sends anything. Returns the attempt of this directory, which has ended the log.
 pub(super) fn end_log(
     data: &DataDir,
     local: &Arc<SledLog>,
@@ -156,7 +211,7 @@ pub(super) fn end_log(
     settings: &Settings,
     environment: &Environment,
     marker_written: FailPoint,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<u64> {
     let options = SharedLogOptions {
         generation: log.number,
         directory: data.root().join("log"),
@@ -179,11 +234,10 @@ pub(super) fn end_log(
     }
 
     let own_attempt = LeaveMarker::read(data.root(), log)?.map(|marker| marker.attempt());
-    anyhow::ensure!(
-        own_attempt.is_some() && shared.ended_by() == own_attempt,
+    let ended_by_this = own_attempt.filter(|attempt| shared.ended_by() == Some(*attempt));
+    ended_by_this.context(
         "`mediary cluster leave` or `rebuild-engine` on another directory, or an earlier release, has ended the log of this \
          cluster. Complete it there: if this directory continued too, there would be two different logs with the same id. If \
-         that directory is lost, see \"Make a new stream\" in docs/cluster.md"
-    );
-    Ok(())
+         that directory is lost, see \"Make a new stream\" in docs/cluster.md",
+    )
 }
