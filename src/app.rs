@@ -58,7 +58,9 @@ pub use cluster::{
     AloneEvidence, EngineAccess, EngineContents, EngineReport, RebuildOptions, check_cluster, init_cluster,
     leave_cluster, rebuild_engine, verify_engine,
 };
-pub use cluster_engine::{EngineOpener, check_engine, connect_engine, create_engine, delete_engine, deletion_command};
+pub use cluster_engine::{
+    EngineOpener, check_engine, connect_engine, create_engine, delete_engine, deletion_command, list_generations,
+};
 pub use error::{StartError, StopError};
 pub use missing_log_guard::MissingLog;
 pub use process::StopSignals;

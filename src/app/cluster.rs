@@ -9,7 +9,9 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use self::beats::{BeatListener, BeatSource, HintExchange};
-use self::generation::{apply_former_stream, settle_generation};
+use self::generation::{
+    GenerationError, GenerationWatch, REPLACE, apply_former_stream, record_again, settle_generation,
+};
 use super::StartError;
 use super::bucket::{bucket_of, shared_place};
 use crate::actors::projector::Projector;
@@ -224,6 +226,7 @@ impl ClusterNode {
         let log = SharedLog::open(Arc::clone(local), Arc::clone(engine), options, on_commits);
         let log = Arc::new(log.map_err(|failure| StartError::Log(failure.to_string()))?);
         wait_for_engine(&log)?;
+        record_generation(settings, generation, environment)?;
         // A crash may have followed an erasure before the stored answers were removed.
         receivers.keys.purge_responses().map_err(|error| StartError::part("the stored answers", &error))?;
 
@@ -252,6 +255,11 @@ impl ClusterNode {
             spawn("cluster-beats", beats.send_until(&stop_requested))?,
             spawn("cluster-presence", listener.listen_until(&stop_requested))?,
         ];
+        let place = shared_place(&settings.cluster);
+        let place = place.map_err(|error| StartError::part("the cluster", &format!("{error:#}")))?;
+        let watch = GenerationWatch { log: Arc::downgrade(&log), own: generation, place };
+        // Not joined: a shared directory that does not respond would delay the stop.
+        drop(spawn("cluster-generation", watch.watch_until(&stop_requested))?);
         Ok(Self { log, presence, hints, stop_requested, threads: threads.into() })
     }
 
@@ -394,18 +402,18 @@ pub(super) fn join_generation(
     let place = shared_place(&settings.cluster).map_err(|error| failed(&format!("{error:#}")))?;
     membership.check(data_dir, local.log_id()).map_err(|error| failed(&error))?;
 
-    let settle = |membership: &Membership| {
-        settle_generation(membership.clone(), data_dir, &place, local.journal_head(), environment)
-    };
+    let settle =
+        |membership: &Membership| settle_generation(membership.clone(), data_dir, &place, local.journal_head());
     let mut settled = settle(membership);
-    if let Err(error) = &settled
-        && let Some(former) = error.generation_behind()
-    {
+    if let Err(GenerationError::Behind(gap)) = &settled {
+        let former = gap.own;
         ensure_checkpoint(membership, data_dir).map_err(|error| failed(&error.root_cause()))?;
         let applied = open_engine(former)
             .map_err(|error| error.to_string())
             .and_then(|engine| apply_former_stream(settings, former, local, engine, receivers, environment));
-        applied.map_err(|reason| failed(&format!("{error}. The former stream does not bring it there: {reason}")))?;
+        applied.map_err(|reason| {
+            failed(&format!("{gap}, and the former stream does not bring it there ({reason}): {REPLACE}"))
+        })?;
         settled = settle(membership);
     }
 
@@ -413,6 +421,19 @@ pub(super) fn join_generation(
     LeaveMarker::remove_outdated(data_dir, membership.log()).map_err(|error| failed(&error))?;
     ensure_checkpoint(&membership, data_dir).map_err(|error| failed(&error.root_cause()))?;
     Ok(membership.log())
+}
+
+/// Records the generation of a node that has caught up, if the shared directory does not know it.
+fn record_generation(
+    settings: &Settings,
+    generation: LogGeneration,
+    environment: &Environment,
+) -> Result<(), StartError> {
+    let failed = |error: &dyn std::fmt::Display| StartError::part("the cluster", error);
+    let membership = Membership::read(&settings.data_dir).map_err(|error| failed(&error))?;
+    let Some(membership) = membership.filter(|membership| membership.log() == generation) else { return Ok(()) };
+    let place = shared_place(&settings.cluster).map_err(|error| failed(&format!("{error:#}")))?;
+    record_again(&membership, &place, environment).map_err(|error| failed(&error))
 }
 
 /// Writes an empty checkpoint unless there is one. Without one, at the first start of a generation and after a restored

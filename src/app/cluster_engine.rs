@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use super::StartError;
 use crate::config::ClusterSettings;
 use crate::events::shared::engine::{Engine, EngineOpenError};
@@ -64,6 +66,17 @@ pub fn delete_engine(settings: &ClusterSettings, log: LogGeneration) -> anyhow::
         EngineOptions::Postgres(options) => PostgresEngine::delete(*options, log)?,
     };
     Ok(())
+}
+
+/// Returns the generations of a log that the engine of the settings has.
+///
+/// # Errors
+/// If the servers do not respond.
+pub fn list_generations(settings: &ClusterSettings, log_id: Uuid) -> anyhow::Result<Vec<LogGeneration>> {
+    Ok(match EngineOptions::new(settings)? {
+        EngineOptions::Nats(options) => NatsEngine::list(options, log_id)?,
+        EngineOptions::Postgres(options) => PostgresEngine::list(*options, log_id)?,
+    })
 }
 
 /// Returns the command or statement with which an operator deletes a generation of a log from the engine of the settings.

@@ -13,11 +13,11 @@ use super::client::service::ServiceArguments;
 use super::{CliError, DirectoryFlags, SettingFlags, existing_data_dir, print, print_text};
 use crate::app::{
     AloneEvidence, EngineAccess, EngineContents, EngineReport, RebuildOptions, check_cluster, check_engine,
-    connect_engine, create_engine, delete_engine, deletion_command, init_cluster, leave_cluster, rebuild_engine,
-    verify_engine,
+    connect_engine, create_engine, delete_engine, deletion_command, init_cluster, leave_cluster, list_generations,
+    rebuild_engine, verify_engine,
 };
 use crate::cluster::membership::Membership;
-use crate::config::Settings;
+use crate::config::{ClusterSettings, Settings};
 use crate::environment::Environment;
 use crate::events::shared::engine_check::{CheckStatus, EngineCheck};
 use crate::events::shared::generation::LogGeneration;
@@ -76,15 +76,15 @@ recorded, and no other node can start again. Run it again if it is interrupted."
 const REBUILD_HELP: &str = "\
 Examples:
   mediary cluster rebuild-engine --config /etc/mediary.toml --delete-old
-  mediary cluster rebuild-engine --config /etc/mediary.toml --lost
+  mediary cluster rebuild-engine --config /etc/mediary.toml --lost --all-stopped
 
 All nodes must be stopped. The command applies everything in the stream, ends it for all other nodes,
 and begins the next generation of the log in an empty one. Nodes with exactly the same log join it at
-their next start; replace the others by backups made after it. Run it again on the same directory if
-it is interrupted.
+their next start; those that lack changes apply the rest of the old stream first, and have to be
+replaced if it is lost or deleted. Run it again on the same directory if it is interrupted.
 
 If the engine has lost the stream, use the directory with the highest position among those that agree
-(`mediary audit verify`) and --lost: changes that only other directories have are lost.";
+(`mediary audit verify`), --lost and --all-stopped: changes that only other directories have are lost.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ClusterCommand {
@@ -119,7 +119,7 @@ pub(super) struct CheckArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct RebuildArguments {
-    /// Continue without the old stream if the engine has lost it
+    /// Continue without the old stream if the engine has lost it; needs --all-stopped
     #[arg(long)]
     lost: bool,
     /// Delete the streams of all earlier generations at the end
@@ -177,7 +177,7 @@ fn check_has_engine(settings: &Settings) -> anyhow::Result<()> {
 
 fn init(settings: &Settings) -> anyhow::Result<()> {
     check_settings(settings)?;
-    init_cluster(settings, &Environment::system(), |log| create_engine(&settings.cluster, log))?;
+    with_engine(&settings.cluster, |engine| init_cluster(settings, &Environment::system(), engine))?;
     let text = format!(
         "{} is the first node of a cluster. Start it; then restore a backup of it on each other machine, and start these \
          with the same [cluster] settings.\n",
@@ -243,25 +243,33 @@ fn leave(settings: &Settings, evidence: AloneEvidence) -> anyhow::Result<()> {
 fn rebuild(settings: &Settings, options: RebuildOptions) -> anyhow::Result<()> {
     check_settings(settings)?;
     let cluster = &settings.cluster;
-    let engine = EngineAccess {
-        open: &|log| connect_engine(cluster, log),
-        create: &|log| create_engine(cluster, log),
-        delete: &|log| delete_engine(cluster, log),
-    };
-    let begun = rebuild_engine(settings, &Environment::system(), options, &engine)?;
+    let begun = with_engine(cluster, |engine| rebuild_engine(settings, &Environment::system(), options, engine))?;
 
     let LogGeneration { log_id, number } = begun.log();
     let mut text = format!(
-        "{} begins at {}. Start this node; others with exactly this end join at their next start. Then make a new backup: \
-         one made before cannot be used to add a node.\n",
+        "{} begins at {}. Start this node and the others: those that end there join, and those that lack changes first apply \
+         the rest of the old stream, if it still exists. Then make a new backup: one made before cannot be used to add a \
+         node.\n",
         begun.log(),
         begun.base()
     );
-    if !options.deletes_former {
-        let former = deletion_command(cluster, LogGeneration { log_id, number: number - 1 });
-        let _ = writeln!(text, "When all nodes have joined, the old stream can be deleted: {former}");
+    let former = LogGeneration { log_id, number: number - 1 };
+    // It may be lost.
+    if list_generations(cluster, log_id)?.contains(&former) {
+        let command = deletion_command(cluster, former);
+        let _ = writeln!(text, "When all nodes have joined, the old stream can be deleted: {command}");
     }
     print(&text).context("cannot write to stdout")
+}
+
+/// Calls a function with access to the streams of the engine of the settings.
+fn with_engine<T>(cluster: &ClusterSettings, call: impl FnOnce(&EngineAccess<'_>) -> T) -> T {
+    call(&EngineAccess {
+        open: &|log| connect_engine(cluster, log),
+        create: &|log| create_engine(cluster, log),
+        list: &|log_id| list_generations(cluster, log_id),
+        delete: &|log| delete_engine(cluster, log),
+    })
 }
 
 fn verify(settings: &Settings) -> Result<(), CliError> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::generation::GenerationRecord;
+use super::generation::{GenerationRecord, LeaveRecord};
 use super::shared_files::SHARED_TREES;
 use crate::data_dir::write_private;
 use crate::environment::Environment;
@@ -20,6 +20,8 @@ use crate::file_tree::{Bucket, FileTree, in_parallel, is_unavailable};
 const OWNER_OBJECT: &str = "log-id";
 /// Directory of the objects that record where the generations of the log begin, by number.
 const GENERATIONS: &str = "log-generations";
+/// Directory of the objects that record where clusters of the log have ended, by their last generation.
+const ENDED_CLUSTERS: &str = "log-left";
 /// File in a data directory whose trees are copies of what a bucket has. Not part of backups, so a restored directory lacks
 /// it.
 pub const CACHE_FILE: &str = "bucket-cache";
@@ -261,7 +263,26 @@ fn remove_other_keys(files: &FileTree) -> Result<(), BucketFilesError> {
 /// # Errors
 /// If the bucket is not that of the log, or cannot be used.
 pub fn read_generation(bucket: &Bucket, log_id: Uuid) -> Result<Option<GenerationRecord>, BucketFilesError> {
-    // Not `check_owner`: an interrupted `init` reads the generation as well.
+    let Some(log) = latest_generation(bucket, log_id, GENERATIONS)? else { return Ok(None) };
+    read_record(bucket, &generation_key(log), |bytes| GenerationRecord::parse(bytes, log)).map(Some)
+}
+
+/// Returns the end of the last cluster of the log that has ended; `None` if none has.
+///
+/// # Errors
+/// If the bucket is not that of the log, or cannot be used.
+pub fn read_leave(bucket: &Bucket, log_id: Uuid) -> Result<Option<LeaveRecord>, BucketFilesError> {
+    let Some(log) = latest_generation(bucket, log_id, ENDED_CLUSTERS)? else { return Ok(None) };
+    read_record(bucket, &leave_key(log), |bytes| LeaveRecord::parse(bytes, log)).map(Some)
+}
+
+/// Returns the latest generation that has a record in `directory`.
+fn latest_generation(
+    bucket: &Bucket,
+    log_id: Uuid,
+    directory: &str,
+) -> Result<Option<LogGeneration>, BucketFilesError> {
+    // Not `check_owner`: an interrupted `init` reads the records as well.
     match read_owner(bucket)? {
         None => return Err(BucketFilesError::NoOwner { bucket: bucket.name().to_owned() }),
         Some(owner) if owner.log_id != log_id => {
@@ -270,23 +291,33 @@ pub fn read_generation(bucket: &Bucket, log_id: Uuid) -> Result<Option<Generatio
         }
         Some(_) => {}
     }
-    let entries = bucket.list(GENERATIONS).map_err(BucketFilesError::Bucket)?;
+    let entries = bucket.list(directory).map_err(BucketFilesError::Bucket)?;
     let numbers = entries.iter().filter_map(|entry| entry.key.rsplit('/').next()?.parse().ok());
-    let latest = numbers.max().map(|number| LogGeneration { log_id, number });
-    latest.map(|log| read_record(bucket, log)).transpose()
+    Ok(numbers.max().map(|number| LogGeneration { log_id, number }))
 }
 
-fn read_record(bucket: &Bucket, log: LogGeneration) -> Result<GenerationRecord, BucketFilesError> {
-    let key = record_key(log);
-    let bytes = bucket.get(&key).map_err(BucketFilesError::Bucket)?.unwrap_or_default();
-    GenerationRecord::parse(&bytes, log).map_err(|error| {
+fn read_record<T>(
+    bucket: &Bucket,
+    key: &str,
+    parse: impl FnOnce(&[u8]) -> Result<T, String>,
+) -> Result<T, BucketFilesError> {
+    let bytes = bucket.get(key).map_err(BucketFilesError::Bucket)?.unwrap_or_default();
+    parse(&bytes).map_err(|error| {
         let reason = format!("has a malformed object {key}: {error}");
         BucketFilesError::Unsuitable { bucket: bucket.name().to_owned(), reason }
     })
 }
 
-fn record_key(log: LogGeneration) -> String {
+/// Returns the key of the object with the beginning of a generation.
+#[must_use]
+pub fn generation_key(log: LogGeneration) -> String {
     format!("{GENERATIONS}/{}", log.number)
+}
+
+/// Returns the key of the object with the end of a cluster whose last generation is `log`.
+#[must_use]
+pub fn leave_key(log: LogGeneration) -> String {
+    format!("{ENDED_CLUSTERS}/{}", log.number)
 }
 
 /// Records the beginning of a generation, unless another node has done so. Returns the one that is recorded.
@@ -294,9 +325,22 @@ fn record_key(log: LogGeneration) -> String {
 /// # Errors
 /// If the bucket cannot be used.
 pub fn record_generation(bucket: &Bucket, record: &GenerationRecord) -> Result<GenerationRecord, BucketFilesError> {
+    let key = generation_key(record.log());
+    create_record(bucket, &key, record)?;
+    read_record(bucket, &key, |bytes| GenerationRecord::parse(bytes, record.log()))
+}
+
+/// Records the end of a cluster, unless that was done before.
+///
+/// # Errors
+/// If the bucket cannot be used.
+pub fn record_leave(bucket: &Bucket, record: &LeaveRecord) -> Result<(), BucketFilesError> {
+    create_record(bucket, &leave_key(record.log()), record)
+}
+
+fn create_record(bucket: &Bucket, key: &str, record: &impl Serialize) -> Result<(), BucketFilesError> {
     let bytes = serde_json::to_vec(record).map_err(|error| BucketFilesError::Bucket(error.into()))?;
-    bucket.create(&record_key(record.log()), bytes.into()).map_err(BucketFilesError::Bucket)?;
-    read_record(bucket, record.log())
+    bucket.create(key, bytes.into()).map(drop).map_err(BucketFilesError::Bucket)
 }
 
 /// Prepares the data directory of a node whose files are in a bucket. Copies of media files in a restored backup may have

@@ -53,6 +53,58 @@ pub struct GenerationRecord {
     base: StoredHead,
 }
 
+/// End of a cluster: `mediary cluster leave` has taken the last node out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaveRecord {
+    format: u32,
+    log_id: Uuid,
+    /// The last generation of the cluster.
+    generation: u64,
+    /// End of the log.
+    end: StoredHead,
+    /// Attempt of the command, as in the marker of its directory.
+    attempt: u64,
+}
+
+impl LeaveRecord {
+    #[must_use]
+    pub fn new(log: LogGeneration, end: StoredHead, attempt: u64) -> Self {
+        Self { format: FORMAT, log_id: log.log_id, generation: log.number, end, attempt }
+    }
+
+    /// Reads the record of a generation.
+    ///
+    /// # Errors
+    /// If it is malformed, or that of another log or generation.
+    pub fn parse(bytes: &[u8], log: LogGeneration) -> Result<Self, String> {
+        let record: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        check_record(record.format, record.log(), log).map(|()| record)
+    }
+
+    #[must_use]
+    pub fn log(&self) -> LogGeneration {
+        LogGeneration { log_id: self.log_id, number: self.generation }
+    }
+
+    #[must_use]
+    pub fn end(&self) -> &StoredHead {
+        &self.end
+    }
+
+    #[must_use]
+    pub fn attempt(&self) -> u64 {
+        self.attempt
+    }
+}
+
+/// Checks the format of a record, and that it is about `expected`.
+fn check_record(format: u32, found: LogGeneration, expected: LogGeneration) -> Result<(), String> {
+    if format != FORMAT {
+        return Err(format!("has format {format}, but this release reads {FORMAT}"));
+    }
+    if found == expected { Ok(()) } else { Err(format!("is about {found}, not {expected}")) }
+}
+
 impl GenerationRecord {
     #[must_use]
     pub fn new(log: LogGeneration, base: StoredHead) -> Self {
@@ -65,13 +117,7 @@ impl GenerationRecord {
     /// If it is malformed, or that of another log or generation.
     pub fn parse(bytes: &[u8], log: LogGeneration) -> Result<Self, String> {
         let record: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        if record.format != FORMAT {
-            return Err(format!("has format {}, but this release reads {FORMAT}", record.format));
-        }
-        if record.log() != log {
-            return Err(format!("is about {}, not {log}", record.log()));
-        }
-        Ok(record)
+        check_record(record.format, record.log(), log).map(|()| record)
     }
 
     #[must_use]

@@ -7,9 +7,10 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use uuid::Uuid;
 
-use super::generation::GenerationRecord;
+use super::generation::{GenerationRecord, LeaveRecord};
 use crate::data_dir::{create_durably, sync_parent, write_private};
 use crate::events::shared::generation::LogGeneration;
 
@@ -19,6 +20,8 @@ pub(super) const SHARED_TREES: [&str; 3] = ["archives", "media", "personal"];
 const OWNER_FILE: &str = "log-id";
 /// Prefix of the files in the shared directory with the beginnings of the generations but the first; their number follows.
 const GENERATION_PREFIX: &str = "log-generation-";
+/// Prefix of the files in the shared directory with the ends of clusters; the number of the last generation follows.
+const LEAVE_PREFIX: &str = "log-left-";
 
 /// Reason why the trees of a data directory cannot be shared.
 #[derive(Debug, thiserror::Error)]
@@ -109,6 +112,12 @@ pub fn link(data_dir: &Path, shared_dir: &Path, log_id: Uuid) -> Result<(), Shar
     Ok(())
 }
 
+/// Returns `true` if a tree of the data directory is still linked to the shared directory.
+#[must_use]
+pub fn is_linked(data_dir: &Path) -> bool {
+    SHARED_TREES.iter().any(|tree| data_dir.join(tree).is_symlink())
+}
+
 /// Copies the shared trees back in place of the links.
 ///
 /// # Errors
@@ -134,23 +143,49 @@ pub fn unshare(data_dir: &Path) -> Result<(), SharedFilesError> {
 /// # Errors
 /// If the shared directory is not that of the log, or cannot be read.
 pub fn read_generation(shared_dir: &Path, log_id: Uuid) -> Result<Option<GenerationRecord>, SharedFilesError> {
+    let latest = latest_number(shared_dir, log_id, GENERATION_PREFIX)?;
+    latest.map(|number| read_record(shared_dir, LogGeneration { log_id, number })).transpose()
+}
+
+/// Returns the end of the last cluster of the log that has ended; `None` if none has.
+///
+/// # Errors
+/// If the shared directory is not that of the log, or cannot be read.
+pub fn read_leave(shared_dir: &Path, log_id: Uuid) -> Result<Option<LeaveRecord>, SharedFilesError> {
+    let Some(number) = latest_number(shared_dir, log_id, LEAVE_PREFIX)? else { return Ok(None) };
+    let log = LogGeneration { log_id, number };
+    let path = leave_record_path(shared_dir, log);
+    let bytes = fs::read(&path).map_err(file_error(&path))?;
+    LeaveRecord::parse(&bytes, log).map(Some).map_err(|reason| SharedFilesError::Malformed { path, reason })
+}
+
+/// Returns the file with the end of a cluster whose last generation is `log`.
+#[must_use]
+pub fn leave_record_path(shared_dir: &Path, log: LogGeneration) -> PathBuf {
+    shared_dir.join(format!("{LEAVE_PREFIX}{}", log.number))
+}
+
+/// Returns the highest number of the files with this prefix.
+fn latest_number(shared_dir: &Path, log_id: Uuid, prefix: &str) -> Result<Option<u64>, SharedFilesError> {
     check_owner(shared_dir, log_id)?;
     let mut latest = None;
     for entry in fs::read_dir(shared_dir).map_err(file_error(shared_dir))? {
         let name = entry.map_err(file_error(shared_dir))?.file_name();
-        let number = name.to_str().and_then(|name| name.strip_prefix(GENERATION_PREFIX)?.parse::<u64>().ok());
+        let number = name.to_str().and_then(|name| name.strip_prefix(prefix)?.parse::<u64>().ok());
         latest = latest.max(number);
     }
-    latest.map(|number| read_record(shared_dir, LogGeneration { log_id, number })).transpose()
+    Ok(latest)
 }
 
 fn read_record(shared_dir: &Path, log: LogGeneration) -> Result<GenerationRecord, SharedFilesError> {
-    let path = record_path(shared_dir, log);
+    let path = generation_path(shared_dir, log);
     let bytes = fs::read(&path).map_err(file_error(&path))?;
     GenerationRecord::parse(&bytes, log).map_err(|reason| SharedFilesError::Malformed { path, reason })
 }
 
-fn record_path(shared_dir: &Path, log: LogGeneration) -> PathBuf {
+/// Returns the file with the beginning of a generation.
+#[must_use]
+pub fn generation_path(shared_dir: &Path, log: LogGeneration) -> PathBuf {
     shared_dir.join(format!("{GENERATION_PREFIX}{}", log.number))
 }
 
@@ -164,21 +199,35 @@ pub fn record_generation(
     record: &GenerationRecord,
     session: Uuid,
 ) -> Result<GenerationRecord, SharedFilesError> {
-    let path = record_path(shared_dir, record.log());
-    let draft = shared_dir.join(format!("{GENERATION_PREFIX}{}-{session}", record.log().number));
+    write_once(&generation_path(shared_dir, record.log()), record, session)?;
+    read_record(shared_dir, record.log())
+}
+
+/// Records the end of a cluster durably, unless that was done before. `session` is an id that no other caller uses.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn record_leave(shared_dir: &Path, record: &LeaveRecord, session: Uuid) -> Result<(), SharedFilesError> {
+    write_once(&leave_record_path(shared_dir, record.log()), record, session)
+}
+
+/// Writes a file durably, unless it exists.
+fn write_once(path: &Path, record: &impl Serialize, session: Uuid) -> Result<(), SharedFilesError> {
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(format!("-{session}"));
+    let draft = PathBuf::from(draft);
     let write = || {
         let bytes = serde_json::to_vec_pretty(record).map_err(io::Error::other)?;
         write_private(&draft, &bytes)?;
         // Unlike a rename, a link does not replace the file of another node.
-        let linked = match fs::hard_link(&draft, &path) {
+        let linked = match fs::hard_link(&draft, path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             linked => linked,
         };
         fs::remove_file(&draft)?;
-        linked.and_then(|()| sync_parent(&path))
+        linked.and_then(|()| sync_parent(path))
     };
-    write().map_err(file_error(&path))?;
-    read_record(shared_dir, record.log())
+    write().map_err(file_error(path))
 }
 
 fn check_link(link: PathBuf, expected: PathBuf) -> Result<(), SharedFilesError> {

@@ -70,10 +70,10 @@ pub enum LogFailure {
     /// The local log and the shared log contradict each other. Neither reads nor appends are possible.
     #[error("the node has diverged from the shared log: {reason}")]
     Diverged { reason: String },
-    /// A command on another node has ended the shared log. Neither reads nor appends are possible.
+    /// A command has ended the shared log. Neither reads nor appends are possible.
     #[error(
-        "`mediary cluster leave` or `mediary cluster rebuild-engine` on another directory has ended this log: complete the \
-         command there. After a rebuild, start this node again"
+        "`mediary cluster leave` or `mediary cluster rebuild-engine` has ended this log: complete the command on the directory \
+         where it began. After a rebuild, start this node again"
     )]
     Closed,
     /// The data read is not the data written.

@@ -373,7 +373,7 @@ fn failed_checks(dir: &TempDir, files: &TempDir, engine: &MemoryEngine) -> Vec<S
     let mut settings = settings(dir);
     node_settings(&mut settings, files.path());
     let engine: Arc<dyn Engine> = Arc::new(engine.clone());
-    let report = check_cluster(&settings, |_| Ok(Vec::new()), |_| Ok(engine)).unwrap();
+    let report = check_cluster(&settings, |_| Ok(Vec::new()), |_| Ok(Arc::clone(&engine))).unwrap();
     assert!(report.log.is_some() && report.checks.len() == 3, "{}", report.checks.len());
     let failed = report.checks.into_iter().filter(|check| check.status == CheckStatus::Failed);
     failed.map(|check| check.finding).collect()

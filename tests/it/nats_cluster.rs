@@ -327,10 +327,11 @@ pub async fn lose_the_stream_and_free_its_space(cluster: &NodeDirectories) {
     assert!(refused.contains("check that the URL"), "{refused}");
     let refused = cluster.run(0, &["cluster", "rebuild-engine"]).expect(1).err;
     assert!(refused.contains("add --lost"), "{refused}");
-    cluster
-        .run(0, &["cluster", "rebuild-engine", "--lost"])
-        .expect(0)
-        .assert_contains(&["generation 2", "make a new backup"]);
+    let refused = cluster.run(0, &["cluster", "rebuild-engine", "--lost"]).expect(1).err;
+    assert!(refused.contains("add --all-stopped"), "{refused}");
+    let printed = cluster.run(0, &["cluster", "rebuild-engine", "--lost", "--all-stopped"]).expect(0).out;
+    assert!(printed.contains("generation 2") && printed.contains("make a new backup"), "{printed}");
+    assert!(!printed.contains("can be deleted"), "{printed}");
 
     // Then both continue with everything, and the third does not, even if the stream comes back
     cluster.run(1, &["cluster", "check"]).expect(0).assert_contains(&["risk", "begins at position"]);

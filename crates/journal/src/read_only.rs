@@ -64,10 +64,18 @@ impl<D: PayloadDecoder> ReadOnlyJournal<D> {
     /// # Errors
     /// If the journal is damaged before its end, does not match HEAD, or ends before HEAD.
     pub fn head(&self) -> Result<Position, JournalError> {
+        self.journal_head().map(|head| head.position)
+    }
+
+    /// Returns the position of the last event in an intact record, and the chain hash after it.
+    ///
+    /// # Errors
+    /// As [`ReadOnlyJournal::head`].
+    pub fn journal_head(&self) -> Result<JournalHead, JournalError> {
         let mut reader = self.read_from(self.signed_head.position)?;
         while reader.next_record()?.is_some() {}
         self.check_end(&reader)?;
-        Ok(Position(reader.next_position().0.saturating_sub(1)))
+        Ok(JournalHead { position: Position(reader.next_position().0.saturating_sub(1)), chain: reader.chain() })
     }
 
     /// Checks that a reader that has reached its end has read everything acknowledged.

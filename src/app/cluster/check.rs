@@ -7,14 +7,16 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
-use super::verify::read_groups;
+use super::generation::{GenerationGap, REPLACE};
+use super::verify::{is_ended, read_groups};
 use crate::app::bucket::{bucket_of, shared_place};
+use crate::cluster::generation::GenerationRecord;
 use crate::cluster::membership::Membership;
 use crate::cluster::shared_place::SharedPlace;
 use crate::cluster::{bucket_files, shared_files};
 use crate::config::{Settings, SharedFiles};
 use crate::environment::Environment;
-use crate::events::journal::scan;
+use crate::events::journal::{ReadOnlyJournal, scan};
 use crate::events::log::LogFailure;
 use crate::events::shared::checkpoint::EngineCheckpoint;
 use crate::events::shared::engine::Engine;
@@ -46,7 +48,7 @@ impl EngineReport {
 pub fn check_cluster(
     settings: &Settings,
     check_engine: impl FnOnce(Option<LogGeneration>) -> anyhow::Result<Vec<EngineCheck>>,
-    open_engine: impl FnOnce(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
+    open_engine: impl Fn(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
 ) -> anyhow::Result<EngineReport> {
     let membership = Membership::read(&settings.data_dir)?;
     let log = membership.as_ref().map(|membership| latest_generation(settings, membership));
@@ -62,7 +64,7 @@ pub fn check_cluster(
 
     if let Some((membership, log)) = membership.zip(log) {
         report.checks.push(check_directory(&settings.data_dir, &membership)?);
-        report.checks.extend(check_files(settings, &membership));
+        report.checks.extend(check_files(settings, &membership, &open_engine));
         if is_engine_suitable {
             report.checks.push(check_log(&settings.data_dir, log, &*open_engine(log)?)?);
         }
@@ -92,7 +94,11 @@ fn check_directory(data_dir: &Path, membership: &Membership) -> anyhow::Result<E
     })
 }
 
-fn check_files(settings: &Settings, membership: &Membership) -> Vec<EngineCheck> {
+fn check_files(
+    settings: &Settings,
+    membership: &Membership,
+    open_engine: &dyn Fn(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
+) -> Vec<EngineCheck> {
     let Some(files) = &settings.cluster.files else { return Vec::new() };
     let subject = files.to_string();
     let place = match shared_place(&settings.cluster) {
@@ -100,7 +106,7 @@ fn check_files(settings: &Settings, membership: &Membership) -> Vec<EngineCheck>
         Err(error) => return vec![EngineCheck::failed(subject, format!("{error:#}"))],
     };
 
-    let mut checks = vec![match check_place(settings, &place, membership) {
+    let mut checks = vec![match check_place(settings, &place, membership, open_engine) {
         Ok(check) => check,
         Err(error) => EngineCheck::failed(subject.clone(), format!("{error:#}")),
     }];
@@ -111,7 +117,12 @@ fn check_files(settings: &Settings, membership: &Membership) -> Vec<EngineCheck>
 }
 
 /// Checks that the place has the files of the log, and compares the generation of the data directory with the latest one.
-fn check_place(settings: &Settings, place: &SharedPlace, membership: &Membership) -> anyhow::Result<EngineCheck> {
+fn check_place(
+    settings: &Settings,
+    place: &SharedPlace,
+    membership: &Membership,
+    open_engine: &dyn Fn(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
+) -> anyhow::Result<EngineCheck> {
     let subject = settings.cluster.files.as_ref().map(ToString::to_string).unwrap_or_default();
     membership.check_files(place.kind())?;
     match place {
@@ -123,16 +134,9 @@ fn check_place(settings: &Settings, place: &SharedPlace, membership: &Membership
 
     let own = membership.record();
     Ok(match place.read_generation(membership.log_id())? {
-        Some(latest) if latest.log().number > own.log().number => EngineCheck::risk(
-            subject,
-            format!(
-                "this directory belongs to {}, but {} begins at {}: a start joins it if the directory ends exactly there, and \
-                 is refused otherwise",
-                own.log(),
-                latest.log(),
-                latest.base()
-            ),
-        ),
+        Some(latest) if latest.log().number > own.log().number => {
+            check_joining(settings, own.log(), latest, open_engine)?
+        }
         Some(latest) if latest.log() == own.log() && latest != own => EngineCheck::failed(
             subject,
             format!("{} begins at {}, but for this directory at {}", own.log(), latest.base(), own.base()),
@@ -162,6 +166,33 @@ fn check_of(subject: &str, result: anyhow::Result<()>, met: &str) -> EngineCheck
         Ok(()) => EngineCheck::met(subject, met),
         Err(error) => EngineCheck::failed(subject, format!("{error:#}")),
     }
+}
+
+/// Checks that a start brings a directory of an earlier generation to the latest one.
+fn check_joining(
+    settings: &Settings,
+    own: LogGeneration,
+    current: GenerationRecord,
+    open_engine: &dyn Fn(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
+) -> anyhow::Result<EngineCheck> {
+    let head = ReadOnlyJournal::open(&settings.data_dir.join("log"))?.journal_head()?;
+    let gap = GenerationGap { own, end: head.into(), current };
+    let subject = gap.current.log().to_string();
+    if gap.end == *gap.current.base() {
+        return Ok(EngineCheck::risk(subject, format!("{gap}: a start joins it")));
+    }
+    if !gap.is_closable() {
+        return Ok(EngineCheck::failed(subject, format!("{gap}: {REPLACE}")));
+    }
+
+    let is_former_ended = open_engine(own).and_then(|former| is_ended(&*former));
+    Ok(match is_former_ended {
+        Ok(true) => EngineCheck::risk(subject, format!("{gap}: a start first applies the rest of the former stream")),
+        Ok(false) => EngineCheck::failed(subject, format!("{gap}, and the former stream has no end: {REPLACE}")),
+        Err(error) => {
+            EngineCheck::failed(subject, format!("{gap}, and the former stream cannot be used ({error:#}): {REPLACE}"))
+        }
+    })
 }
 
 /// Checks that the engine has all groups that the data directory has applied, and that none of the others ended the log.

@@ -1,10 +1,14 @@
 //! The generation of the log that a data directory belongs to, compared with that of the place that all nodes use.
 
+use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
 
 use super::{CommitReceivers, wait_for_engine};
-use crate::cluster::generation::StoredHead;
+use crate::cluster::generation::{GenerationRecord, StoredHead};
 use crate::cluster::membership::{Membership, MembershipError};
 use crate::cluster::shared_place::{SharedPlace, SharedPlaceError};
 use crate::config::Settings;
@@ -17,14 +21,16 @@ use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use crate::events::sled_log::SledLog;
 use crate::telemetry::metrics::ClusterMetrics;
 
+/// Interval at which a running node reads the latest generation.
+const WATCH_INTERVAL: Duration = Duration::from_secs(3);
+
 /// Reason why a data directory does not belong to the recorded generation.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum GenerationError {
-    #[error(
-        "this directory belongs to {own} and ends at {end}, but {current} begins at {base}, so its log cannot continue: \
-         replace it by a backup of a node that has been made since"
-    )]
-    Outdated { own: LogGeneration, end: StoredHead, current: LogGeneration, base: StoredHead },
+    #[error("{0}, so its log cannot continue: {REPLACE}")]
+    Outdated(GenerationGap),
+    #[error("{0}: start the node first, which applies the rest of the former stream. If it is refused, {REPLACE}")]
+    Behind(GenerationGap),
     #[error(
         "for this directory, {log} begins at {own}, but cluster.files records {recorded}: correct cluster.files, or \
          replace this directory by a backup of a node"
@@ -36,14 +42,53 @@ pub(super) enum GenerationError {
     Membership(#[from] MembershipError),
 }
 
-impl GenerationError {
-    /// Returns the generation of the directory if the rest of its stream could bring it to the beginning of the next one.
-    pub(super) fn generation_behind(&self) -> Option<LogGeneration> {
-        match self {
-            Self::Outdated { own, end, current, base } => {
-                (own.next() == *current && end.position() < base.position()).then_some(*own)
+/// Remedy for a directory that has another log than the others.
+pub(super) const REPLACE: &str = "replace it by a backup of a node that has been made since";
+
+/// End of the log of a data directory, and the beginning of a later generation.
+#[derive(Debug)]
+pub(super) struct GenerationGap {
+    pub own: LogGeneration,
+    pub end: StoredHead,
+    pub current: GenerationRecord,
+}
+
+impl GenerationGap {
+    /// Returns `true` if the rest of the own stream could bring the directory to the beginning of the later generation.
+    pub(super) fn is_closable(&self) -> bool {
+        self.own.next() == self.current.log() && self.end.position() < self.current.base().position()
+    }
+}
+
+impl fmt::Display for GenerationGap {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { own, end, current } = self;
+        let base = current.base();
+        write!(formatter, "this directory belongs to {own} and ends at {end}, but {} begins at {base}", current.log())
+    }
+}
+
+/// Stops a running node once a later generation is recorded: `rebuild-engine --lost` cannot hear the node.
+pub(super) struct GenerationWatch {
+    pub log: Weak<SharedLog>,
+    pub own: LogGeneration,
+    pub place: SharedPlace,
+}
+
+impl GenerationWatch {
+    pub fn watch_until(self, stop_requested: &Arc<AtomicBool>) -> impl FnOnce() + Send + use<> {
+        let stop_requested = Arc::clone(stop_requested);
+        move || {
+            while !stop_requested.load(Ordering::Acquire) {
+                // A place that cannot be reached shows nothing.
+                let latest = self.place.read_generation(self.own.log_id).ok().flatten();
+                if let Some(latest) = latest.filter(|latest| latest.log().number > self.own.number) {
+                    let reason = format!("{} begins at {}", latest.log(), latest.base());
+                    self.log.upgrade().inspect(|log| log.stop_as_ended(&reason));
+                    return;
+                }
+                thread::park_timeout(WATCH_INTERVAL);
             }
-            _ => None,
         }
     }
 }
@@ -79,8 +124,8 @@ pub(super) fn apply_former_stream(
 /// Compares the generation of a data directory, whose log ends at `head`, with the latest recorded one.
 ///
 /// A directory of an earlier generation joins the latest one if its log ends exactly where that begins. If only earlier
-/// ones are recorded, the place was restored from a copy, and gets the record of the node. If it cannot be reached, the
-/// directory keeps its generation.
+/// ones are recorded, the place was restored from a copy, or is not that of the directory: see [`record_again`]. If the
+/// place cannot be reached, the directory keeps its generation.
 ///
 /// # Errors
 /// If the directory cannot continue.
@@ -89,7 +134,6 @@ pub(super) fn settle_generation(
     data_dir: &Path,
     place: &SharedPlace,
     head: JournalHead,
-    environment: &Environment,
 ) -> Result<Membership, GenerationError> {
     let own = membership.record();
     let recorded = match place.read_generation(membership.log_id()) {
@@ -102,12 +146,7 @@ pub(super) fn settle_generation(
     let recorded = match recorded {
         Some(recorded) if recorded.log().number >= own.log().number => recorded,
         // Every directory has the record of the first generation, so the shared one does not.
-        _ if own.log().is_first() => return Ok(membership),
-        _ => {
-            let recorded = place.record_generation(&own, environment.uuid())?;
-            tracing::warn!(generation = own.log().number, "generation recorded again");
-            recorded
-        }
+        _ => return Ok(membership),
     };
 
     if recorded == own {
@@ -119,8 +158,8 @@ pub(super) fn settle_generation(
     }
     let end = StoredHead::from(head);
     if end != *recorded.base() {
-        let (current, base) = (recorded.log(), recorded.base().clone());
-        return Err(GenerationError::Outdated { own: own.log(), end, current, base });
+        let gap = GenerationGap { own: own.log(), end, current: recorded };
+        return Err(if gap.is_closable() { GenerationError::Behind(gap) } else { GenerationError::Outdated(gap) });
     }
 
     let number = recorded.log().number;
@@ -132,4 +171,28 @@ pub(super) fn settle_generation(
         "data directory joined a new generation of the log"
     );
     Ok(membership)
+}
+
+/// Records the generation of a node in a place that knows only earlier ones. The node must have caught up on its
+/// stream: the directory of a former cluster would make that of another one useless.
+///
+/// # Errors
+/// If the place cannot be read or written.
+pub(super) fn record_again(
+    membership: &Membership,
+    place: &SharedPlace,
+    environment: &Environment,
+) -> Result<(), SharedPlaceError> {
+    let own = membership.record();
+    let recorded = match place.read_generation(membership.log_id()) {
+        Err(error) if error.is_unavailable() => return Ok(()),
+        recorded => recorded?,
+    };
+    let is_known = recorded.is_some_and(|recorded| recorded.log().number >= own.log().number);
+    if is_known || own.log().is_first() {
+        return Ok(());
+    }
+    place.record_generation(&own, environment.uuid())?;
+    tracing::warn!(generation = own.log().number, "generation recorded again");
+    Ok(())
 }

@@ -5,11 +5,17 @@
 //! begins, once for all directories, and a start requires the latest generation. So of several directories only one begins
 //! it, and only those with the same log join it.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use uuid::Uuid;
 
 use super::alone::{self, AloneEvidence};
 use super::generation::settle_generation;
 use super::setup::{end_log, remove_derived_personal_data};
+use super::verify::read_groups;
 use super::{ensure_checkpoint, prepare_files};
 use crate::app::bucket::shared_place;
 use crate::app::cluster_engine::deletion_command;
@@ -24,9 +30,15 @@ use crate::data_dir::DataDir;
 use crate::environment::{Environment, FailPoint, RebuildStep};
 use crate::events::journal::JournalHead;
 use crate::events::log::LogFailure;
-use crate::events::shared::engine::{Engine, EngineOpenError};
+use crate::events::shared::checkpoint::EngineCheckpoint;
+use crate::events::shared::engine::{Engine, EngineFault, EngineOpenError};
 use crate::events::shared::generation::LogGeneration;
+use crate::events::shared::shared_log::SharedLog;
 use crate::events::sled_log::SledLog;
+
+/// Number of times that the servers must say that they have no stream.
+const LOSS_CONFIRMATIONS: usize = 4;
+const LOSS_CONFIRMATION_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Decisions of the operator.
 #[derive(Debug, Clone, Copy)]
@@ -42,8 +54,10 @@ pub struct RebuildOptions {
 pub struct EngineAccess<'e> {
     /// Opens a stream. Fails with [`EngineOpenError::Missing`] if there is none.
     pub open: &'e dyn Fn(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
-    /// Creates a stream, or opens an empty one.
+    /// Creates a stream, or opens an empty one. Fails if it has groups.
     pub create: &'e dyn Fn(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
+    /// Returns the generations of a log that have a stream.
+    pub list: &'e dyn Fn(Uuid) -> anyhow::Result<Vec<LogGeneration>>,
     /// Deletes a stream, if there is one.
     pub delete: &'e dyn Fn(LogGeneration) -> anyhow::Result<()>,
 }
@@ -69,13 +83,13 @@ pub fn rebuild_engine(
     membership.check(data.root(), local.log_id())?;
     prepare_files(&data, &settings.cluster, &membership, environment)?;
 
-    let mut membership = settle_generation(membership, data.root(), &place, local.journal_head(), environment)?;
+    let mut membership = settle_generation(membership, data.root(), &place, local.journal_head())?;
     let is_recorded = LeaveMarker::is_outdated(data.root(), membership.log())?;
     if !is_recorded {
         ensure_checkpoint(&membership, data.root())?;
-        let command = RebuildCommand { data: &data, settings, environment, options, engine };
+        let command = RebuildCommand { data: &data, place: &place, settings, environment, options, engine };
         let head = command.end_former(membership.log(), local)?;
-        let record = command.begin_next(membership.log().next(), head, &place)?;
+        let record = command.begin_next(membership.log().next(), head)?;
         membership = membership.in_generation(record.log().number, record.base().clone());
         membership.write(data.root())?;
     }
@@ -97,6 +111,8 @@ pub fn rebuild_engine(
 /// One run of the command.
 struct RebuildCommand<'a> {
     data: &'a DataDir,
+    /// The shared directory.
+    place: &'a SharedPlace,
     settings: &'a Settings,
     environment: &'a Environment,
     options: RebuildOptions,
@@ -106,21 +122,22 @@ struct RebuildCommand<'a> {
 impl RebuildCommand<'_> {
     /// Applies everything that the former stream has, ends it, and closes the local log. Returns its end.
     fn end_former(&self, former: LogGeneration, local: SledLog) -> anyhow::Result<JournalHead> {
-        let Self { data, settings, environment, options, engine } = *self;
+        let Self { data, settings, environment, options, .. } = *self;
         let marker_written = FailPoint::Rebuild(RebuildStep::MarkerWritten);
         let local = Arc::new(local);
-        match (engine.open)(former) {
+        match self.open_former(former) {
             Ok(stream) => {
                 alone::check(&*stream, options.evidence, environment)?;
                 remove_derived_personal_data(data, environment)?;
-                end_log(data, &local, former, stream, settings, environment, marker_written)
-                    .map_err(|error| self.with_remedy(former, error))?;
+                end_log(data, &local, former, Arc::clone(&stream), settings, environment, marker_written)
+                    .map_err(|error| self.with_remedy(former, error, Some(&*stream)))?;
             }
             Err(error) if options.is_lost && is_missing(&error) => {
+                self.check_loss(former, &local)?;
                 LeaveMarker::begin(data.root(), former, environment)?;
                 environment.hit(marker_written, "");
             }
-            Err(error) => return Err(self.with_remedy(former, error)),
+            Err(error) => return Err(self.with_remedy(former, error, None)),
         }
 
         environment.hit(FailPoint::Rebuild(RebuildStep::LogEnded), "");
@@ -129,20 +146,71 @@ impl RebuildCommand<'_> {
         Ok(head)
     }
 
-    /// Creates the stream of the next generation, and records that it begins at the end of the local log.
-    fn begin_next(
-        &self,
-        next: LogGeneration,
-        head: JournalHead,
-        place: &SharedPlace,
-    ) -> anyhow::Result<GenerationRecord> {
-        let Self { settings, environment, engine, .. } = *self;
-        let stream = (engine.create)(next)?;
+    /// Opens the former stream. Before it counts as lost, the servers must say so several times: after a restart, they may
+    /// not know all streams at once.
+    fn open_former(&self, former: LogGeneration) -> anyhow::Result<Arc<dyn Engine>> {
+        let mut opened = (self.engine.open)(former);
+        for _ in 1..LOSS_CONFIRMATIONS {
+            if self.options.is_lost && opened.as_ref().is_err_and(is_missing) {
+                thread::sleep(LOSS_CONFIRMATION_INTERVAL);
+                opened = (self.engine.open)(former);
+            }
+        }
+        opened
+    }
+
+    /// Checks what can be checked without the former stream before the log continues.
+    fn check_loss(&self, former: LogGeneration, local: &SledLog) -> anyhow::Result<()> {
+        let Self { data, place, options, .. } = *self;
         anyhow::ensure!(
-            stream.last()? == 0,
-            "the engine has groups of {next} already, although it has not begun: delete them with `{}`",
-            deletion_command(&settings.cluster, next)
+            options.evidence == AloneEvidence::Stated,
+            "without the stream, this command cannot hear running nodes: make sure that all nodes are stopped, and add \
+             --all-stopped"
         );
+        SharedLog::read_checkpoint(local, &data.root().join("log"), former)?;
+
+        let own_attempt = LeaveMarker::read(data.root(), former)?.map(|marker| marker.attempt());
+        if let Some(leave) = place.read_leave(former.log_id)?
+            && leave.log().number >= former.number
+            && own_attempt != Some(leave.attempt())
+        {
+            anyhow::bail!(
+                "`mediary cluster leave` on another directory has ended the cluster of {} at {}. Use that directory, with \
+                 `mediary cluster init` for a new cluster. If it is lost with all its backups, remove {}",
+                leave.log(),
+                leave.end(),
+                place.leave_record_name(leave.log())
+            );
+        }
+        anyhow::ensure!(
+            former.is_first() || place.read_generation(former.log_id)?.is_some_and(|record| record.log() == former),
+            "the shared directory does not know {former}, to which this directory belongs: correct cluster.files, or restore \
+             the file {}",
+            place.generation_name(former)
+        );
+        // The empty stream of the next generation may be that of an interrupted attempt.
+        self.check_none_after(if own_attempt.is_some() { former.next() } else { former })
+    }
+
+    /// Checks that the engine has no stream of a later generation than `latest`.
+    fn check_none_after(&self, latest: LogGeneration) -> anyhow::Result<()> {
+        let listed = (self.engine.list)(latest.log_id)?;
+        match listed.into_iter().find(|listed| listed.number > latest.number) {
+            None => Ok(()),
+            Some(later) => anyhow::bail!(
+                "the engine has the stream of {later}, which the shared directory does not know: correct cluster.files, restore \
+                 the file {}, or complete `mediary cluster rebuild-engine` on the directory that has created the stream. If \
+                 that directory is lost, see \"Make a new stream\" in docs/cluster.md",
+                self.place.generation_name(later)
+            ),
+        }
+    }
+
+    /// Creates the stream of the next generation, and records that it begins at the end of the local log.
+    fn begin_next(&self, next: LogGeneration, head: JournalHead) -> anyhow::Result<GenerationRecord> {
+        let Self { place, environment, engine, .. } = *self;
+        self.check_none_after(next)?;
+        (engine.create)(next)?;
         environment.hit(FailPoint::Rebuild(RebuildStep::StreamCreated), "");
 
         let own = GenerationRecord::new(next, head.into());
@@ -157,25 +225,42 @@ impl RebuildCommand<'_> {
         Ok(recorded)
     }
 
-    /// Adds what to do if the engine has lost the stream or a part of it.
-    fn with_remedy(&self, former: LogGeneration, error: anyhow::Error) -> anyhow::Error {
+    /// Adds what to do if the engine has lost the stream or a part of it, or if this directory differs from it.
+    fn with_remedy(&self, former: LogGeneration, error: anyhow::Error, stream: Option<&dyn Engine>) -> anyhow::Error {
         let choice =
             "choose the data directory with the highest position among those that agree (`mediary audit verify`)";
         if is_missing(&error) {
-            return anyhow::anyhow!("{error:#}. If they have lost it, {choice} and add --lost");
+            return anyhow::anyhow!("{error:#}. If they have lost it, {choice} and add --lost --all-stopped");
         }
-        let is_damaged = matches!(error.downcast_ref(), Some(EngineOpenError::Damaged(_)))
-            || matches!(error.downcast_ref(), Some(LogFailure::Diverged { .. }));
-        if !is_damaged {
-            return error;
+
+        let is_damaged = matches!(error.downcast_ref(), Some(EngineOpenError::Damaged(_)));
+        let is_diverged = matches!(error.downcast_ref(), Some(LogFailure::Diverged { .. }));
+        if is_damaged || is_diverged && stream.is_some_and(|stream| self.has_lost_groups(former, stream)) {
+            let delete = deletion_command(&self.settings.cluster, former);
+            return anyhow::anyhow!(
+                "{error:#}. The engine has lost groups: {choice}, delete the rest of the stream with `{delete}` and add --lost \
+                 --all-stopped"
+            );
         }
-        let delete = deletion_command(&self.settings.cluster, former);
-        anyhow::anyhow!(
-            "{error:#}. If the engine has lost groups, {choice}, delete the rest of the stream with `{delete}` and add --lost"
-        )
+        if is_diverged {
+            return anyhow::anyhow!(
+                "{error:#}. Use another directory, and replace this one by a backup of a node. If every directory is refused, \
+                 see \"Make a new stream\" in docs/cluster.md"
+            );
+        }
+        error
+    }
+
+    /// Returns `true` if the stream lacks groups, or ends before the last one that this directory has applied.
+    fn has_lost_groups(&self, former: LogGeneration, stream: &dyn Engine) -> bool {
+        let checkpoint = EngineCheckpoint::read(&self.data.root().join("log"), former);
+        let applied = checkpoint.ok().flatten().map_or(0, |checkpoint| checkpoint.sequence);
+        let Ok(last) = stream.last() else { return false };
+        let read = read_groups(stream, 0, last, |_, _| ControlFlow::Continue(()));
+        last < applied || matches!(read, Ok(Some(EngineFault::Gap { .. } | EngineFault::Shorter { .. })))
     }
 }
 
-fn is_missing(error: &anyhow::Error) -> bool {
+pub(super) fn is_missing(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(EngineOpenError::Missing(_)))
 }

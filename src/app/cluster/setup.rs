@@ -4,14 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use uuid::Uuid;
 
 use super::alone::{self, AloneEvidence};
 use super::generation::settle_generation;
+use super::rebuild::{EngineAccess, is_missing};
+use super::verify::is_ended;
 use super::{ensure_checkpoint, prepare_files};
 use crate::app::bucket::{files_of, shared_place};
 use crate::app::open_data_dir;
 use crate::app::recovery::log_options;
+use crate::cluster::generation::LeaveRecord;
 use crate::cluster::leave_marker::{LEAVE_FILE, LeaveMarker};
 use crate::cluster::membership::Membership;
 use crate::cluster::shared_place::SharedPlace;
@@ -19,12 +21,11 @@ use crate::cluster::{bucket_files, shared_files};
 use crate::config::Settings;
 use crate::data_dir::DataDir;
 use crate::environment::{Environment, FailPoint, LeaveStep};
-use crate::events::journal::JournalHead;
 use crate::events::log::LogFailure;
 use crate::events::shared::checkpoint::EngineCheckpoint;
 use crate::events::shared::engine::Engine;
 use crate::events::shared::generation::LogGeneration;
-use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
+use crate::events::shared::shared_log::{SharedLog, SharedLogOptions, contains_head};
 use crate::events::sled_log::SledLog;
 use crate::events::stream::Position;
 use crate::file_tree::FileTree;
@@ -35,12 +36,8 @@ use crate::telemetry::metrics::ClusterMetrics;
 /// Turns the data directory of a stopped service into the first node of a cluster.
 ///
 /// # Errors
-/// If the directory cannot be used, or the engine has the log already.
-pub fn init_cluster(
-    settings: &Settings,
-    environment: &Environment,
-    create_engine: impl FnOnce(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
-) -> anyhow::Result<()> {
+/// If the directory cannot be used, or the engine has a stream of the log that was not ended.
+pub fn init_cluster(settings: &Settings, environment: &Environment, engine: &EngineAccess<'_>) -> anyhow::Result<()> {
     let data = open_data_dir(&settings.data_dir)?;
     if Membership::read(data.root())?.is_some() {
         anyhow::bail!("{} is a node of a cluster already", data.root().display());
@@ -55,11 +52,10 @@ pub fn init_cluster(
         );
     }
     let place = shared_place(&settings.cluster)?;
-    let log = first_generation(&place, local.log_id(), head)?;
+    let log = first_generation(&place, &local, engine)?;
     let membership = Membership::of(data.root(), log, head, place.kind())?;
 
-    let engine = create_engine(log)?;
-    anyhow::ensure!(engine.last()? == 0, "the engine has {log} already");
+    (engine.create)(log)?;
     share_files(data.root(), &place, local.log_id(), head.position, environment)?;
     if !log.is_first() {
         let record = membership.record();
@@ -73,19 +69,54 @@ pub fn init_cluster(
     Ok(())
 }
 
-/// Returns the generation of a new cluster whose log ends at `head`: the first one, unless the place that all nodes use
-/// knows later ones of an earlier cluster. Their nodes must not start again.
-fn first_generation(place: &SharedPlace, log_id: Uuid, head: JournalHead) -> anyhow::Result<LogGeneration> {
-    let latest = match place.read_generation(log_id) {
-        Err(error) if error.is_new_place() => None,
-        latest => latest?,
+/// Returns the generation of a new cluster with this log: the first one, unless the log has had a cluster before. Nodes of
+/// that one must not start again.
+fn first_generation(place: &SharedPlace, local: &SledLog, engine: &EngineAccess<'_>) -> anyhow::Result<LogGeneration> {
+    let log_id = local.log_id();
+    let (latest, leave) = match place.read_generation(log_id) {
+        Err(error) if error.is_new_place() => (None, None),
+        latest => (latest?, place.read_leave(log_id)?),
     };
-    Ok(match latest {
+    let mut log = match latest {
         None => LogGeneration::from(log_id),
         // Perhaps of an attempt that was interrupted.
-        Some(latest) if *latest.base() == head.into() => latest.log(),
+        Some(latest) if *latest.base() == local.journal_head().into() => latest.log(),
         Some(latest) => latest.log().next(),
-    })
+    };
+
+    if let Some(leave) = leave {
+        let continues = leave.end().decode().map(|end| contains_head(local, end)).transpose()?;
+        anyhow::ensure!(
+            continues == Some(true),
+            "`mediary cluster leave` on another directory has ended the cluster of this log at {}, which this directory does not \
+             have: use that directory, or a backup of it. If it is lost with all its backups, remove {}",
+            leave.end(),
+            place.leave_record_name(leave.log())
+        );
+        if leave.log().number >= log.number {
+            log = leave.log().next();
+        }
+    }
+
+    for listed in (engine.list)(log_id)? {
+        let stream = match (engine.open)(listed) {
+            Err(error) if is_missing(&error) => continue,
+            stream => stream?,
+        };
+        if is_ended(&*stream)? {
+            if listed.number >= log.number {
+                log = listed.next();
+            }
+            continue;
+        }
+        // An attempt that was interrupted may have left an empty stream.
+        anyhow::ensure!(
+            listed == log && stream.last()? == 0,
+            "the engine has the stream of {listed}, which was not ended: this log has a cluster already. Add a node with a \
+             backup of one, or end that cluster with `mediary cluster leave`"
+        );
+    }
+    Ok(log)
 }
 
 /// Moves the files of the first node to the place that all nodes use.
@@ -125,33 +156,16 @@ pub fn leave_cluster(
         }
         anyhow::bail!("{} is no node of a cluster", data.root().display());
     };
-    let (local, _) = SledLog::open(&log_options(data.root(), settings), environment, |_| {})?;
-    membership.check(data.root(), local.log_id())?;
+    let is_leaving = LeaveMarker::read(data.root(), membership.log())?.is_some();
     let place = shared_place(&settings.cluster)?;
-    let membership = settle_generation(membership, data.root(), &place, local.journal_head(), environment)?;
-    let log = membership.log();
-    ensure_checkpoint(&membership, data.root())?;
-
-    LeaveMarker::remove_outdated(data.root(), log)?;
-    let is_leaving = LeaveMarker::read(data.root(), log)?.is_some();
-
-    let local = Arc::new(local);
-    let engine = open_engine(log)?;
-    alone::check(&*engine, evidence, environment)?;
-    let files = files_of(data.root(), &settings.cluster, environment)?;
-    if !is_leaving {
-        // A restored backup that never ran has copies, perhaps old ones.
-        prepare_files(&data, &settings.cluster, &membership, environment)?;
+    // Otherwise an interrupted attempt has ended the log and copied the files back.
+    if !is_leaving || place.is_used_by(data.root()) {
+        end_cluster(&data, membership, &place, settings, environment, evidence, open_engine)?;
     }
-    remove_derived_personal_data(&data, environment)?;
-    let marker_written = FailPoint::Leave(LeaveStep::MarkerWritten);
-    end_log(&data, &local, log, engine, settings, environment, marker_written)?;
-    environment.hit(FailPoint::Leave(LeaveStep::LogEnded), "");
-    local.close()?;
 
-    match files.bucket() {
-        Some(_) => bucket_files::unshare(&files)?,
-        None => shared_files::unshare(data.root())?,
+    match &place {
+        SharedPlace::Directory(_) => shared_files::unshare(data.root())?,
+        SharedPlace::Bucket(_) => bucket_files::unshare(&files_of(data.root(), &settings.cluster, environment)?)?,
     }
     environment.hit(FailPoint::Leave(LeaveStep::FilesCopied), "");
     EngineCheckpoint::remove(&data.root().join("log"))?;
@@ -163,6 +177,47 @@ pub fn leave_cluster(
     Ok(())
 }
 
+/// Ends the log of a cluster, and records that in the place of its files.
+fn end_cluster(
+    data: &DataDir,
+    membership: Membership,
+    place: &SharedPlace,
+    settings: &Settings,
+    environment: &Environment,
+    evidence: AloneEvidence,
+    open_engine: impl FnOnce(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
+) -> anyhow::Result<()> {
+    let (local, _) = SledLog::open(&log_options(data.root(), settings), environment, |_| {})?;
+    membership.check(data.root(), local.log_id())?;
+    let membership = settle_generation(membership, data.root(), place, local.journal_head())?;
+    let log = membership.log();
+    ensure_checkpoint(&membership, data.root())?;
+
+    LeaveMarker::remove_outdated(data.root(), log)?;
+    let own_attempt = LeaveMarker::read(data.root(), log)?.map(|marker| marker.attempt());
+    let recorded = place.read_leave(log.log_id)?.filter(|leave| leave.log() == log);
+    if recorded.is_some_and(|leave| Some(leave.attempt()) == own_attempt) {
+        // By an attempt that was interrupted. The engine may not have the stream any more.
+        return Ok(local.close()?);
+    }
+
+    let local = Arc::new(local);
+    let engine = open_engine(log)?;
+    alone::check(&*engine, evidence, environment)?;
+    if own_attempt.is_none() {
+        // A restored backup that never ran has copies, perhaps old ones.
+        prepare_files(data, &settings.cluster, &membership, environment)?;
+    }
+    remove_derived_personal_data(data, environment)?;
+    let marker_written = FailPoint::Leave(LeaveStep::MarkerWritten);
+    let attempt = end_log(data, &local, log, engine, settings, environment, marker_written)?;
+    environment.hit(FailPoint::Leave(LeaveStep::LogEnded), "");
+
+    let record = LeaveRecord::new(log, local.journal_head().into(), attempt);
+    place.record_leave(&record, environment.uuid())?;
+    Ok(local.close()?)
+}
+
 /// Removes what may contain personal data of users whose erasure this directory has not applied yet. Before it applies
 /// them, so that a crash in between leaves nothing; the next start replays the log instead of reading a snapshot.
 pub(super) fn remove_derived_personal_data(data: &DataDir, environment: &Environment) -> anyhow::Result<()> {
@@ -172,7 +227,7 @@ pub(super) fn remove_derived_personal_data(data: &DataDir, environment: &Environ
 }
 
 /// Applies everything that the cluster has recorded, and ends the log for all other nodes. Hits `marker_written` before it
-/// sends anything.
+/// sends anything. Returns the attempt of this directory, which has ended the log.
 pub(super) fn end_log(
     data: &DataDir,
     local: &Arc<SledLog>,
@@ -181,7 +236,7 @@ pub(super) fn end_log(
     settings: &Settings,
     environment: &Environment,
     marker_written: FailPoint,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<u64> {
     let options = SharedLogOptions {
         generation: log.number,
         directory: data.root().join("log"),
@@ -204,11 +259,10 @@ pub(super) fn end_log(
     }
 
     let own_attempt = LeaveMarker::read(data.root(), log)?.map(|marker| marker.attempt());
-    anyhow::ensure!(
-        own_attempt.is_some() && shared.ended_by() == own_attempt,
+    let ended_by_this = own_attempt.filter(|attempt| shared.ended_by() == Some(*attempt));
+    ended_by_this.context(
         "`mediary cluster leave` or `rebuild-engine` on another directory, or an earlier release, has ended the log of this \
          cluster. Complete it there: if this directory continued too, there would be two different logs with the same id. If \
-         that directory is lost, see \"Make a new stream\" in docs/cluster.md"
-    );
-    Ok(())
+         that directory is lost, see \"Make a new stream\" in docs/cluster.md",
+    )
 }

@@ -77,6 +77,19 @@ pub(super) fn read_groups(
     Ok(None)
 }
 
+/// Returns `true` if the stream has the group with which a command ended it.
+///
+/// # Errors
+/// If the engine does not respond, or has lost groups.
+pub(super) fn is_ended(engine: &dyn Engine) -> anyhow::Result<bool> {
+    let mut is_ended = false;
+    let fault = read_groups(engine, 0, engine.last()?, |_, group| {
+        is_ended = Group::decode(group).is_ok_and(|group| group.closing_attempt().is_some());
+        if is_ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    fault.map_or(Ok(is_ended), |fault| Err(fault.into()))
+}
+
 #[derive(Default)]
 struct EngineReading {
     contents: EngineContents,

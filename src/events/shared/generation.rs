@@ -37,6 +37,17 @@ impl LogGeneration {
         let id = self.log_id.simple();
         if self.is_first() { id.to_string() } else { format!("{id}_{}", self.number) }
     }
+
+    /// Reads a name in the engine; `None` if it is that of another log.
+    #[must_use]
+    pub fn parse_name(log_id: Uuid, name: &str) -> Option<Self> {
+        let number = match name.strip_prefix(&log_id.simple().to_string())? {
+            "" => Self::FIRST,
+            rest => rest.strip_prefix('_')?.parse().ok()?,
+        };
+        let log = Self { log_id, number };
+        (log.name() == name).then_some(log)
+    }
 }
 
 impl From<Uuid> for LogGeneration {
@@ -66,5 +77,19 @@ mod tests {
         let first = LogGeneration::from(Uuid::from_u128(1));
         assert_eq!(first.name(), format!("{:032}", 1));
         assert_eq!(first.next().name(), format!("{:032}_2", 1));
+    }
+
+    #[test]
+    fn names_of_other_logs_are_not_read() {
+        let first = LogGeneration::from(Uuid::from_u128(1));
+        let parse = |name: &str| LogGeneration::parse_name(first.log_id, name);
+        for log in [first, first.next()] {
+            assert_eq!(parse(&log.name()), Some(log));
+        }
+        let other = LogGeneration::from(Uuid::from_u128(2)).next().name();
+        let name = first.name();
+        for other in [other, format!("{name}_"), format!("{name}2"), format!("{name}_1"), format!("{name}_02")] {
+            assert_eq!(parse(&other), None, "{other}");
+        }
     }
 }

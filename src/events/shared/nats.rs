@@ -23,6 +23,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use super::engine::{
     Engine, EngineFault, EngineIncidents, EngineOpenError, EngineSignal, EngineUnreachable, SendResult,
 };
@@ -149,6 +151,18 @@ impl NatsEngine {
             NatsStream::delete(&connection, log).await
         });
         deleted.ok_or_else(client_ended)?
+    }
+
+    /// Returns the generations of a log that have a stream.
+    ///
+    /// # Errors
+    /// If the servers do not answer.
+    pub fn list(options: NatsOptions, log_id: Uuid) -> Result<Vec<LogGeneration>, EngineOpenError> {
+        let listed = Self::start_thread()?.run(async move {
+            let connection = NatsConnection::open(&options).await?;
+            NatsStream::list(&connection, log_id).await
+        });
+        listed.ok_or_else(client_ended)?
     }
 
     fn start_thread() -> Result<ClientThread, EngineOpenError> {

@@ -21,6 +21,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use super::engine::{
     Engine, EngineFault, EngineIncidents, EngineOpenError, EngineSignal, EngineUnreachable, SendResult,
 };
@@ -127,6 +129,15 @@ impl PostgresEngine {
     pub fn delete(options: PostgresOptions, log: LogGeneration) -> Result<bool, EngineOpenError> {
         let connector = PostgresConnector::new(options)?;
         Self::start_thread()?.run(PostgresStore::delete(connector, log)).ok_or_else(client_ended)?
+    }
+
+    /// Returns the generations of a log that have tables.
+    ///
+    /// # Errors
+    /// If the server does not answer.
+    pub fn list(options: PostgresOptions, log_id: Uuid) -> Result<Vec<LogGeneration>, EngineOpenError> {
+        let connector = PostgresConnector::new(options)?;
+        Self::start_thread()?.run(PostgresStore::list(connector, log_id)).ok_or_else(client_ended)?
     }
 
     fn start_thread() -> Result<ClientThread, EngineOpenError> {

@@ -1,7 +1,7 @@
 //! The log of a node that shares it with others: proposes appends to the engine, and serves reads from the local log.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -74,14 +74,8 @@ impl SharedLog {
         options: SharedLogOptions,
         on_commits: OnCommits,
     ) -> Result<Self, LogFailure> {
-        let log_id = local.log_id();
-        let log = LogGeneration { log_id, number: options.generation };
-        let diverged = |reason| LogFailure::Diverged { reason };
-        let checkpoint = EngineCheckpoint::read(&options.directory, log).map_err(diverged)?;
-        // Without a checkpoint, the engine has the log from its beginning.
-        let EngineCheckpoint { sequence, head, sessions } =
-            checkpoint.unwrap_or_else(|| EngineCheckpoint::empty(log_id));
-        check_local_head(&local, head)?;
+        let log = LogGeneration { log_id: local.log_id(), number: options.generation };
+        let EngineCheckpoint { sequence, head, sessions } = Self::read_checkpoint(&local, &options.directory, log)?;
 
         let mut state = load_state(&local, &options, head.position)?;
         let saved_state = state.head();
@@ -110,6 +104,26 @@ impl SharedLog {
         let log = Self { local, engine, options, progress, stamps, group_counter, threads };
         log.start_threads(applier, sequence, sender, receiver)?;
         Ok(log)
+    }
+
+    /// Reads how far a local log in `directory` has applied the engine.
+    ///
+    /// # Errors
+    /// If the journal cannot be read, or contradicts the checkpoint.
+    pub fn read_checkpoint(
+        local: &SledLog,
+        directory: &Path,
+        log: LogGeneration,
+    ) -> Result<EngineCheckpoint, LogFailure> {
+        let diverged = |reason| LogFailure::Diverged { reason };
+        let checkpoint = EngineCheckpoint::read(directory, log).map_err(diverged)?;
+        // Without a checkpoint, the engine has the log from its beginning.
+        let checkpoint = checkpoint.unwrap_or_else(|| EngineCheckpoint::empty(log.log_id));
+        if contains_head(local, checkpoint.head)? {
+            return Ok(checkpoint);
+        }
+        let position = checkpoint.head.position;
+        Err(diverged(format!("the journal does not contain the end of the last checkpoint, position {position}")))
     }
 
     /// Starts a thread that receives groups from the engine, and one that applies them.
@@ -364,6 +378,12 @@ impl SharedLog {
         tracing::error!(reason, "shared log stopped");
     }
 
+    /// Stops the node, because the log continues in another generation.
+    pub fn stop_as_ended(&self, reason: &str) {
+        self.progress.stop(LogFailure::Closed);
+        tracing::error!(reason, "shared log stopped");
+    }
+
     /// Stops following the engine and rejects further appends. The local log stays open.
     pub fn close(&self) {
         self.progress.stop(LogFailure::ReadOnly { reason: "the log was closed".to_owned() });
@@ -474,8 +494,11 @@ fn check_decodable(commit: &UnplacedCommit) -> Result<(), LogFailure> {
     }
 }
 
-/// Checks that the journal contains the end of the checkpoint.
-fn check_local_head(local: &SledLog, head: JournalHead) -> Result<(), LogFailure> {
+/// Returns `true` if the log had this end at some time.
+///
+/// # Errors
+/// If the journal cannot be read.
+pub fn contains_head(local: &SledLog, head: JournalHead) -> Result<bool, LogFailure> {
     let found = match head.position {
         Position(0) => Some(ChainHash::genesis(local.log_id())),
         position if position > local.head() => None,
@@ -488,11 +511,7 @@ fn check_local_head(local: &SledLog, head: JournalHead) -> Result<(), LogFailure
             anchor.map(|anchor| anchor.chain)
         }
     };
-    if found == Some(head.chain) {
-        return Ok(());
-    }
-    let reason = format!("the journal does not contain the end of the last checkpoint, position {}", head.position);
-    Err(LogFailure::Diverged { reason })
+    Ok(found == Some(head.chain))
 }
 
 /// Returns the state of the admission rules at `position`, the end of the last checkpoint. The applier adds the records
@@ -500,7 +519,7 @@ fn check_local_head(local: &SledLog, head: JournalHead) -> Result<(), LogFailure
 fn load_state(local: &SledLog, options: &SharedLogOptions, position: Position) -> Result<AdmissionState, LogFailure> {
     let is_of_this_log = |(state, chain): &(AdmissionState, ChainHash)| {
         state.head() <= position
-            && check_local_head(local, JournalHead { position: state.head(), chain: *chain }).is_ok()
+            && contains_head(local, JournalHead { position: state.head(), chain: *chain }).unwrap_or(false)
     };
     let saved = read_state(&options.directory).filter(is_of_this_log);
     let mut state = saved.map(|(state, _)| state).unwrap_or_default();

@@ -239,3 +239,18 @@ fn files_below(directory: &Path) -> usize {
     let entries = std::fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path());
     entries.map(|path| if path.is_dir() { files_below(&path) } else { 1 }).sum()
 }
+
+#[actix_web::test]
+async fn a_directory_with_its_files_needs_neither_the_shared_ones_nor_the_stream() {
+    // Given a directory that was interrupted
+    let mut cluster = TestCluster::start(1).await;
+    let dir = cluster.nodes.pop().unwrap().stop().await;
+    let (engine, files) = (cluster.engine.clone(), cluster.files.path().to_owned());
+    let empty = MemoryEngine::new(EngineFaults::default(), Environment::system());
+    assert_eq!(leave(&dir, &files, &engine, Some(LeaveStep::FilesCopied)), Err("killed".to_owned()));
+
+    // When the shared directory and the stream are gone, then it is completed
+    drop(cluster);
+    assert_eq!(leave(&dir, &files, &empty, None), Ok(()));
+    TestApp::start_in(dir, |_| {}, Environment::system()).await.stop().await;
+}

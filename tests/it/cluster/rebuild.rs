@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use mediary::app::{
@@ -21,41 +22,50 @@ use mediary::events::shared::generation::LogGeneration;
 use mediary::events::shared::memory_engine::{EngineFaults, MemoryEngine};
 use mediary::events::stream::Position;
 use parking_lot::Mutex;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::leave::{copy_of, copy_of_engine};
 use crate::support::cluster::{TestCluster, node_settings, restored_backup_of};
+use crate::support::eventually::eventually;
 use crate::support::process::run;
 use crate::support::{TestApp, TestUser, settings};
 
 /// Streams of a log, by generation.
 #[derive(Clone, Default)]
-struct MemoryStreams(Arc<Mutex<BTreeMap<u64, MemoryEngine>>>);
+struct MemoryStreams {
+    streams: Arc<Mutex<BTreeMap<u64, MemoryEngine>>>,
+    /// Number of times that a rebuild does not find its stream.
+    unknown_for: usize,
+}
+
+fn missing(log: LogGeneration) -> EngineOpenError {
+    EngineOpenError::Missing(format!("there is no stream of {log}"))
+}
 
 impl MemoryStreams {
     fn with_first(first: &MemoryEngine) -> Self {
         let streams = Self::default();
-        streams.0.lock().insert(1, first.clone());
+        streams.streams.lock().insert(1, first.clone());
         streams
     }
 
     fn get(&self, generation: u64) -> MemoryEngine {
-        self.0.lock()[&generation].clone()
+        self.streams.lock()[&generation].clone()
     }
 
     fn remove(&self, generation: u64) {
-        self.0.lock().remove(&generation);
+        self.streams.lock().remove(&generation);
     }
 
     fn generations(&self) -> Vec<u64> {
-        self.0.lock().keys().copied().collect()
+        self.streams.lock().keys().copied().collect()
     }
 
     fn open(&self, log: LogGeneration) -> Result<Arc<dyn Engine>, EngineOpenError> {
-        let stream = self.0.lock().get(&log.number).cloned();
-        let stream = stream.ok_or_else(|| EngineOpenError::Missing(format!("there is no stream of {log}")))?;
-        Ok(Arc::new(stream))
+        let stream = self.streams.lock().get(&log.number).cloned();
+        Ok(Arc::new(stream.ok_or_else(|| missing(log))?))
     }
 
     fn opener(&self) -> EngineOpener {
@@ -68,9 +78,35 @@ impl MemoryStreams {
         TestApp::start_on_streams(dir, |settings| node_settings(settings, files), self.opener()).await
     }
 
-    fn create(&self, log: LogGeneration) -> Arc<dyn Engine> {
+    /// Creates a stream, or opens an empty one, as real engines do.
+    fn create(&self, log: LogGeneration) -> anyhow::Result<Arc<dyn Engine>> {
         let new = || MemoryEngine::new(EngineFaults::default(), Environment::system());
-        Arc::new(self.0.lock().entry(log.number).or_insert_with(new).clone())
+        let stream = self.streams.lock().entry(log.number).or_insert_with(new).clone();
+        anyhow::ensure!(stream.groups().is_empty(), "the stream of {log} exists");
+        Ok(Arc::new(stream))
+    }
+
+    fn list(&self, log_id: Uuid) -> Vec<LogGeneration> {
+        self.generations().into_iter().map(|number| LogGeneration { log_id, number }).collect()
+    }
+
+    /// Makes a directory the first node of a new cluster.
+    fn init(&self, dir: &TempDir, files: &Path) -> Result<(), String> {
+        let engine = EngineAccess {
+            open: &|log| Ok(self.open(log)?),
+            create: &|log| self.create(log),
+            list: &|log_id| Ok(self.list(log_id)),
+            delete: &|log| anyhow::bail!("{log} is deleted"),
+        };
+        init_cluster(&settings_of(dir, files), &Environment::system(), &engine).map_err(|error| format!("{error:#}"))
+    }
+
+    /// Checks a directory. Returns the status and the finding about its generation.
+    fn check(&self, dir: &TempDir, files: &Path) -> (CheckStatus, String) {
+        let settings = settings_of(dir, files);
+        let report = check_cluster(&settings, |_| Ok(Vec::new()), |log| Ok(self.open(log)?)).unwrap();
+        let about = report.checks.into_iter().find(|check| check.finding.contains("begins at"));
+        about.map(|check| (check.status, check.finding)).expect("a check of the generation")
     }
 
     /// Begins the next generation with a directory. Returns its number.
@@ -85,9 +121,14 @@ impl MemoryStreams {
         options: RebuildOptions,
         environment: &Environment,
     ) -> Result<u64, String> {
+        let asked = AtomicUsize::new(0);
         let engine = EngineAccess {
-            open: &|log| Ok(self.open(log)?),
-            create: &|log| Ok(self.create(log)),
+            open: &|log| match asked.fetch_add(1, Ordering::Relaxed) {
+                asked if asked < self.unknown_for => Err(missing(log).into()),
+                _ => Ok(self.open(log)?),
+            },
+            create: &|log| self.create(log),
+            list: &|log_id| Ok(self.list(log_id)),
             delete: &|log| {
                 self.remove(log.number);
                 Ok(())
@@ -123,7 +164,7 @@ impl MemoryStreams {
 
 const PLANNED: RebuildOptions =
     RebuildOptions { evidence: AloneEvidence::Heard, is_lost: false, deletes_former: false };
-const LOST: RebuildOptions = RebuildOptions { is_lost: true, ..PLANNED };
+const LOST: RebuildOptions = RebuildOptions { evidence: AloneEvidence::Stated, is_lost: true, ..PLANNED };
 
 fn settings_of(dir: &TempDir, files: &Path) -> mediary::config::Settings {
     let mut settings = settings(dir);
@@ -169,13 +210,12 @@ impl StoppedCluster {
 /// Starts nodes on directories with the same log, and checks that they share one.
 async fn assert_nodes_share_a_log(
     mut cluster: TestCluster,
-    engine: MemoryEngine,
+    streams: &MemoryStreams,
     dirs: Vec<TempDir>,
     alice: &TestUser,
 ) {
-    cluster.engine = engine;
     for dir in dirs {
-        cluster.start_node(dir, |_| {}).await;
+        cluster.nodes.push(streams.start(dir, cluster.files.path()).await);
     }
     for (index, node) in cluster.nodes.iter().enumerate() {
         node.get("/publishers/acme").await.expect(200);
@@ -213,13 +253,12 @@ async fn a_planned_rebuild_continues_in_an_empty_stream_with_every_node_of_the_s
     assert!(
         report.checks.iter().any(|check| check.status == CheckStatus::Risk && check.finding.contains("generation 3"))
     );
-    cluster.engine = streams.get(3);
-    cluster.start_node(current, |_| {}).await;
+    cluster.nodes.push(streams.start(current, &files).await);
     let state = cluster.nodes[0].get_as(cluster.nodes[0].admin_token(), "/admin/state").await.expect(200).json();
     assert_eq!(state["cluster"]["generation"], 3);
     let current = cluster.nodes.pop().unwrap().stop().await;
     let restored = restored_backup_of(current.path());
-    assert_nodes_share_a_log(cluster, streams.get(3), vec![current, other, restored], &alice).await;
+    assert_nodes_share_a_log(cluster, &streams, vec![current, other, restored], &alice).await;
 }
 
 #[actix_web::test]
@@ -261,7 +300,7 @@ async fn of_two_directories_only_one_begins_a_generation_wherever_it_is_interrup
             RebuildStep::LogEnded | RebuildStep::StreamCreated => {
                 assert!(second_result.unwrap_err().contains("Complete it there"), "{step:?}");
             }
-            _ => assert!(second_result.unwrap_err().contains("replace it by a backup"), "{step:?}"),
+            _ => assert!(second_result.unwrap_err().contains("start the node first"), "{step:?}"),
         }
 
         // And both run in it: the second reads what it lacks from the former stream
@@ -302,9 +341,24 @@ async fn after_the_loss_of_the_stream_only_directories_with_everything_continue(
     let former = streams.get(1);
     streams.remove(1);
 
-    // When it is rebuilt, then the operator must say that the stream is lost
+    // When it is rebuilt, then the operator must say that the stream is lost, and all nodes stopped
     let refused = streams.rebuild(&current, &files, PLANNED).unwrap_err();
     assert!(refused.contains("there is no stream") && refused.contains("--lost"), "{refused}");
+    let refused = streams.rebuild(&current, &files, RebuildOptions { is_lost: true, ..PLANNED }).unwrap_err();
+    assert!(refused.contains("cannot hear running nodes") && refused.contains("--all-stopped"), "{refused}");
+
+    // And the journal must have what the directory has applied
+    let checkpoint = current.path().join("log/engine.json");
+    let applied = std::fs::read_to_string(&checkpoint).unwrap();
+    let mut foreign: Value = serde_json::from_str(&applied).unwrap();
+    foreign["chain"] = json!("07".repeat(32));
+    std::fs::write(&checkpoint, foreign.to_string()).unwrap();
+    let refused = streams.rebuild(&current, &files, LOST).unwrap_err();
+    assert!(refused.contains("does not contain the end of the last checkpoint"), "{refused}");
+    assert!(!current.path().join("cluster-leave.json").exists());
+    std::fs::write(&checkpoint, applied).unwrap();
+
+    // When it says so
     assert_eq!(streams.generations(), [0; 0]);
     assert_eq!(streams.rebuild(&current, &files, LOST), Ok(2));
 
@@ -330,17 +384,17 @@ async fn after_the_loss_of_the_stream_only_directories_with_everything_continue(
     ended.store(Group::closing(7, 0, ChainHash([7; 32])).encode().unwrap());
     for (stream, reason) in [
         (empty, "former stream"),
-        (partial, "former stream does not bring it there: it has no end"),
+        (partial, "former stream does not bring it there (it has no end)"),
         (ended, "ends at"),
     ] {
-        streams.0.lock().insert(1, stream.clone());
+        streams.streams.lock().insert(1, stream.clone());
         let groups = stream.groups().len();
         assert_refused(&copy_of(&behind), reason).await;
         assert_eq!(stream.groups().len(), groups, "nothing was sent");
     }
 
     // And the others have everything
-    assert_nodes_share_a_log(cluster, streams.get(2), vec![current, other], &alice).await;
+    assert_nodes_share_a_log(cluster, &streams, vec![current, other], &alice).await;
 }
 
 fn log_id(files: &Path) -> Uuid {
@@ -363,7 +417,7 @@ async fn a_stream_that_lost_its_end_is_not_continued() {
 
     streams.remove(1);
     assert_eq!(streams.rebuild(&current, &files, LOST), Ok(2));
-    assert_nodes_share_a_log(cluster, streams.get(2), vec![current], &alice).await;
+    assert_nodes_share_a_log(cluster, &streams, vec![current], &alice).await;
 }
 
 #[actix_web::test]
@@ -387,12 +441,159 @@ async fn a_directory_that_is_overtaken_by_another_one_does_not_begin_a_generatio
     assert!(refused.contains("position 5 (chain 070707070707)"), "{refused}");
     assert_eq!(read_generation(&files, log.log_id).unwrap(), Some(other));
     assert!(streams.start_error(&current, &files).await.contains("replace it by a backup"));
+}
 
-    // And groups that another program has sent to a stream are no new one
-    streams.get(2).store(b"a group".to_vec());
+/// Copy of a directory for another shared directory, which knows no generation.
+fn moved_copy_of(dir: &TempDir, files: &Path) -> (TempDir, TempDir) {
+    let shared = tempfile::tempdir().unwrap();
+    std::fs::copy(files.join("log-id"), shared.path().join("log-id")).unwrap();
+    let copy = copy_of(dir);
+    for tree in ["archives", "media", "personal"] {
+        std::fs::remove_file(copy.path().join(tree)).unwrap();
+    }
+    (copy, shared)
+}
+
+/// Copy of a directory that is no node.
+fn alone_copy_of(dir: &TempDir) -> TempDir {
+    let copy = restored_backup_of(dir.path());
+    for file in ["cluster.json", "log/engine.json"] {
+        let _ = std::fs::remove_file(copy.path().join(file));
+    }
+    copy
+}
+
+#[actix_web::test]
+async fn a_running_node_stops_once_the_shared_directory_has_a_later_generation() {
+    // Given a running node
+    let StoppedCluster { cluster: _cluster, streams, files, current, .. } = StoppedCluster::new().await;
+    let node = streams.start(current, &files).await;
+    node.get("/publishers/acme").await.expect(200);
+
+    // When a directory elsewhere continues the log without its stream
+    let log = LogGeneration { log_id: log_id(&files), number: 2 };
+    let record = GenerationRecord::new(log, JournalHead { position: Position(5), chain: ChainHash([7; 32]) }.into());
+    record_generation(&files, &record, Uuid::from_u128(7)).unwrap();
+
+    // Then the node answers nothing any more
+    eventually("requests are refused", async || node.get("/publishers/acme").await.status == 503).await;
+    node.stop().await;
+}
+
+#[actix_web::test]
+async fn a_stream_that_the_servers_do_not_know_yet_is_not_lost() {
+    let StoppedCluster { cluster: _cluster, streams, files, current, .. } = StoppedCluster::new().await;
+    let streams = MemoryStreams { unknown_for: 2, ..streams };
+    assert_eq!(streams.rebuild(&current, &files, LOST), Ok(2));
+    assert!(is_ended(&streams.get(1)));
+}
+
+#[actix_web::test]
+async fn a_second_cluster_does_not_begin_beside_one_of_a_later_generation() {
+    // Given a cluster of the second generation whose first stream is gone, and a backup that is no node
+    let StoppedCluster { cluster: _cluster, streams, files, current, .. } = StoppedCluster::new().await;
+    assert_eq!(streams.rebuild(&current, &files, RebuildOptions { deletes_former: true, ..PLANNED }), Ok(2));
+    let alone = alone_copy_of(&current);
+    let shared = tempfile::tempdir().unwrap();
+
+    // When it begins a cluster with another shared directory, then it is refused
+    let refused = streams.init(&alone, shared.path()).unwrap_err();
+    assert!(refused.contains("generation 2") && refused.contains("was not ended"), "{refused}");
+    assert_eq!(streams.generations(), [2]);
+
+    // But not once the cluster has ended: then it begins after all generations
+    assert_eq!(streams.leave(&current, &files), Ok(()));
+    assert_eq!(streams.init(&alone, shared.path()), Ok(()));
+    assert_eq!(streams.generations(), [2, 3]);
+}
+
+#[actix_web::test]
+async fn a_directory_of_a_former_generation_records_nothing_in_another_shared_directory() {
+    // Given a directory of the second generation, while the log has the third
+    let StoppedCluster { cluster: _cluster, streams, files, current, .. } = StoppedCluster::new().await;
+    assert_eq!(streams.rebuild(&current, &files, PLANNED), Ok(2));
+    let (stale, shared) = moved_copy_of(&current, &files);
+    assert_eq!(streams.rebuild(&current, &files, PLANNED), Ok(3));
+
+    // When it starts or is rebuilt with a shared directory that knows no generation, then that stays as it is
+    let refused = streams.start_error(&stale, shared.path()).await;
+    assert!(refused.contains("has ended this log"), "{refused}");
+    streams.remove(2);
+    let refused = streams.rebuild(&stale, shared.path(), LOST).unwrap_err();
+    assert!(refused.contains("does not know generation 2") && refused.contains("log-generation-2"), "{refused}");
+    assert_eq!(read_generation(shared.path(), log_id(&files)).unwrap(), None);
+}
+
+#[actix_web::test]
+async fn a_generation_does_not_begin_twice_after_the_shared_directory_has_forgotten_it() {
+    // Given a directory of the first generation, whose stream is lost, and the streams of later ones
+    let StoppedCluster { cluster: _cluster, streams, files, current, .. } = StoppedCluster::new().await;
+    let other = copy_of(&current);
+    assert_eq!(streams.rebuild(&current, &files, PLANNED), Ok(2));
     std::fs::remove_file(files.join("log-generation-2")).unwrap();
-    let refused = streams.rebuild(&current, &files, LOST).unwrap_err();
-    assert!(refused.contains("has groups of generation 2") && refused.contains("stream rm"), "{refused}");
+    streams.remove(1);
+
+    // When it is rebuilt, then the stream of the cluster is found, and no deletion of it is proposed
+    let refused = streams.rebuild(&other, &files, LOST).unwrap_err();
+    assert!(refused.contains("has the stream of generation 2") && refused.contains("log-generation-2"), "{refused}");
+    assert!(!refused.contains("stream rm"), "{refused}");
+    assert!(!other.path().join("cluster-leave.json").exists());
+    assert_eq!(streams.generations(), [2]);
+}
+
+#[actix_web::test]
+async fn a_directory_that_differs_from_the_stream_is_not_told_to_delete_it() {
+    // Given a stream with a group of a node that had another log
+    let StoppedCluster { cluster: _cluster, streams, files, current, .. } = StoppedCluster::new().await;
+    let stream = streams.get(1);
+    let last = stream.groups().len() as u64;
+    let group = Group { counter: 1, ..Group::closing(7, last, ChainHash([7; 32])) };
+    stream.store(Group { entries: Vec::new(), session: Uuid::from_u128(7), ..group }.encode().unwrap());
+
+    // When the directory is rebuilt, then it is the one to replace
+    let refused = streams.rebuild(&current, &files, PLANNED).unwrap_err();
+    assert!(refused.contains("diverged") && refused.contains("Use another directory"), "{refused}");
+    assert!(!refused.contains("stream rm") && !refused.contains("--lost"), "{refused}");
+}
+
+#[actix_web::test]
+async fn after_a_leave_no_other_directory_continues_the_log() {
+    // Given a directory that has left its cluster, whose stream was deleted since
+    let StoppedCluster { cluster: _cluster, streams, files, current, behind, .. } = StoppedCluster::new().await;
+    let other = copy_of(&current);
+    let alone = alone_copy_of(&behind);
+    assert_eq!(streams.leave(&current, &files), Ok(()));
+    streams.remove(1);
+
+    // When another one continues without the stream, or begins a cluster with less, then it is refused with the remedy
+    for refused in [streams.rebuild(&other, &files, LOST), streams.init(&alone, &files).map(|()| 0)] {
+        let refused = refused.unwrap_err();
+        assert!(refused.contains("on another directory has ended the cluster"), "{refused}");
+        assert!(refused.contains("log-left-1"), "{refused}");
+    }
+    assert_eq!(streams.generations(), [0; 0]);
+
+    // And the one that has left begins the next cluster, which the others do not join with their old log
+    assert_eq!(streams.init(&current, &files), Ok(()));
+    assert_eq!(streams.generations(), [2]);
+    assert!(streams.start_error(&behind, &files).await.contains("generation 2"));
+}
+
+#[actix_web::test]
+async fn a_check_finds_whether_a_directory_can_join_the_latest_generation() {
+    // Given a directory that is behind the latest generation
+    let StoppedCluster { cluster: _cluster, streams, files, current, behind, .. } = StoppedCluster::new().await;
+    let other = copy_of(&current);
+    assert_eq!(streams.rebuild(&current, &files, PLANNED), Ok(2));
+
+    // Then a check says that it can join as long as the former stream exists
+    let (status, finding) = streams.check(&other, &files);
+    assert!(status == CheckStatus::Risk && finding.contains("a start joins it"), "{status:?} {finding}");
+    let (status, finding) = streams.check(&behind, &files);
+    assert!(status == CheckStatus::Risk && finding.contains("rest of the former stream"), "{status:?} {finding}");
+    streams.remove(1);
+    let (status, finding) = streams.check(&behind, &files);
+    assert!(status == CheckStatus::Failed && finding.contains("replace it"), "{status:?} {finding}");
 }
 
 #[actix_web::test]
@@ -404,15 +605,14 @@ async fn a_shared_directory_that_was_restored_learns_the_generation_from_a_node(
     std::fs::remove_file(files.join("log-generation-2")).unwrap();
 
     // When a node starts, then it does
-    cluster.engine = streams.get(2);
-    cluster.start_node(current, |_| {}).await;
+    cluster.nodes.push(streams.start(current, &files).await);
     assert_eq!(read_generation(&files, log_id(&files)).unwrap(), recorded);
     cluster.nodes[0].publisher("other", &alice).await;
     let current = cluster.nodes.pop().unwrap().stop().await;
 
     // When the last node leaves, and makes a new cluster, then it begins after all earlier generations
     assert_eq!(streams.leave(&current, &files), Ok(()));
-    init_cluster(&settings_of(&current, &files), &Environment::system(), |log| Ok(streams.create(log))).unwrap();
+    assert_eq!(streams.init(&current, &files), Ok(()));
     assert_eq!(streams.generations(), [1, 2, 3]);
-    assert_nodes_share_a_log(cluster, streams.get(3), vec![current], &alice).await;
+    assert_nodes_share_a_log(cluster, &streams, vec![current], &alice).await;
 }

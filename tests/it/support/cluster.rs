@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mediary::app::init_cluster;
+use mediary::app::{EngineAccess, init_cluster};
 use mediary::backup::create::create;
 use mediary::backup::restore::restore;
 use mediary::config::{Settings, SharedFiles};
@@ -39,7 +39,13 @@ pub async fn init_first(files: &Path, engine: &MemoryEngine) -> TempDir {
     let mut settings = settings(&dir);
     node_settings(&mut settings, files);
     let engine: Arc<dyn Engine> = Arc::new(engine.clone());
-    init_cluster(&settings, &Environment::system(), |_| Ok(engine)).expect("a new cluster");
+    let access = EngineAccess {
+        open: &|log| anyhow::bail!("there is no stream of {log}"),
+        create: &|_| Ok(Arc::clone(&engine)),
+        list: &|_| Ok(Vec::new()),
+        delete: &|log| anyhow::bail!("{log} is deleted"),
+    };
+    init_cluster(&settings, &Environment::system(), &access).expect("a new cluster");
     dir
 }
 

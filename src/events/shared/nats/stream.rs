@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use async_nats::datetime::DateTime;
 use async_nats::jetstream::stream::{Config, DeleteStatus, DiscardPolicy, Info, RetentionPolicy, StorageType};
+use serde::Deserialize;
 use serde_json::json;
+use uuid::Uuid;
 
 use super::NatsOptions;
 use super::api::{self, NatsApiError};
@@ -36,10 +38,20 @@ pub struct NatsStream {
     pub replicas: usize,
 }
 
+const NAME_PREFIX: &str = "MDY_";
+
 /// Returns the name of the stream of a log.
 #[must_use]
 pub fn stream_name(log: LogGeneration) -> String {
-    format!("MDY_{}", log.name())
+    format!("{NAME_PREFIX}{}", log.name())
+}
+
+/// A part of the names of all streams.
+#[derive(Deserialize)]
+struct StreamNamesPage {
+    total: usize,
+    /// Absent or `null` without a stream.
+    streams: Option<Vec<String>>,
 }
 
 /// Names of the stream of a log.
@@ -83,8 +95,8 @@ impl NatsStream {
         match info(&connection, name).await {
             Ok(_) => {
                 return Err(EngineOpenError::Unsuitable(format!(
-                    "stream {name} exists, but a new log needs a new stream; join the log instead, or delete the stream if \
-                     no node needs it: nats stream rm {name}"
+                    "stream {name} exists, but {log} needs a new one: a cluster with this log may be using it, to which a \
+                     restored backup of a node would be added"
                 )));
             }
             Err(error) if error.is_stream_not_found() => {}
@@ -140,6 +152,28 @@ impl NatsStream {
                 Err(EngineOpenError::Unsuitable(format!("the NATS servers do not delete stream {name}: {error}")))
             }
             Err(error) => Err(unanswered(&name, &error)),
+        }
+    }
+
+    /// Returns the generations of a log that have a stream.
+    pub async fn list(connection: &NatsConnection, log_id: Uuid) -> Result<Vec<LogGeneration>, EngineOpenError> {
+        let mut generations = Vec::new();
+        let mut offset = 0;
+        loop {
+            let request = json!({ "offset": offset });
+            let page =
+                api::request::<StreamNamesPage>(connection, "STREAM.NAMES", &request, connection.request_timeout);
+            let page = page.await.map_err(|error| {
+                EngineOpenError::Unreachable(format!("the NATS servers do not list their streams: {error}"))
+            })?;
+
+            let names = page.streams.unwrap_or_default();
+            let generation = |name: &String| LogGeneration::parse_name(log_id, name.strip_prefix(NAME_PREFIX)?);
+            generations.extend(names.iter().filter_map(generation));
+            offset += names.len();
+            if names.is_empty() || offset >= page.total {
+                return Ok(generations);
+            }
         }
     }
 

@@ -14,10 +14,26 @@ const CHANGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time to count the groups.
 const COUNT_TIMEOUT: Duration = Duration::from_mins(5);
 
+const NAME_PREFIX: &str = "mdy_";
+
 /// Name of the schema of a log.
 #[must_use]
 pub fn schema_of(log: LogGeneration) -> String {
-    format!("mdy_{}", log.name())
+    format!("{NAME_PREFIX}{}", log.name())
+}
+
+/// Returns the generations of a log that have a schema.
+pub async fn list(
+    session: &PostgresSession,
+    log_id: Uuid,
+    limit: Duration,
+) -> Result<Vec<LogGeneration>, EngineOpenError> {
+    let first = schema_of(log_id.into());
+    let sql = "SELECT nspname::text FROM pg_namespace WHERE starts_with(nspname::text, $1)";
+    let rows = session.query(sql, &[&first], limit).await.map_err(|failure| unreachable(&first, &failure))?;
+    let generation =
+        |row: &tokio_postgres::Row| LogGeneration::parse_name(log_id, row.get::<_, &str>(0).strip_prefix(NAME_PREFIX)?);
+    Ok(rows.iter().filter_map(generation).collect())
 }
 
 /// Makes the tables of a log, and returns the id of this set of tables.
@@ -25,8 +41,8 @@ pub async fn create(session: &PostgresSession, log: LogGeneration, limit: Durati
     let schema = schema_of(log);
     if exists(session, &schema, limit).await? {
         return Err(EngineOpenError::Unsuitable(format!(
-            "schema {schema} exists, but a new log needs a new schema; join the log instead, or drop the schema if no node \
-             needs it: DROP SCHEMA {schema} CASCADE"
+            "schema {schema} exists, but {log} needs a new one: a cluster with this log may be using it, to which a restored \
+             backup of a node would be added"
         )));
     }
 

@@ -125,6 +125,12 @@ impl PostgresStore {
         schema::delete(&session, log, connector.options.request_timeout).await
     }
 
+    /// Returns the generations of a log that have tables.
+    pub async fn list(connector: PostgresConnector, log_id: Uuid) -> Result<Vec<LogGeneration>, EngineOpenError> {
+        let session = connector.connect().await?;
+        schema::list(&session, log_id, connector.options.request_timeout).await
+    }
+
     /// Sends a group once, and waits until it is committed.
     pub async fn send(&self, group: &[u8]) -> SendResult {
         let state = &*self.0;
