@@ -117,6 +117,8 @@ pub(super) fn prepare_data_dir(
     if let Some(membership) = &membership {
         prepare_files(data, settings, membership, environment)
             .map_err(|error| StartError::part("the shared files", &format!("{error:#}")))?;
+    } else {
+        bucket_files::forget_bucket(data.root()).map_err(|error| StartError::part("the data directory", &error))?;
     }
     Ok(membership)
 }
