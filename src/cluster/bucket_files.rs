@@ -12,7 +12,7 @@ use super::shared_files::SHARED_TREES;
 use crate::data_dir::write_private;
 use crate::environment::Environment;
 use crate::events::stream::Position;
-use crate::file_tree::{Bucket, FileTree, in_parallel, is_unavailable};
+use crate::file_tree::{Bucket, FileTree, KeysOfMarkedUsers, in_parallel, is_unavailable};
 
 /// Object that names the log whose files the bucket has.
 const OWNER_OBJECT: &str = "log-id";
@@ -336,7 +336,7 @@ fn mark_cache(data_dir: &Path, bucket: &Bucket) -> Result<(), BucketFilesError> 
 pub fn unshare(files: &FileTree) -> Result<(), BucketFilesError> {
     for tree in SHARED_TREES {
         let directory = files.root().join(tree);
-        files.fetch_all(&directory, |_| true).map_err(BucketFilesError::Bucket)?;
+        files.fetch_all(&directory, KeysOfMarkedUsers::Fetch).map_err(BucketFilesError::Bucket)?;
         if directory.exists() {
             sync_directories(&directory).map_err(file_error(&directory))?;
         }
