@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 pub use mediary_journal::files::{create_durably, sync_parent, write_atomically, write_private};
-use owner::{command_as_owner, describe_user, own_id};
-pub use owner::{shell_quote, to_help};
+use owner::{command_as_owner, describe_user, own_id, owner_of};
+pub use owner::{give_to_owner, shell_quote, to_help};
 
 mod owner;
 
@@ -173,8 +173,7 @@ fn open_lock(root: &Path) -> io::Result<File> {
 /// cannot open. The owner of the lock counts, because the directory itself may be a volume that belongs to root.
 fn check_owner(root: &Path) -> Result<(), DataDirError> {
     // The file system rejects other users itself, if it supports owners.
-    let metadata = fs::metadata(root.join("lock")).or_else(|_| fs::metadata(root)).ok();
-    match metadata.filter(|metadata| own_id() == 0 && metadata.uid() != 0) {
+    match owner_of(root).ok().filter(|metadata| own_id() == 0 && metadata.uid() != 0) {
         Some(metadata) => {
             Err(DataDirError::OwnedByOther { path: root.to_owned(), owner: metadata.uid(), group: metadata.gid() })
         }

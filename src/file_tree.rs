@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::data_dir::give_to_owner;
 use crate::domain::value::{Digest, Timestamp};
 use crate::environment::Environment;
 
@@ -28,6 +29,11 @@ pub use self::bucket::{Bucket, BucketEntry, BucketUnavailable, is_unavailable};
 pub const UNREFERENCED_AGE: Duration = Duration::from_hours(24);
 /// Age from which an object that is stored again is replaced, so that it does not reach [`UNREFERENCED_AGE`].
 const REFRESH_AGE: Duration = Duration::from_hours(12);
+
+/// Directory of the keys of users.
+const KEYS: &str = "personal";
+/// Directory of the bucket with a mark for each user whose erasure has begun.
+const MARKS: &str = "erasing";
 
 /// Maximum number of files that a command transfers at the same time.
 const WORKERS_MAX: usize = 8;
@@ -42,6 +48,7 @@ pub struct FileTree {
 #[derive(Clone)]
 struct RemoteTree {
     bucket: Arc<Bucket>,
+    data_dir: Arc<Path>,
     /// Prefix of the keys of this tree: the path of its root in the data directory.
     prefix: Arc<str>,
     fetches: Arc<FetchesInProgress>,
@@ -65,9 +72,10 @@ impl FileTree {
     /// Returns the files of a data directory that a bucket has.
     #[must_use]
     pub fn with_bucket(root: &Path, bucket: Arc<Bucket>, environment: &Environment) -> Self {
-        let environment = environment.clone();
-        let remote = RemoteTree { bucket, prefix: "".into(), fetches: Arc::default(), environment };
-        Self { root: root.into(), remote: Some(remote) }
+        let (root, environment) = (Arc::from(root), environment.clone());
+        let (data_dir, fetches) = (Arc::clone(&root), Arc::default());
+        let remote = RemoteTree { bucket, data_dir, prefix: "".into(), fetches, environment };
+        Self { root, remote: Some(remote) }
     }
 
     /// Returns the files of a directory in this one.
@@ -131,6 +139,9 @@ impl FileTree {
         let _fetch = remote.fetches.begin(path);
         if path.try_exists()? {
             return Ok(());
+        }
+        if let Some(directory) = path.parent() {
+            self.create_directory(directory)?;
         }
         let part = path.with_extension(format!("{}.part", remote.environment.uuid().simple()));
         let fetched = remote.download(&key, path, &part);
@@ -235,21 +246,26 @@ impl FileTree {
         }
     }
 
-    /// Fetches every file of a directory that is only in the bucket. `is_wanted` selects files by their path.
+    /// Fetches every file of a directory that is only in the bucket.
     ///
     /// # Errors
     /// If the bucket cannot be used, or a file cannot be fetched.
-    pub fn fetch_all(&self, directory: &Path, is_wanted: impl Fn(&Path) -> bool) -> io::Result<()> {
+    pub fn fetch_all(&self, directory: &Path, keys: KeysOfMarkedUsers) -> io::Result<()> {
         let mut missing = Vec::new();
         for RemoteFile { path, .. } in self.list_remote(directory)?.unwrap_or_default() {
-            if is_wanted(&path) && !path.try_exists()? {
+            if !path.try_exists()? {
                 missing.push(path);
             }
         }
         in_parallel(&missing, |path| {
+            if keys == KeysOfMarkedUsers::Skip && self.is_marked(path)? {
+                return Ok(());
+            }
             ignore_not_found(self.fetch(path))?;
-            // An erasure removes a key from the bucket first, then here: one of the two removes this copy.
-            if self.bucket_lacks(path)? { ignore_not_found(fs::remove_file(path)) } else { Ok(()) }
+            // The service on this directory may have removed its copies of the user's files before this one was there. The
+            // mark is removed after the key, so it is read first.
+            let is_removed = (keys == KeysOfMarkedUsers::Skip && self.is_marked(path)?) || self.bucket_lacks(path)?;
+            if is_removed { ignore_not_found(fs::remove_file(path)) } else { Ok(()) }
         })
     }
 
@@ -258,11 +274,50 @@ impl FileTree {
         Ok(remote.bucket.head(&self.key_of(path)?)?.is_none())
     }
 
+    /// Returns `true` for the key of a user whose erasure has begun.
+    fn is_marked(&self, path: &Path) -> io::Result<bool> {
+        let Some(remote) = &self.remote else { return Ok(false) };
+        let key = self.key_of(path)?;
+        match (key.split_once('/'), path.file_name().and_then(|name| name.to_str())) {
+            (Some((KEYS, _)), Some(user)) => Ok(remote.bucket.head(&format!("{MARKS}/{user}"))?.is_some()),
+            _ => Ok(false),
+        }
+    }
+
+    /// Gives a file that this process has created to the owner of the data directory, if root has created it.
+    ///
+    /// # Errors
+    /// If the owner cannot be changed.
+    pub fn give_to_owner(&self, path: &Path) -> io::Result<()> {
+        self.remote.as_ref().map_or(Ok(()), |remote| give_to_owner(&remote.data_dir, path))
+    }
+
+    /// Creates a directory and its parents. Returns those that did not exist, the innermost first.
+    ///
+    /// # Errors
+    /// If one of them cannot be created.
+    pub fn create_directory(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        let missing = directory.ancestors().take_while(|directory| !directory.exists());
+        let missing: Vec<_> = missing.map(Path::to_owned).collect();
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        missing.iter().try_for_each(|directory| self.give_to_owner(directory))?;
+        Ok(missing)
+    }
+
     fn key_of(&self, path: &Path) -> io::Result<String> {
         let below = path.strip_prefix(&self.root).ok().and_then(Path::to_str);
         let below = below.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file of this tree"))?;
         Ok(self.remote.as_ref().map_or_else(|| below.to_owned(), |remote| remote.key(below)))
     }
+}
+
+/// Treatment of the keys of users whose erasure has begun, by a command that fetches keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeysOfMarkedUsers {
+    /// For the last copy: the erasure may have failed before its event was recorded. The next start destroys the others.
+    Fetch,
+    /// Beside a service, which may have removed its copy already.
+    Skip,
 }
 
 /// A file in the bucket.
@@ -284,15 +339,13 @@ impl RemoteTree {
     }
 
     fn download(&self, key: &str, path: &Path, part: &Path) -> io::Result<()> {
-        if let Some(directory) = path.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        }
         let found = self.bucket.download(key, part)?;
         if digest_in(path).is_some_and(|expected| expected != found) {
             let reason =
                 format!("the object {key} in {} is damaged: its hash differs from its name", self.bucket.name());
             return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
         }
+        give_to_owner(&self.data_dir, part)?;
         fs::rename(part, path)
     }
 }

@@ -92,6 +92,8 @@ pub struct DeliveryWork {
 struct PreparedDelivery {
     url: CallbackUrl,
     body: Vec<u8>,
+    /// Signing secrets of the account.
+    secrets: Vec<Zeroizing<Vec<u8>>>,
     /// The event that is reported.
     event: EventId,
 }
@@ -130,9 +132,9 @@ impl CallbackDispatcher {
         }
     }
 
-    async fn attempt(&self, due: &DueDelivery, PreparedDelivery { url, body, .. }: PreparedDelivery) -> AttemptOutcome {
+    async fn attempt(&self, due: &DueDelivery, prepared: PreparedDelivery) -> AttemptOutcome {
+        let PreparedDelivery { url, body, secrets, .. } = prepared;
         let webhook_id = due.id.webhook_id();
-        let secrets = self.secrets_of(due.owner).await;
         let at = self.environment.now();
 
         let span = match &due.content {
@@ -146,8 +148,9 @@ impl CallbackDispatcher {
         outcome
     }
 
-    /// Returns the request of a delivery; `None` if its content cannot be read now.
+    /// Returns the request of a delivery; `None` if its content or the key of its account cannot be read now.
     async fn prepare(&self, due: &DueDelivery) -> Option<PreparedDelivery> {
+        let secrets = self.secrets_of(due.owner).await?;
         match &due.content {
             DueContent::Task(task, content) => {
                 let content = match content {
@@ -155,12 +158,12 @@ impl CallbackDispatcher {
                     None => self.read_content(due.id, *task).await?,
                 };
                 let body = self.render_body(*task, &content).await?;
-                Some(PreparedDelivery { url: content.url, body, event: EventId(due.id.0) })
+                Some(PreparedDelivery { url: content.url, body, secrets, event: EventId(due.id.0) })
             }
             DueContent::Registry { url, notification } => {
                 let body = serde_json::to_vec(&RegistryEventView::new(notification))
                     .expect("a struct of strings and numbers can be written as JSON");
-                Some(PreparedDelivery { url: url.clone(), body, event: notification.event })
+                Some(PreparedDelivery { url: url.clone(), body, secrets, event: notification.event })
             }
         }
     }
@@ -210,10 +213,10 @@ impl CallbackDispatcher {
         }
     }
 
-    /// Returns the account's valid signing secrets, newest first. A secret that cannot be decrypted does not block the
-    /// webhook, because the key of the service always signs it.
-    async fn secrets_of(&self, owner: Option<UserId>) -> Vec<Zeroizing<Vec<u8>>> {
-        let Some(owner) = owner else { return Vec::new() };
+    /// Returns the account's valid signing secrets, newest first; `None` if the bucket that has the key of the account cannot
+    /// be used. A secret that cannot be decrypted does not block the webhook, because the key of the service always signs it.
+    async fn secrets_of(&self, owner: Option<UserId>) -> Option<Vec<Zeroizing<Vec<u8>>>> {
+        let Some(owner) = owner else { return Some(Vec::new()) };
         let sealed_secrets: Vec<PersonalValue> = {
             let models = self.models.read();
             let now = self.environment.now();
@@ -221,22 +224,23 @@ impl CallbackDispatcher {
         };
 
         if sealed_secrets.is_empty() {
-            return Vec::new();
+            return Some(Vec::new());
         }
 
         let keyring = self.keyring.clone();
         let decrypting = tokio::task::spawn_blocking(move || decrypt_secrets(&keyring, owner, &sealed_secrets));
-        decrypting.await.unwrap_or_default()
+        decrypting.await.unwrap_or_else(|_| Some(Vec::new()))
     }
 }
 
-/// Returns the secrets that can be decrypted. Blocks.
-fn decrypt_secrets(keyring: &Keyring, owner: UserId, sealed: &[PersonalValue]) -> Vec<Zeroizing<Vec<u8>>> {
+/// Returns the secrets that can be decrypted; `None` if the key cannot be fetched now. Blocks.
+fn decrypt_secrets(keyring: &Keyring, owner: UserId, sealed: &[PersonalValue]) -> Option<Vec<Zeroizing<Vec<u8>>>> {
+    keyring.preload(&keyring.uncached([owner])).ok()?;
     let decrypt = |secret: &PersonalValue| {
         let text = Zeroizing::new(keyring.read(owner, PersonalField::WebhookSecret, secret)?);
         webhook_secret::decode_secret(&text).map(Zeroizing::new)
     };
-    sealed.iter().filter_map(decrypt).collect()
+    Some(sealed.iter().filter_map(decrypt).collect())
 }
 
 /// Ends the span of an attempt. It contains neither the URL nor the response, because they are private to the account.

@@ -1,6 +1,6 @@
 //! A node of a cluster: its shared log, and its presence among the other nodes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
@@ -9,11 +9,13 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use self::beats::{BeatListener, BeatSource, HintExchange};
+use self::copy_remover::CopyRemover;
 use self::generation::{
     GenerationError, GenerationWatch, REPLACE, apply_former_stream, record_again, settle_generation,
 };
 use super::StartError;
 use super::bucket::{bucket_of, shared_place};
+use super::files::ErasureTargets;
 use crate::actors::projector::Projector;
 use crate::actors::reactor::Duty;
 use crate::cluster::bucket_files;
@@ -38,15 +40,13 @@ use crate::events::shared::generation::LogGeneration;
 use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use crate::events::sled_log::SledLog;
 use crate::http::api::state::{ClusterNodeView, ClusterView, ClusterViewer};
-use crate::http::server::{ClusterGate, FreshnessCheck, IdempotencyKeys, ReadBarrier};
-use crate::media::uploaded_files::UploadedFiles;
-use crate::pii::Keyring;
-use crate::projections::snapshot;
+use crate::http::server::{ClusterGate, FreshnessCheck, ReadBarrier};
 use crate::telemetry::metrics::ClusterMetrics;
 
 mod alone;
 pub(super) mod beats;
 mod check;
+mod copy_remover;
 mod generation;
 mod rebuild;
 mod setup;
@@ -72,16 +72,19 @@ pub(super) struct ClusterNode {
 
 /// The parts besides the log that an applied commit updates.
 pub(super) struct CommitReceivers {
-    pub projector: Projector,
-    pub keyring: Keyring,
-    pub keys: IdempotencyKeys,
-    /// Directory of the snapshots.
-    pub snapshots: PathBuf,
-    /// Uploaded files of which this node has copies; `None` if the nodes share a directory.
-    pub copied_uploads: Option<UploadedFiles>,
+    projector: Projector,
+    erasures: ErasureTargets,
+    /// Removes the copies that this node has of files of erased users; `None` if the nodes share a directory.
+    copies: Option<CopyRemover>,
 }
 
 impl CommitReceivers {
+    pub(super) fn new(projector: Projector, erasures: ErasureTargets) -> Result<Self, StartError> {
+        let has_copies = erasures.store.tree().bucket().is_some();
+        let copies = has_copies.then(|| CopyRemover::start(erasures.clone())).transpose()?;
+        Ok(Self { projector, erasures, copies })
+    }
+
     /// Returns a function that passes commits on.
     fn callback(receivers: &Arc<Self>) -> OnCommits {
         let receivers = Arc::clone(receivers);
@@ -97,26 +100,12 @@ impl CommitReceivers {
 
     /// Removes what this node stores about an erased user. The node that erases the user destroys the key for all nodes.
     fn forget(&self, user: UserId) {
-        self.keyring.mark_erased(user);
-        if let Err(error) = self.keys.purge_responses().and_then(|()| snapshot::remove_all(&self.snapshots)) {
+        self.erasures.keyring.mark_erased(user);
+        if let Err(error) = self.erasures.remove_derived() {
             tracing::error!(%user, %error, "erasure incomplete: remove stored answers and snapshots of this node");
         }
-        if let Some(uploads) = &self.copied_uploads {
-            self.forget_copies(user, uploads.clone());
-        }
-    }
-
-    /// Removes the copies of an erased user's files on another thread, because it may wait for the bucket.
-    fn forget_copies(&self, user: UserId, uploads: UploadedFiles) {
-        let keyring = self.keyring.clone();
-        let forget = move || {
-            uploads.remove_copies_of(user);
-            if let Err(failure) = keyring.forget_key(user) {
-                tracing::error!(%user, %failure, "erasure incomplete: restart this node");
-            }
-        };
-        if let Err(error) = spawn("erasure", forget) {
-            tracing::error!(%user, %error, "erasure incomplete: restart this node");
+        if let Some(copies) = &self.copies {
+            copies.remove(user);
         }
     }
 }
@@ -132,6 +121,8 @@ pub(super) fn prepare_data_dir(
     if let Some(membership) = &membership {
         prepare_files(data, settings, membership, environment)
             .map_err(|error| StartError::part("the shared files", &format!("{error:#}")))?;
+    } else {
+        bucket_files::forget_bucket(data.root()).map_err(|error| StartError::part("the data directory", &error))?;
     }
     Ok(membership)
 }
@@ -228,7 +219,7 @@ impl ClusterNode {
         wait_for_engine(&log)?;
         record_generation(settings, generation, environment)?;
         // A crash may have followed an erasure before the stored answers were removed.
-        receivers.keys.purge_responses().map_err(|error| StartError::part("the stored answers", &error))?;
+        receivers.erasures.keys.purge_responses().map_err(|error| StartError::part("the stored answers", &error))?;
 
         let presence = Presence::new(session);
         let stop_requested = Arc::new(AtomicBool::new(false));

@@ -1,10 +1,12 @@
 //! Files beside the log, and recovery of what a crash left of them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use super::StartError;
 use crate::data_dir::DataDir;
+use crate::domain::ids::UserId;
 use crate::environment::Environment;
 use crate::file_tree::FileTree;
 use crate::http::server::{IdempotencyKeys, SnapshotRemover};
@@ -106,31 +108,31 @@ pub(super) fn warn_secret_recreated(secret: &'static str) {
 }
 
 /// Stores that may still hold data of an erased user after a crash.
-pub(super) struct ErasureTargets<'a> {
-    pub data: &'a DataDir,
-    pub store: &'a MediaStore,
-    pub keys: &'a IdempotencyKeys,
-    pub keyring: &'a Keyring,
+#[derive(Clone)]
+pub(super) struct ErasureTargets {
+    /// Directory of the snapshots.
+    pub snapshots: PathBuf,
+    pub store: MediaStore,
+    pub keys: IdempotencyKeys,
+    pub keyring: Keyring,
 }
 
-impl ErasureTargets<'_> {
-    /// Completes erasures that a crash interrupted.
-    pub(super) fn complete_erasures(&self, models: &Models) {
-        let erased: Vec<_> = models.users.erased_ids().collect();
-        for user in &erased {
-            self.keyring.mark_erased(*user);
+impl ErasureTargets {
+    /// Completes erasures that a crash, or the bucket, interrupted.
+    pub(super) fn complete_erasures(&self) {
+        if self.store.tree().bucket().is_some() {
+            self.destroy_copies();
         }
 
-        let unfinished = match self.keyring.unfinished_erasures(&erased) {
+        let unfinished = match self.keyring.unfinished_erasures(&self.keyring.erased_users()) {
             Ok(unfinished) if unfinished.is_empty() => return,
             Ok(unfinished) => unfinished,
-            Err(failure) => return tracing::error!(%failure, "unfinished erasures not found: restart later"),
+            Err(failure) => return tracing::warn!(%failure, "unfinished erasures not found, will be retried"),
         };
 
         // In the order of the request that erases (`http/api/erase.rs`). The key is removed last: as long as it exists,
         // the next start knows that the erasure is unfinished.
-        let snapshots = snapshot::snapshot_dir(self.data.root());
-        if let Err(error) = self.keys.purge_responses().and_then(|()| snapshot::remove_all(&snapshots)) {
+        if let Err(error) = self.remove_derived() {
             tracing::error!(%error, "erasure incomplete: remove stored answers and snapshots, then restart");
             return;
         }
@@ -145,10 +147,101 @@ impl ErasureTargets<'_> {
             }
         }
     }
+
+    /// Removes the stored answers and the snapshots.
+    pub(super) fn remove_derived(&self) -> io::Result<()> {
+        self.keys.purge_responses()?;
+        snapshot::remove_all(&self.snapshots)
+    }
+
+    /// Removes the copies that this node has of files of erased users, even if the bucket cannot be used.
+    fn destroy_copies(&self) {
+        if let Err(failure) = self.keyring.destroy_copies_of_erased() {
+            tracing::error!(%failure, "erasure incomplete: remove the key file of the user");
+        }
+        let uploads = self.store.uploads();
+        for directory in fs::read_dir(self.store.tree().root().join("uploads")).into_iter().flatten().flatten() {
+            let owner = directory.file_name().to_str().and_then(|name| UserId::parse(name).ok());
+            if let Some(owner) = owner.filter(|owner| self.keyring.is_erased(*owner)) {
+                uploads.remove_copies_of(owner);
+            }
+        }
+    }
 }
 
 /// Returns a function that removes the snapshots of a data directory. A snapshot being written still appears.
 pub(super) fn snapshot_remover(data: &DataDir) -> SnapshotRemover {
     let directory = snapshot::snapshot_dir(data.root());
     Arc::new(move || snapshot::remove_all(&directory))
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::domain::personal::{PersonalField, PersonalValue};
+    use crate::file_tree::Bucket;
+    use crate::outbound::bucket_client::{BucketCredentials, BucketEndpoint, open_bucket};
+    use crate::pii::KEY_BYTES;
+
+    /// Returns a bucket of a server that is not running.
+    fn unreachable_bucket() -> Arc<Bucket> {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let key = || "x".to_owned();
+        let credentials = BucketCredentials { key_id: key(), secret_key: key(), session_token: None };
+        let endpoint = Some(format!("http://127.0.0.1:{port}"));
+        let endpoint = BucketEndpoint { bucket: key(), region: key(), endpoint, credentials };
+        Arc::new(Bucket::new(open_bucket(&endpoint).unwrap(), "", key()).unwrap())
+    }
+
+    fn targets(data: &DataDir, bucket: &Arc<Bucket>) -> ErasureTargets {
+        let environment = Environment::system();
+        let files = FileTree::with_bucket(data.root(), Arc::clone(bucket), &environment);
+        let part_files = PartFiles::new(FileSharing::Shared, &environment);
+        ErasureTargets {
+            snapshots: data.path("snapshots"),
+            store: MediaStore::open_with(files.subtree("media"), part_files).unwrap(),
+            keys: IdempotencyKeys::open(data, &environment).unwrap(),
+            keyring: Keyring::open_with(&files),
+        }
+    }
+
+    fn seal(keyring: &Keyring, user: UserId) -> Vec<PersonalValue> {
+        keyring.seal(user, Some([1; KEY_BYTES]), [(PersonalField::Name, "Ada")]).unwrap()
+    }
+
+    #[test]
+    fn an_erasure_removes_copies_while_the_bucket_is_unreachable_and_the_rest_later() {
+        // Given copies of a key and of an uploaded file, whose user has been erased
+        let directory = tempfile::tempdir().unwrap();
+        let data = DataDir::open(directory.path()).unwrap();
+        let bucket = Bucket::in_memory();
+        let [erased, other] = [1, 2].map(|number| UserId(Uuid::from_u128(number)));
+        for user in [erased, other] {
+            seal(&targets(&data, &bucket).keyring, user);
+        }
+        let upload = data.path(&format!("media/uploads/{erased}"));
+        let name = format!("{}.1.{}.png", Uuid::from_u128(3), "0".repeat(64));
+        fs::create_dir_all(&upload).unwrap();
+        fs::write(upload.join(&name), b"x").unwrap();
+
+        // When a node without the bucket starts
+        let unreachable = targets(&data, &unreachable_bucket());
+        unreachable.keyring.mark_erased(erased);
+        unreachable.complete_erasures();
+
+        // Then it has no copies of files of this user, and those of the other one
+        assert!(!upload.exists());
+        assert!(!unreachable.keyring.has_key(erased) && unreachable.keyring.has_key(other));
+        assert_eq!(bucket.list("personal").unwrap().len(), 2);
+
+        // And when the bucket is back, the key is removed there too
+        let reachable = targets(&data, &bucket);
+        reachable.keyring.mark_erased(erased);
+        reachable.complete_erasures();
+        let keys: Vec<_> = bucket.list("").unwrap().into_iter().map(|entry| entry.key).collect();
+        assert_eq!(keys, [format!("personal/02/{other}")]);
+        assert!(reachable.keyring.unfinished_erasures(&[erased]).unwrap().is_empty());
+    }
 }

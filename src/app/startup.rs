@@ -147,9 +147,16 @@ impl BoundService {
         let keyring = Keyring::open_with(&files);
         let archives = open_archives(&files, &models, part_files, environment, &mut reports)?;
         let models = ReadModels::new(log.clone(), models);
-        let node = self.join_cluster(&log, &models, &metrics, (&keyring, &keys, &store))?;
+        let erasures = ErasureTargets {
+            snapshots: snapshot_dir(data.root()),
+            store: store.clone(),
+            keys: keys.clone(),
+            keyring: keyring.clone(),
+        };
+        let node = self.join_cluster(&log, &models, &metrics, &erasures)?;
         // After a node has caught up: the one that erased a user may have died before it destroyed the key.
-        ErasureTargets { data, store: &store, keys: &keys, keyring: &keyring }.complete_erasures(&models.read());
+        models.read().users.erased_ids().for_each(|user| keyring.mark_erased(user));
+        erasures.complete_erasures();
 
         Ok(OpenedService {
             bound: self,
@@ -174,21 +181,16 @@ impl BoundService {
         log: &Arc<SledLog>,
         models: &ReadModels,
         metrics: &Metrics,
-        (keyring, keys, store): (&Keyring, &IdempotencyKeys, &MediaStore),
+        erasures: &ErasureTargets,
     ) -> Result<Option<ClusterNode>, StartError> {
-        let Self { data, settings, environment, public_url, membership, engine, .. } = self;
+        let Self { settings, environment, public_url, membership, engine, .. } = self;
         let Some(membership) = membership else { return Ok(None) };
         let open = |log: LogGeneration| -> Result<Arc<dyn Engine>, StartError> {
             let Some(engine) = engine else { return open_engine(&settings.cluster, log) };
             engine(log).map_err(|error| StartError::part("the engine", &error))
         };
-        let receivers = Arc::new(CommitReceivers {
-            projector: Projector::new(models.clone(), metrics.clone()),
-            keyring: keyring.clone(),
-            keys: keys.clone(),
-            snapshots: snapshot_dir(data.root()),
-            copied_uploads: store.tree().bucket().map(|_| store.uploads().clone()),
-        });
+        let projector = Projector::new(models.clone(), metrics.clone());
+        let receivers = Arc::new(CommitReceivers::new(projector, erasures.clone())?);
         let generation = cluster::join_generation(membership, settings, log, &receivers, &open, environment)?;
         let engine = open(generation)?;
         ClusterNode::join(settings, public_url, generation, log, &engine, &receivers, environment).map(Some)

@@ -21,7 +21,7 @@ use crate::events::journal::{
 use crate::events::shared::checkpoint::ENGINE_FILE;
 use crate::events::stream::Position;
 use crate::events::verify::Finding;
-use crate::file_tree::{FileTree, RemoteFile};
+use crate::file_tree::{FileTree, KeysOfMarkedUsers, RemoteFile};
 use crate::media::content_check::{self, CONTENT_DIRECTORIES};
 use crate::verification::ProgressCallback;
 use crate::verification::directory::{DirectoryUse, directory_use};
@@ -29,7 +29,8 @@ use crate::verification::export::{ExportError, SignedLogHead, read_signed_head};
 
 /// Parts of a data directory that are not copied: they are recreated, belong to the running process, are incomplete, or
 /// belong to this directory alone.
-const EXCLUDED: [&str; 7] = ["lock", "address", "answers", "snapshots", "metrics-history", LEAVE_FILE, CACHE_FILE];
+const EXCLUDED: [&str; 8] =
+    ["lock", "address", "answers", "snapshots", "metrics-history", "erasing", LEAVE_FILE, CACHE_FILE];
 /// Path of the checkpoint up to which a cluster node has applied its engine.
 const ENGINE_CHECKPOINT: &str = "log/engine.json";
 /// Key of the upload links.
@@ -114,7 +115,7 @@ pub fn create(
     }
     for tree in TREES {
         let directory = root.join(tree);
-        data.fetch_all(&directory, |_| true).map_err(BackupError::file(&directory))?;
+        data.fetch_all(&directory, KeysOfMarkedUsers::Skip).map_err(BackupError::file(&directory))?;
         writer.copy_tree(Path::new(tree))?;
     }
     writer.note_repaired();

@@ -14,7 +14,7 @@ use crate::data_dir::write_private;
 use crate::environment::Environment;
 use crate::events::shared::generation::LogGeneration;
 use crate::events::stream::Position;
-use crate::file_tree::{Bucket, FileTree, in_parallel, is_unavailable};
+use crate::file_tree::{Bucket, FileTree, KeysOfMarkedUsers, in_parallel, is_unavailable};
 
 /// Object that names the log whose files the bucket has.
 const OWNER_OBJECT: &str = "log-id";
@@ -25,6 +25,8 @@ const ENDED_CLUSTERS: &str = "log-left";
 /// File in a data directory whose trees are copies of what a bucket has. Not part of backups, so a restored directory lacks
 /// it.
 pub const CACHE_FILE: &str = "bucket-cache";
+/// Directory of the objects that checks write.
+const CHECK_DIRECTORY: &str = "check";
 /// Directory of unfinished uploads of clients.
 const INCOMING: &str = "incoming";
 
@@ -48,8 +50,9 @@ pub enum BucketFilesError {
     #[error("{bucket} does not have all files yet: run `mediary cluster init` again on the first node")]
     Incomplete { bucket: String },
     #[error(
-        "{bucket} has the files of an earlier cluster of this log, also keys of users who may have been erased since: empty it, \
-         or choose another bucket or prefix in cluster.files"
+        "{bucket} has the files of an earlier cluster of this log, also keys of users who may have been erased since, and this \
+         directory is no node of it: choose another bucket or prefix in cluster.files, and empty the earlier one once nothing \
+         is missing"
     )]
     EarlierCluster { bucket: String },
     #[error("{bucket} is not empty: choose an empty bucket, or a prefix such as {bucket}/mediary, in cluster.files")]
@@ -115,7 +118,7 @@ pub fn check_owner(bucket: &Bucket, log_id: Uuid) -> Result<(), BucketFilesError
 /// # Errors
 /// If the bucket cannot be used, keeps versions, or does not support what is needed.
 pub fn check_suitable(bucket: &Bucket, environment: &Environment) -> Result<(), BucketFilesError> {
-    let key = format!("check/{}", environment.uuid().simple());
+    let key = format!("{CHECK_DIRECTORY}/{}", environment.uuid().simple());
     let checked = check_object(bucket, &key);
     let removed = bucket.delete(&key).map_err(BucketFilesError::Bucket);
     let problem = checked?;
@@ -158,7 +161,8 @@ fn check_no_links(data_dir: &Path) -> Result<(), BucketFilesError> {
     Err(BucketFilesError::Link { link, target })
 }
 
-/// Uploads the files of the first node. Run again, it continues an interrupted attempt.
+/// Uploads the files of the first node. Run again, it continues an interrupted attempt. A directory that is a cache of the
+/// bucket, because its cluster has lost its stream, has nothing to upload.
 ///
 /// # Errors
 /// If the bucket is not suitable, has other files, or cannot be used.
@@ -171,7 +175,11 @@ pub fn share(
 ) -> Result<(), BucketFilesError> {
     check_no_links(files.root())?;
     check_suitable(bucket, environment)?;
-    claim(bucket, &BucketOwner { log_id, position: position.0, complete: false })?;
+    let is_cache = used_bucket(files.root())?.as_deref() == Some(bucket.name());
+    let claimed = claim(bucket, &BucketOwner { log_id, position: position.0, complete: false }, is_cache)?;
+    if let Claim::HasAllFiles = claimed {
+        return Ok(());
+    }
 
     let mut local = Vec::new();
     for tree in SHARED_TREES {
@@ -180,29 +188,54 @@ pub fn share(
     in_parallel(&local, |path| upload(files, bucket, path)).map_err(BucketFilesError::Bucket)?;
     remove_other_keys(files)?;
 
-    put_owner(bucket, &BucketOwner { log_id, position: position.0, complete: true })?;
-    mark_cache(files.root(), bucket)
+    // Before the bucket is complete: without the mark, an attempt that was interrupted after that could not continue.
+    mark_cache(files.root(), bucket)?;
+    put_owner(bucket, &BucketOwner { log_id, position: position.0, complete: true })
+}
+
+/// State of a bucket whose owner is a log.
+enum Claim {
+    /// Files must be uploaded.
+    LacksFiles,
+    /// The bucket has more files than the directory, which is its cache.
+    HasAllFiles,
 }
 
 /// Makes a log the owner of an empty bucket, or continues an interrupted upload.
-fn claim(bucket: &Bucket, claimed: &BucketOwner) -> Result<(), BucketFilesError> {
+fn claim(bucket: &Bucket, claimed: &BucketOwner, is_cache: bool) -> Result<Claim, BucketFilesError> {
     let name = || bucket.name().to_owned();
     let Some(owner) = read_owner(bucket)? else {
-        if !bucket.is_empty().map_err(BucketFilesError::Bucket)? {
+        if !is_unused(bucket).map_err(BucketFilesError::Bucket)? {
             return Err(BucketFilesError::NotEmpty { bucket: name() });
         }
         let is_created = bucket.create(OWNER_OBJECT, encode(claimed)).map_err(BucketFilesError::Bucket)?;
         let reason = "was just claimed by another command".to_owned();
-        return if is_created { Ok(()) } else { Err(BucketFilesError::Unsuitable { bucket: name(), reason }) };
+        return if is_created {
+            Ok(Claim::LacksFiles)
+        } else {
+            Err(BucketFilesError::Unsuitable { bucket: name(), reason })
+        };
     };
     if owner.log_id != claimed.log_id {
         return Err(BucketFilesError::OtherLog { bucket: name(), found: owner.log_id, expected: claimed.log_id });
     }
-    if owner.complete && owner.position != claimed.position {
-        return Err(BucketFilesError::EarlierCluster { bucket: name() });
+    match (owner.complete, is_cache) {
+        (false, _) => Ok(Claim::LacksFiles),
+        (true, true) => Ok(Claim::HasAllFiles),
+        // Perhaps an old backup: the bucket may have newer keys, which must not be removed.
+        (true, false) => Err(BucketFilesError::EarlierCluster { bucket: name() }),
     }
-    // Not complete until the files that have changed since the interrupted attempt are there.
-    put_owner(bucket, claimed)
+}
+
+/// Returns `true` if there is no object, except those that an interrupted check left.
+fn is_unused(bucket: &Bucket) -> io::Result<bool> {
+    if bucket.is_empty()? {
+        return Ok(true);
+    }
+    // Lists a bucket with other objects only if it has such a directory too.
+    let has_checks = !bucket.list(CHECK_DIRECTORY)?.is_empty();
+    let is_check = |key: &str| key.strip_prefix(CHECK_DIRECTORY).is_some_and(|below| below.starts_with('/'));
+    Ok(has_checks && bucket.list("")?.iter().all(|entry| is_check(&entry.key)))
 }
 
 fn put_owner(bucket: &Bucket, owner: &BucketOwner) -> Result<(), BucketFilesError> {
@@ -355,12 +388,7 @@ pub fn prepare(
     environment: &Environment,
 ) -> Result<(), BucketFilesError> {
     check_no_links(data_dir)?;
-    let path = data_dir.join(CACHE_FILE);
-    let used_before = match fs::read_to_string(&path) {
-        Ok(name) => Some(name),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(file_error(&path)(error)),
-    };
+    let used_before = used_bucket(data_dir)?;
 
     let checked = check_owner(bucket, log_id).and_then(|()| check_suitable(bucket, environment));
     match checked {
@@ -377,6 +405,16 @@ pub fn prepare(
     mark_cache(data_dir, bucket)
 }
 
+/// Returns the name of the bucket whose files a data directory has copies of.
+fn used_bucket(data_dir: &Path) -> Result<Option<String>, BucketFilesError> {
+    let path = data_dir.join(CACHE_FILE);
+    match fs::read_to_string(&path) {
+        Ok(name) => Ok(Some(name)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(file_error(&path)(error)),
+    }
+}
+
 fn mark_cache(data_dir: &Path, bucket: &Bucket) -> Result<(), BucketFilesError> {
     let path = data_dir.join(CACHE_FILE);
     write_private(&path, bucket.name().as_bytes()).map_err(file_error(&path))
@@ -389,12 +427,21 @@ fn mark_cache(data_dir: &Path, bucket: &Bucket) -> Result<(), BucketFilesError> 
 pub fn unshare(files: &FileTree) -> Result<(), BucketFilesError> {
     for tree in SHARED_TREES {
         let directory = files.root().join(tree);
-        files.fetch_all(&directory, |_| true).map_err(BucketFilesError::Bucket)?;
+        files.fetch_all(&directory, KeysOfMarkedUsers::Fetch).map_err(BucketFilesError::Bucket)?;
         if directory.exists() {
             sync_directories(&directory).map_err(file_error(&directory))?;
         }
     }
-    let path = files.root().join(CACHE_FILE);
+    forget_bucket(files.root())
+}
+
+/// Records that a data directory is no cache of a bucket: it left the cluster, or serves alone after an interrupted
+/// `mediary cluster init`, so its files change without the bucket.
+///
+/// # Errors
+/// If the file cannot be removed.
+pub fn forget_bucket(data_dir: &Path) -> Result<(), BucketFilesError> {
+    let path = data_dir.join(CACHE_FILE);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(file_error(&path)(error)),
         _ => Ok(()),
@@ -409,4 +456,85 @@ fn sync_directories(directory: &Path) -> io::Result<()> {
         }
     }
     fs::File::open(directory)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    const LOG: Uuid = Uuid::from_u128(7);
+
+    struct TestNode {
+        directory: tempfile::TempDir,
+        bucket: Arc<Bucket>,
+    }
+
+    impl TestNode {
+        fn new(bucket: &Arc<Bucket>, files: &[&str]) -> Self {
+            let node = Self { directory: tempfile::tempdir().unwrap(), bucket: Arc::clone(bucket) };
+            for name in files {
+                let path = node.directory.path().join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, [1; 32]).unwrap();
+            }
+            node
+        }
+
+        fn share(&self, position: u64) -> Result<(), String> {
+            let environment = Environment::system();
+            let files = FileTree::with_bucket(self.directory.path(), Arc::clone(&self.bucket), &environment);
+            share(&files, &self.bucket, LOG, Position(position), &environment).map_err(|error| error.to_string())
+        }
+
+        fn keys(&self) -> Vec<String> {
+            self.bucket.list("personal").unwrap().into_iter().map(|entry| entry.key).collect()
+        }
+    }
+
+    #[test]
+    fn a_new_stream_keeps_the_files_that_only_the_bucket_has() {
+        // Given a first node, a file of which it has no copy, and a log that has moved on
+        let node = TestNode::new(&Bucket::in_memory(), &["personal/01/1"]);
+        node.share(5).unwrap();
+        node.bucket.put("personal/02/2", vec![2; 32].into()).unwrap();
+
+        // When its directory becomes the first node of a new stream
+        node.share(9).unwrap();
+
+        // Then the bucket has both
+        assert_eq!(node.keys(), ["personal/01/1", "personal/02/2"]);
+        check_owner(&node.bucket, LOG).unwrap();
+    }
+
+    #[test]
+    fn an_old_backup_takes_nothing_from_a_bucket_in_use() {
+        // Given a cluster that has a key which a backup from before `init` lacks
+        let bucket = Bucket::in_memory();
+        TestNode::new(&bucket, &["personal/01/1"]).share(5).unwrap();
+        bucket.put("personal/02/2", vec![2; 32].into()).unwrap();
+        let backup = TestNode::new(&bucket, &["personal/01/1"]);
+
+        // When the backup becomes the first node again, at the same position
+        let refused = backup.share(5).unwrap_err();
+
+        // Then it is refused, and the cluster has its keys
+        assert!(refused.contains("earlier cluster") && refused.contains("choose another"), "{refused}");
+        assert_eq!(backup.keys(), ["personal/01/1", "personal/02/2"]);
+        check_owner(&bucket, LOG).unwrap();
+    }
+
+    #[test]
+    fn what_an_interrupted_check_left_makes_a_bucket_no_less_empty() {
+        let node = TestNode::new(&Bucket::in_memory(), &[]);
+        node.bucket.put("check/0123", b"1".as_slice().into()).unwrap();
+        node.share(1).unwrap();
+
+        let other = TestNode::new(&Bucket::in_memory(), &[]);
+        for key in ["check/0123", "checked"] {
+            other.bucket.put(key, b"1".as_slice().into()).unwrap();
+        }
+        assert!(other.share(1).unwrap_err().contains("is not empty"));
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 
 /// Returns advice for an error at a path; empty if the error is about neither permissions nor a read-only file system.
@@ -68,6 +68,30 @@ fn help_for_missing(path: &Path, is_hidden: bool) -> String {
 
     let command = format!("install -d -m 0700 -o {uid} {}", path.display());
     format!("; {existing_text} belongs to {owner}, and this process runs as {user}: as root, run `{command}`")
+}
+
+/// Gives a file that root has created in a data directory to the owner of the directory, whose service could not use it
+/// otherwise. Has no effect for other users.
+///
+/// # Errors
+/// If the owner cannot be changed.
+pub fn give_to_owner(data_dir: &Path, path: &Path) -> io::Result<()> {
+    if own_id() != 0 {
+        return Ok(());
+    }
+    let owner = owner_of(data_dir)?;
+    let failed = |error: io::Error| {
+        let owner = describe_user(owner.uid());
+        let reason = format!("{} cannot be given to {owner}: {error}; run this as its owner", path.display());
+        io::Error::new(error.kind(), reason)
+    };
+    chown(path, Some(owner.uid()), Some(owner.gid())).map_err(failed)
+}
+
+/// Returns the metadata of the file whose owner counts as the owner of a data directory: its lock, because the directory
+/// may be a volume that belongs to root.
+pub(super) fn owner_of(data_dir: &Path) -> io::Result<Metadata> {
+    fs::metadata(data_dir.join("lock")).or_else(|_| fs::metadata(data_dir))
 }
 
 /// Returns the user id of this process.

@@ -330,9 +330,16 @@ fn describe(error: &StoreError) -> String {
     }
 }
 
-fn innermost(error: &(dyn Error + 'static)) -> String {
+/// Returns the innermost cause of a failure. Of a response, only the status and the code: the body may contain credentials.
+pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |&error| error.source());
-    causes.last().map(ToString::to_string).unwrap_or_default()
+    let text = causes.last().map(ToString::to_string).unwrap_or_default();
+    let Some(response) = text.strip_prefix("Server returned ") else { return text };
+
+    let code = response.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
+    let code = code.map(|(code, _)| code).filter(|code| code.chars().all(|c| c.is_ascii_alphanumeric()));
+    let status = response.strip_prefix("non-2xx status code: ").and_then(|status| status.split(':').next());
+    [Some(status.unwrap_or("an error")), code].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 async fn write(found: GetResult, to: &FilePath) -> Result<Digest, StoreError> {

@@ -130,7 +130,7 @@ fn everything_that_a_directory_lacks_is_fetched() {
     }
     let own = second.write("media/b", b"own");
     let media = second.tree.subtree("media");
-    media.fetch_all(media.root(), |_| true).unwrap();
+    media.fetch_all(media.root(), KeysOfMarkedUsers::Skip).unwrap();
 
     assert_eq!(fs::read(second.path("media/a")).unwrap(), b"media/a");
     assert_eq!(fs::read(own).unwrap(), b"own");
@@ -151,4 +151,59 @@ fn without_a_bucket_a_tree_is_its_directory() {
     assert_eq!(tree.list_remote(directory.path()).unwrap(), None);
     tree.remove(&path).unwrap();
     assert!(!path.exists());
+}
+
+#[test]
+fn the_key_of_a_user_whose_erasure_has_begun_is_fetched_for_the_last_copy_alone() {
+    // Given keys of two users in the bucket, and the mark of one
+    let [first, second] = nodes();
+    for name in ["personal/01/1", "personal/02/2", "erasing/2"] {
+        first.tree.create_secret(&first.path(name), b"key").unwrap();
+    }
+
+    // Then a backup or check of another node does not bring back the key
+    let keys = second.tree.subtree("personal");
+    keys.fetch_all(keys.root(), KeysOfMarkedUsers::Skip).unwrap();
+    assert!(second.path("personal/01/1").exists() && !second.path("personal/02/2").exists());
+
+    // And the last node keeps it, because the erasure may have failed
+    second.tree.fetch_all(keys.root(), KeysOfMarkedUsers::Fetch).unwrap();
+    assert!(second.path("personal/02/2").exists());
+}
+
+#[test]
+fn what_root_fetches_belongs_to_the_owner_of_the_data_directory() {
+    use std::os::unix::fs::{MetadataExt, chown};
+
+    // Given a data directory of another user
+    let [first, second] = nodes();
+    let name = format!("archives/ba/{ABC}");
+    let path = first.write(&name, b"abc");
+    first.tree.publish(&path, &path).unwrap();
+    if chown(second.directory.path(), Some(61_184), Some(61_185)).is_err() {
+        eprintln!("skipped: only root can change the owner of a directory");
+        return;
+    }
+
+    // When root fetches a file
+    second.tree.read(&second.path(&name)).unwrap();
+
+    // Then the user can read and remove it
+    for created in ["archives", "archives/ba", &name] {
+        let metadata = fs::metadata(second.path(created)).unwrap();
+        assert_eq!((metadata.uid(), metadata.gid()), (61_184, 61_185), "{created}");
+    }
+}
+
+#[test]
+fn reasons_name_the_status_and_the_code_of_a_response_and_no_more() {
+    let body = "<Error><Code>ExpiredToken</Code><Token-0>secret: x</Token-0></Error>";
+    for (text, expected) in [
+        (format!("Server returned non-2xx status code: 400 Bad Request: {body}"), "400 Bad Request ExpiredToken"),
+        ("Server returned non-2xx status code: 503 Service Unavailable: ".to_owned(), "503 Service Unavailable"),
+        (format!("Server returned error response: {body}"), "an error ExpiredToken"),
+        ("no response within 15 s".to_owned(), "no response within 15 s"),
+    ] {
+        assert_eq!(bucket::innermost(&io::Error::other(text)), expected);
+    }
 }

@@ -2,9 +2,9 @@
 //! owner only. Directories are created when needed. With a bucket, a key is created and destroyed there first.
 
 use std::collections::HashSet;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
@@ -76,10 +76,11 @@ impl KeyFiles {
         let hash = Sha256::digest(&secret[..]);
         let draft = path.with_extension(format!("{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3]));
         let write = || {
-            create_directory(directory)?;
+            create_directory(&self.tree, directory)?;
             let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
             file.write_all(&secret[..])?;
             file.sync_all()?;
+            self.tree.give_to_owner(&draft)?;
             publish_draft(&draft, &path)
         };
         let result = write().inspect_err(|_| {
@@ -105,18 +106,78 @@ impl KeyFiles {
         ignore_not_found(remove(&mark), mark)
     }
 
-    /// Overwrites and removes the copy of a secret in the directory. Returns `true` if there was one.
+    /// Records durably that this node had a copy of the key of an erased user, so that it removes the key from the bucket.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn mark_here(&self, user: UserId) -> Result<(), UserKeyError> {
+        let path = self.mark_path(user);
+        let result = create_directory(&self.marks, self.marks.root()).and_then(|()| write_private(&path, b""));
+        result.map_err(|source| UserKeyError::File { path, source })
+    }
+
+    /// Removes what [`KeyFiles::mark_here`] wrote.
+    ///
+    /// # Errors
+    /// If the file cannot be removed.
+    pub fn remove_mark_here(&self, user: UserId) -> Result<(), UserKeyError> {
+        let mark = self.mark_path(user);
+        ignore_not_found(remove(&mark), mark)
+    }
+
+    /// Removes old marks from the bucket of users who are not erased: the event of their erasure was never recorded.
+    ///
+    /// # Errors
+    /// If the bucket cannot be used.
+    pub fn remove_stale_marks(&self, is_erased: impl Fn(UserId) -> bool) -> Result<(), UserKeyError> {
+        let root = self.marks.root();
+        let remove = || {
+            for mark in self.marks.list_remote(root)?.unwrap_or_default() {
+                if user_of(&mark.path).is_some_and(|user| !is_erased(user)) {
+                    self.marks.remove_unreferenced(&mark.path)?;
+                }
+            }
+            Ok(())
+        };
+        remove().map_err(file_error(root))
+    }
+
+    /// Returns the users of whom the directory has a key or a draft of one.
+    ///
+    /// # Errors
+    /// If a directory cannot be read.
+    pub fn local_users(&self) -> io::Result<HashSet<UserId>> {
+        let mut users = HashSet::new();
+        let directories = match fs::read_dir(self.tree.root()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(users),
+            directories => directories?,
+        };
+        for directory in directories {
+            let directory = directory?;
+            if directory.file_type()?.is_dir() {
+                for file in fs::read_dir(directory.path())? {
+                    users.extend(user_of(&file?.path()));
+                }
+            }
+        }
+        Ok(users)
+    }
+
+    /// Returns `true` if the directory has a key or a draft of one.
+    pub fn has_copy(&self, user: UserId) -> bool {
+        self.path(user).exists() || !self.drafts(user).is_empty()
+    }
+
+    /// Overwrites and removes the copy of a secret in the directory.
     ///
     /// # Errors
     /// If it cannot be overwritten or removed.
-    pub fn destroy_copy(&self, user: UserId) -> Result<bool, UserKeyError> {
+    pub fn destroy_copy(&self, user: UserId) -> Result<(), UserKeyError> {
         let path = self.path(user);
         for draft in self.drafts(user) {
             ignore_not_found(overwrite(&draft).and_then(|()| remove(&draft)), draft)?;
         }
-        let existed = path.exists();
-        ignore_not_found(overwrite(&path).and_then(|()| remove(&path)), path)?;
-        Ok(existed)
+        ignore_not_found(overwrite(&path).and_then(|()| remove(&path)), path)
     }
 
     /// Removes a secret from the bucket, if there is one.
@@ -138,8 +199,8 @@ impl KeyFiles {
         if self.marks.create_secret(&path, b"").map_err(file_error(&path))?.is_some() || self.path(user).exists() {
             return Ok(());
         }
-        let result =
-            create_directory(path.parent().unwrap_or(self.tree.root())).and_then(|()| write_private(&path, b""));
+        let result = create_directory(&self.tree, path.parent().unwrap_or(self.tree.root()))
+            .and_then(|()| write_private(&path, b""));
         result.map_err(|source| UserKeyError::File { path, source })
     }
 
@@ -173,11 +234,11 @@ impl KeyFiles {
         Ok(erased.iter().copied().filter(is_unfinished).collect())
     }
 
-    /// Returns the drafts that a crash left beside the key.
+    /// Returns the drafts that a crash of a write or of a fetch left beside the key.
     fn drafts(&self, user: UserId) -> Vec<PathBuf> {
         let path = self.path(user);
         let mark = self.mark_path(user);
-        let is_draft = |other: &PathBuf| *other != path && *other != mark && other.file_stem() == path.file_name();
+        let is_draft = |other: &PathBuf| *other != mark && other.extension().is_some() && user_of(other) == Some(user);
         let entries = path.parent().and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten();
         entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_draft).collect()
     }
@@ -189,6 +250,11 @@ impl KeyFiles {
         self.path(user).with_extension("erasing")
     }
 
+    /// Returns the directory of the keys.
+    pub fn root(&self) -> &Path {
+        self.tree.root()
+    }
+
     /// Returns the path of a user's key.
     #[must_use]
     pub fn path(&self, user: UserId) -> PathBuf {
@@ -196,6 +262,11 @@ impl KeyFiles {
         // Ids begin with their time, so the first digits would put nearly all keys into one directory.
         self.tree.root().join(&name[name.len() - 2..]).join(name)
     }
+}
+
+/// Returns the user of a key, of a draft or of a mark: names begin with the id.
+fn user_of(path: &Path) -> Option<UserId> {
+    UserId::parse(path.file_name()?.to_str()?.split('.').next()?).ok()
 }
 
 fn parse_secret(bytes: Vec<u8>, path: PathBuf) -> Result<UserKeySecret, UserKeyError> {
@@ -212,11 +283,11 @@ fn file_error(path: &Path) -> impl FnOnce(io::Error) -> UserKeyError + use<> {
 }
 
 /// Creates a directory and its parent, whose names survive a power cut.
-fn create_directory(directory: &Path) -> io::Result<()> {
+fn create_directory(tree: &FileTree, directory: &Path) -> io::Result<()> {
     if directory.is_dir() {
         return Ok(());
     }
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    tree.create_directory(directory)?;
     sync_parent(directory)?;
     directory.parent().map_or(Ok(()), sync_parent)
 }

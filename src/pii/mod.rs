@@ -152,14 +152,56 @@ impl Keyring {
         self.0.files.destroy(user)
     }
 
-    /// Removes the copy of an erased user's key from this node. If the node had one, removes the key from the bucket too:
-    /// the node may have created it after another one had destroyed it. Blocks.
+    /// Destroys the copy of an erased user's key on this node, without the bucket. Returns `true` if there was one:
+    /// [`Keyring::forget_key`] must follow. Until it succeeds, the erasure counts as unfinished. Blocks.
     ///
     /// # Errors
-    /// As [`Keyring::destroy_key`].
+    /// If the file cannot be overwritten and removed.
+    pub fn destroy_copy(&self, user: UserId) -> Result<bool, UserKeyError> {
+        let _guard = self.lock_user(user);
+        if !self.0.files.has_copy(user) {
+            return Ok(false);
+        }
+        let marked = self.0.files.mark_here(user);
+        self.0.files.destroy_copy(user)?;
+        marked.map(|()| true)
+    }
+
+    /// Removes the key of an erased user from the bucket if this node had a copy of it: the node may have created the key
+    /// after another one had destroyed it. Blocks.
+    ///
+    /// # Errors
+    /// If the bucket cannot be used.
     pub fn forget_key(&self, user: UserId) -> Result<(), UserKeyError> {
         let _guard = self.lock_user(user);
-        if self.0.files.destroy_copy(user)? { self.0.files.remove_remote(user) } else { Ok(()) }
+        self.0.files.remove_remote(user)?;
+        self.0.files.remove_mark_here(user)
+    }
+
+    /// Destroys the copies of the keys of all erased users, as [`Keyring::destroy_copy`]. Returns the first failure, and
+    /// continues nevertheless. Blocks.
+    ///
+    /// # Errors
+    /// If the directory cannot be read, or a copy cannot be destroyed.
+    pub fn destroy_copies_of_erased(&self) -> Result<(), UserKeyError> {
+        let path = self.0.files.root().to_owned();
+        let users = self.0.files.local_users().map_err(|source| UserKeyError::File { path, source })?;
+        let erased = users.into_iter().filter(|user| self.is_erased(*user));
+        erased.map(|user| self.destroy_copy(user).map(drop)).fold(Ok(()), Result::and)
+    }
+
+    /// Removes the marks of erasures that began a day ago and have no event. Blocks.
+    ///
+    /// # Errors
+    /// If the bucket cannot be used.
+    pub fn remove_stale_marks(&self) -> Result<(), UserKeyError> {
+        self.0.files.remove_stale_marks(|user| self.is_erased(user))
+    }
+
+    /// Returns the users for whom [`Keyring::mark_erased`] was called.
+    #[must_use]
+    pub fn erased_users(&self) -> Vec<UserId> {
+        self.0.erased.read().iter().copied().collect()
     }
 
     /// Prevents reading and sealing of the user's data. The key stays on disk.

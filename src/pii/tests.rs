@@ -174,6 +174,24 @@ fn nodes_with_a_bucket_have_one_key_per_user_and_none_after_an_erasure() {
     // And the other node removes its copy, also from the bucket if it has put it there again
     bucket.put(&format!("personal/01/{}", user(1)), vec![1; KEY_BYTES].into()).unwrap();
     first.mark_erased(user(1));
+    assert!(first.destroy_copy(user(1)).unwrap());
     first.forget_key(user(1)).unwrap();
+    assert!(first.unfinished_erasures(&[user(1)]).unwrap().is_empty() && !first.destroy_copy(user(1)).unwrap());
     assert!(!first.has_key(user(1)) && bucket.list("").unwrap().is_empty());
+}
+
+#[test]
+fn what_a_killed_fetch_left_of_a_key_goes_with_the_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let keyring = Keyring::open(folder.path());
+    sealed(&keyring, 1, 1, "Ada");
+    let directory = folder.path().join("personal/01");
+    let part = directory.join(format!("{}.5f0c.part", user(1)));
+    let other = directory.join(format!("{}.5f0c.part", user(0x101)));
+    for path in [&part, &other] {
+        std::fs::write(path, [1; KEY_BYTES]).unwrap();
+    }
+
+    keyring.destroy_key(user(1)).unwrap();
+    assert!(!part.exists() && other.exists());
 }

@@ -2,6 +2,7 @@
 //!
 //! These tests need moto, so `cargo test` ignores them and `tests/cluster/run` runs them.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,12 +25,14 @@ use tempfile::TempDir;
 
 use crate::image::{UPSCALER, submit, wait_for_end};
 use crate::support::cluster::node_settings;
-use crate::support::eventually::eventually;
+use crate::support::eventually::{eventually, eventually_blocking};
 use crate::support::form::form_of_bytes;
 use crate::support::picture::{base64_png, png};
+use crate::support::receiver::Receiver;
 use crate::support::s3_server::S3Server;
 use crate::support::zip::valid_archive;
 use crate::support::{TestApp, TestResponse, TestUser, settings};
+use crate::video::START_END;
 
 const BUCKET: &str = "mediary";
 const PREFIX: &str = "files/of/cluster";
@@ -216,7 +219,7 @@ async fn nodes_share_archives_inputs_and_results() {
             assert!(node.get(path).await.expect(200).body == *bytes, "{path}");
         }
         let export = node.get_as(&alice.token, "/users/export").await;
-        assert!(export.status != 200 || export.text().contains(&input), "{}", export.text());
+        assert!(export.expect(200).text().contains(&input), "{input}");
     }
     cluster.stop().await;
 }
@@ -430,7 +433,7 @@ async fn the_last_node_leaves_with_every_file() {
     cluster.server.network.restore();
     cluster.engine = MemoryEngine::new(EngineFaults::default(), Environment::system());
     let refused = cluster.init(&dir).unwrap_err();
-    assert!(refused.contains("earlier cluster") && refused.contains("empty it"), "{refused}");
+    assert!(refused.contains("earlier cluster") && refused.contains("choose another"), "{refused}");
 }
 
 #[actix_web::test]
@@ -502,11 +505,17 @@ async fn an_unsuitable_bucket_is_refused_with_the_remedy() {
 #[actix_web::test]
 #[ignore = "needs moto; run by tests/cluster/run"]
 async fn an_interrupted_init_continues() {
-    // Given a service with a user
+    // Given a service with many keys
     let (cluster, _) = BucketCluster::start(0).await;
     let app = TestApp::start().await;
-    let alice = app.user("alice").await;
+    app.user("alice").await;
     let dir = app.stop().await;
+    for number in 0..500 {
+        let name = uuid::Uuid::from_u128(number).to_string();
+        let directory = dir.path().join("personal").join(&name[name.len() - 2..]);
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join(name), [7; 32]).unwrap();
+    }
     cluster.server.create_bucket("second").await;
     let mut settings = cluster.settings_of(&dir);
     cluster.server.set_files(&mut settings, "second", "");
@@ -515,23 +524,74 @@ async fn an_interrupted_init_continues() {
         let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new(EngineFaults::default(), Environment::system()));
         init_cluster(&settings, &Environment::system(), |_| Ok(engine)).map_err(|error| format!("{error:#}"))
     };
+    let uploaded = || {
+        let listed = bucket.list("personal").unwrap().into_iter();
+        listed.map(|entry| dir.path().join(entry.key)).collect::<BTreeSet<_>>()
+    };
+    let keys = || files_below(&dir.path().join("personal")).into_iter().collect::<BTreeSet<_>>();
 
-    // When an init has uploaded a key of a user who has been erased since, and has then been interrupted
+    // When the bucket becomes unreachable while an init uploads them, and a user is erased after that
+    std::thread::scope(|scope| {
+        let interrupted = scope.spawn(init);
+        eventually_blocking("some keys are there", || !uploaded().is_empty());
+        cluster.server.network.cut();
+        let failed = interrupted.join().unwrap().unwrap_err();
+        assert!(failed.contains("s3://second"), "{failed}");
+    });
+    cluster.server.network.restore();
+    let erased = uploaded().pop_first().unwrap();
+    assert!(uploaded().len() < keys().len() && !dir.path().join("cluster.json").exists());
+    std::fs::remove_file(&erased).unwrap();
+
+    // Then another attempt continues, and only the keys that the service has remain
     init().unwrap();
+    assert_eq!(uploaded(), keys());
+    assert!(!keys().contains(&erased));
+
+    // And one that was interrupted after the upload changes nothing
     std::fs::remove_file(dir.path().join("cluster.json")).unwrap();
-    std::fs::remove_file(dir.path().join("bucket-cache")).unwrap();
-    let owner = bucket.get("log-id").unwrap().unwrap();
-    let owner = String::from_utf8(owner.to_vec()).unwrap().replace("true", "false");
-    bucket.put("log-id", owner.into()).unwrap();
-    bucket.put("personal/00/erased", vec![7; 32].into()).unwrap();
-
-    // Then it continues, and only the keys that the service has remain
     init().unwrap();
-    let keys: Vec<_> = bucket.list("personal").unwrap().into_iter().map(|entry| entry.key).collect();
-    assert!(
-        keys.iter().any(|key| key.ends_with(&alice.id)) && !keys.iter().any(|key| key.contains("erased")),
-        "{keys:?}"
-    );
+    assert_eq!(uploaded(), keys());
+}
+
+#[actix_web::test]
+#[ignore = "needs moto; run by tests/cluster/run"]
+async fn without_the_bucket_webhooks_wait_for_their_signature_and_video_tasks_for_their_payload() {
+    // Given a node without copies of a payload and of the key of an account that has a webhook secret
+    let (mut cluster, alice) = BucketCluster::start(1).await;
+    let receiver = Receiver::start().await;
+    let node = &cluster.nodes[0];
+    node.publisher("acme", &alice).await;
+    node.node("acme", "tools", &alice).await;
+    let secret = node.post_as(&alice.token, "/users/webhook-secret", json!({})).await.expect(200).json();
+    let webhook = json!({"url": receiver.url("/hook"), "events": ["version.published"]});
+    node.post_as(&alice.token, "/publishers/acme/webhooks", webhook).await.expect(201);
+    let body = json!({"prompt": "p", "payload": "order 41"});
+    let task = node.post_as(&alice.token, START_END, body).await.expect(200).json();
+    let task = format!("/proxy/videovendor/tasks/{}/creations", text(&task["task_id"]));
+    let dir = cluster.nodes.remove(0).stop().await;
+    for tree in ["media", "personal"] {
+        std::fs::remove_dir_all(dir.path().join(tree)).unwrap();
+    }
+    cluster.start_node(dir).await;
+    let node = &cluster.nodes[0];
+
+    // When the bucket does not respond
+    cluster.server.network.cut();
+    let version = json!({"node_version": {"version": "1.0.0"}});
+    node.post_as(&alice.token, "/publishers/acme/nodes/tools/versions", version).await.expect(201);
+
+    // Then the task gets 503, and the webhook is not sent without the signature
+    assert_unavailable(node.get_as(&alice.token, &task)).await;
+    assert_unavailable(node.get_as(&alice.token, &task)).await;
+    assert_eq!(receiver.received().len(), 0);
+
+    // And both are complete when it is back
+    cluster.server.network.restore();
+    let received = receiver.wait_until(|received| !received.is_empty()).await;
+    assert!(received[0].header("webhook-signature").ends_with(&received[0].signature_with(&secret)));
+    assert_eq!(node.get_as(&alice.token, &task).await.expect(200).json()["payload"], "order 41");
+    cluster.stop().await;
 }
 
 #[actix_web::test]

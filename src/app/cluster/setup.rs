@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
+use uuid::Uuid;
 
 use super::alone::{self, AloneEvidence};
 use super::generation::settle_generation;

@@ -14,6 +14,7 @@ use crate::cli::{CliError, DirectoryFlags, SettingFlags, print};
 use crate::config::Settings;
 use crate::environment::Environment;
 use crate::events::journal::{SignedCheckpoint, hex};
+use crate::file_tree::KeysOfMarkedUsers;
 use crate::verification::export::ExportFormat;
 use crate::verification::export_check::{self, ExportTrust};
 use crate::verification::{directory, format_finding};
@@ -118,7 +119,8 @@ fn verify_directory(settings: &Settings, since: Option<&SignedCheckpoint>) -> an
     let environment = Environment::system();
     let data = files_of(root, &settings.cluster, &environment)?;
     for tree in ["archives", "personal"] {
-        data.fetch_all(&root.join(tree), |_| true).context("cannot fetch what only the bucket has")?;
+        let fetched = data.fetch_all(&root.join(tree), KeysOfMarkedUsers::Skip);
+        fetched.context("cannot fetch what only the bucket has")?;
     }
 
     let progress = ProgressLine::new("verifying", ProgressUnit::Bytes);

@@ -11,6 +11,7 @@ use crate::domain::policy::Action;
 use crate::domain::task::{Gateway, Submission, TaskCommand, TaskRecord, TaskResults, TaskStage, TaskStatus, TaskWork};
 use crate::domain::value::CallbackUrl;
 use crate::domain::video::{PriceItem, VendorCreationId, VideoWork};
+use crate::file_tree::is_unavailable;
 use crate::http::api::budget::EarlyBudgetCheck;
 use crate::http::api::estimate::estimate_response;
 use crate::http::api::image::{check_pending_deliveries, derive_seed};
@@ -239,10 +240,10 @@ fn may_see(call: &RequestContext, task: &TaskRecord) -> bool {
 async fn creations_response(call: &RequestContext, id: TaskId) -> Result<ApiResponse, Problem> {
     let services = call.services();
     let task_at = services.models.task_with_history(id).await?.ok_or_else(|| Problem::not_found("task"))?;
-    ApiResponse::ok(&creations_view(&task_at, services).await)
+    ApiResponse::ok(&creations_view(&task_at, services).await?)
 }
 
-async fn creations_view(TaskAt { record, states, .. }: &TaskAt, services: &Services) -> CreationsView {
+async fn creations_view(TaskAt { record, states, .. }: &TaskAt, services: &Services) -> Result<CreationsView, Problem> {
     let Submission { task, work, .. } = &record.submission;
     let failure = if let TaskStage::Failed { failure } = &record.stage { Some(failure) } else { None };
     let reached = states.iter().map(|(state, _)| *state).filter(|state| !state.is_terminal()).max();
@@ -258,11 +259,14 @@ async fn creations_view(TaskAt { record, states, .. }: &TaskAt, services: &Servi
 
     let payload = if let TaskWork::Video(work) = work { work.payload } else { None };
     let store = services.media.store.clone();
-    // Payloads are deleted with the files of their tasks.
-    let read = move || payload.and_then(|document| store.read_document(&document).ok());
-    let payload = web::block(read).await.ok().flatten();
+    let read = web::block(move || payload.map(|document| store.read_document(&document)).transpose());
+    let payload = match read.await.map_err(Problem::internal)? {
+        Err(error) if is_unavailable(&error) => return Err(Problem::files_unavailable()),
+        // Payloads are deleted with the files of their tasks.
+        read => read.ok().flatten(),
+    };
 
     let view = CreationsView::new(state, payload, &services.options.public_url);
     let progress = combined_progress(view.progress, services.media.task_progress.permille(*task));
-    CreationsView { progress, ..view }
+    Ok(CreationsView { progress, ..view })
 }

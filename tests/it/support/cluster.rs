@@ -38,15 +38,19 @@ pub async fn init_first(files: &Path, engine: &MemoryEngine) -> TempDir {
     let dir = TestApp::start().await.stop().await;
     let mut settings = settings(&dir);
     node_settings(&mut settings, files);
-    let engine: Arc<dyn Engine> = Arc::new(engine.clone());
+    init_on(&settings, &Arc::new(engine.clone())).expect("a new cluster");
+    dir
+}
+
+/// Runs `cluster init` with an engine that has no stream yet.
+pub fn init_on(settings: &Settings, engine: &Arc<MemoryEngine>) -> Result<(), String> {
     let access = EngineAccess {
         open: &|log| anyhow::bail!("there is no stream of {log}"),
-        create: &|_| Ok(Arc::clone(&engine)),
+        create: &|_| Ok(Arc::clone(engine) as Arc<dyn Engine>),
         list: &|_| Ok(Vec::new()),
         delete: &|log| anyhow::bail!("{log} is deleted"),
     };
-    init_cluster(&settings, &Environment::system(), &access).expect("a new cluster");
-    dir
+    init_cluster(settings, &Environment::system(), &access).map_err(|error| format!("{error:#}"))
 }
 
 /// Restored backup of a node's data directory.
