@@ -192,7 +192,16 @@ async fn nodes_share_archives_inputs_and_results() {
     let input = upload(first, &alice, &png(12, 8)).await;
     cluster.settle().await;
 
-    // Then the other serves both, and uses the input
+    // Then the other answers HEAD requests and 304s without fetching anything
+    let name = cluster.keys("media/uploads").remove(0);
+    let digest = name.split('.').nth(2).unwrap();
+    let head = second.send(second.request(Method::HEAD, &input)).await.expect(200);
+    assert_eq!(head.header("content-length"), Some(png(12, 8).len().to_string().as_str()));
+    let conditional = second.request(Method::GET, &input).header("if-none-match", format!("\"{digest}\""));
+    second.send(conditional).await.expect(304);
+    assert!(files_below(&second.dir.path().join("media/uploads")).is_empty());
+
+    // And it serves both, and uses the input
     assert_eq!(second.get(&archive).await.expect(200).body, valid_archive());
     second.get("/nodes/tools/versions/1.0.0/files").await.expect(200);
     assert_eq!(second.get(&input).await.expect(200).body, png(12, 8));
