@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -23,7 +23,7 @@ use crate::data_dir::give_to_owner;
 use crate::domain::value::{Digest, Timestamp};
 use crate::environment::Environment;
 
-pub use self::bucket::{Bucket, BucketEntry, BucketUnavailable, is_unavailable};
+pub use self::bucket::{Bucket, BucketEntry, BucketUnavailable, CallTimes, TRANSFERS_MAX, is_outage, is_unavailable};
 
 /// Age from which an object that no event refers to may be removed. A node may be about to refer to a younger one.
 pub const UNREFERENCED_AGE: Duration = Duration::from_hours(24);
@@ -34,6 +34,11 @@ const REFRESH_AGE: Duration = Duration::from_hours(12);
 const KEYS: &str = "personal";
 /// Directory of the bucket with a mark for each user whose erasure has begun.
 const MARKS: &str = "erasing";
+
+/// Maximum wait for another thread that fetches the same file.
+const FETCH_WAIT_MAX: Duration = Duration::from_secs(15);
+/// Maximum number of threads that wait for others.
+const FETCH_WAITERS_MAX: usize = 64;
 
 /// Maximum number of files that a command transfers at the same time.
 const WORKERS_MAX: usize = 8;
@@ -55,11 +60,17 @@ struct RemoteTree {
     environment: Environment,
 }
 
-/// Files that are being fetched, so that each is fetched once.
+/// Files that are being fetched, so that each is fetched once, and directories that are being listed.
 #[derive(Default)]
 struct FetchesInProgress {
-    paths: Mutex<HashSet<PathBuf>>,
+    state: Mutex<FetchState>,
     ended: Condvar,
+}
+
+#[derive(Default)]
+struct FetchState {
+    paths: HashSet<PathBuf>,
+    waiters: usize,
 }
 
 impl FileTree {
@@ -136,7 +147,7 @@ impl FileTree {
         let Some(remote) = &self.remote else { return Err(io::ErrorKind::NotFound.into()) };
         let key = self.key_of(path)?;
 
-        let _fetch = remote.fetches.begin(path);
+        let _fetch = remote.begin(path)?;
         if path.try_exists()? {
             return Ok(());
         }
@@ -149,6 +160,24 @@ impl FileTree {
             let _ = fs::remove_file(&part);
         }
         fetched
+    }
+
+    /// Waits until no other thread lists a directory of the bucket. The listing ends when the guard is dropped. `None` without
+    /// a bucket.
+    ///
+    /// # Errors
+    /// If it takes too long.
+    pub fn begin_listing(&self, directory: &Path) -> io::Result<Option<FetchGuard<'_>>> {
+        self.remote.as_ref().map(|remote| remote.begin(directory)).transpose()
+    }
+
+    /// Returns the length of a file in the bucket; `None` if it has none, or there is no bucket.
+    ///
+    /// # Errors
+    /// If the bucket cannot be used.
+    pub fn remote_length(&self, path: &Path) -> io::Result<Option<u64>> {
+        let Some(remote) = &self.remote else { return Ok(None) };
+        Ok(remote.bucket.head(&self.key_of(path)?)?.map(|found| found.bytes))
     }
 
     /// Stores a complete local file in the bucket under the name that it will have here. An object of the same name has the
@@ -334,6 +363,11 @@ impl RemoteTree {
         if self.prefix.is_empty() { below.to_owned() } else { format!("{}/{below}", self.prefix) }
     }
 
+    fn begin(&self, path: &Path) -> io::Result<FetchGuard<'_>> {
+        let guard = self.fetches.begin(path, FETCH_WAIT_MAX);
+        guard.ok_or_else(|| self.bucket.unavailable("another request for the same takes too long"))
+    }
+
     fn age(&self, entry: &BucketEntry) -> Duration {
         self.environment.now().since(entry.modified)
     }
@@ -383,25 +417,36 @@ fn ignore_not_found(result: io::Result<()>) -> io::Result<()> {
 }
 
 impl FetchesInProgress {
-    /// Waits until no other thread fetches this file. The fetch ends when the guard is dropped.
-    fn begin(&self, path: &Path) -> FetchGuard<'_> {
-        let mut paths = self.paths.lock();
-        while paths.contains(path) {
-            self.ended.wait(&mut paths);
+    /// Waits until no other thread fetches this file; `None` if that takes longer than `wait`, or too many threads wait. The
+    /// fetch ends when the guard is dropped.
+    fn begin(&self, path: &Path, wait: Duration) -> Option<FetchGuard<'_>> {
+        let deadline = Instant::now() + wait;
+        let mut state = self.state.lock();
+        while state.paths.contains(path) {
+            if state.waiters >= FETCH_WAITERS_MAX {
+                return None;
+            }
+            state.waiters += 1;
+            let waited = self.ended.wait_until(&mut state, deadline);
+            state.waiters -= 1;
+            if waited.timed_out() {
+                return None;
+            }
         }
-        paths.insert(path.to_owned());
-        FetchGuard { fetches: self, path: path.to_owned() }
+        state.paths.insert(path.to_owned());
+        Some(FetchGuard { fetches: self, path: path.to_owned() })
     }
 }
 
-struct FetchGuard<'f> {
+/// Fetch or listing that others wait for.
+pub struct FetchGuard<'f> {
     fetches: &'f FetchesInProgress,
     path: PathBuf,
 }
 
 impl Drop for FetchGuard<'_> {
     fn drop(&mut self) {
-        self.fetches.paths.lock().remove(&self.path);
+        self.fetches.state.lock().paths.remove(&self.path);
         self.fetches.ended.notify_all();
     }
 }

@@ -79,6 +79,24 @@ fn a_damaged_object_is_not_served_and_is_replaced_when_the_file_is_stored_again(
 }
 
 #[test]
+fn a_fetch_does_not_wait_for_another_one_without_end() {
+    // Given a file that is being fetched
+    let fetches = FetchesInProgress::default();
+    let [path, other] = ["a", "b"].map(Path::new);
+    let wait = Duration::from_millis(50);
+    let fetch = fetches.begin(path, wait).unwrap();
+
+    // Then another fetch of it ends without the file, also at once if too many wait
+    assert!(fetches.begin(path, wait).is_none());
+    assert!(fetches.begin(other, wait).is_some());
+    fetches.state.lock().waiters = FETCH_WAITERS_MAX;
+    assert!(fetches.begin(path, Duration::from_hours(1)).is_none());
+    fetches.state.lock().waiters = 0;
+    drop(fetch);
+    assert!(fetches.begin(path, wait).is_some());
+}
+
+#[test]
 fn one_of_several_nodes_creates_a_secret() {
     let nodes = nodes::<4>();
     let created: Vec<_> = thread::scope(|scope| {

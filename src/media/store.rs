@@ -10,7 +10,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
@@ -21,7 +22,7 @@ use crate::domain::music::{MusicFile, MusicFormat};
 use crate::domain::value::{Digest, Timestamp};
 use crate::domain::video::{AttachedDocument, Clip, VideoFormat};
 use crate::environment::{CommitStep, Environment};
-use crate::file_tree::{FileTree, RemoteFile};
+use crate::file_tree::{FileTree, RemoteFile, is_outage, is_unavailable};
 
 use super::decoders::PictureDecoders;
 use super::incoming_file::IncomingFile;
@@ -56,6 +57,11 @@ impl MediaArea {
 
 /// Time for which an unreferenced new file is kept, so that an event referring to it can be recorded.
 pub const GRACE_PERIOD: Duration = Duration::from_hours(2);
+
+/// Time in which music, which exists nowhere else, is stored in a bucket again and again if that fails.
+const MUSIC_PATIENCE: Duration = Duration::from_secs(30);
+/// Pause between two attempts.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// Result of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -194,7 +200,7 @@ impl MediaStore {
         let path = self.path(MediaArea::Input, file_name);
         let source = self.uploads.path_of(upload);
         self.tree.fetch(&source)?;
-        self.place_file(&path, upload.bytes, |unfinished| {
+        self.place_file(&path, upload.bytes, Duration::ZERO, |unfinished| {
             fs::hard_link(&source, unfinished).or_else(|_| {
                 fs::copy(&source, unfinished)?;
                 File::open(unfinished)?.sync_all()
@@ -221,7 +227,7 @@ impl MediaStore {
         let file = MusicFile { digest: incoming.digest(), format, bytes: incoming.bytes() };
         incoming.sync()?;
         let path = self.path(MediaArea::Result, &file.file_name());
-        self.place_file(&path, file.bytes, |unfinished| fs::rename(incoming.path(), unfinished))?;
+        self.place_file(&path, file.bytes, MUSIC_PATIENCE, |unfinished| fs::rename(incoming.path(), unfinished))?;
         Ok(file)
     }
 
@@ -238,11 +244,18 @@ impl MediaStore {
     /// Stores a file. `file_name` must begin with the hash of `bytes`.
     fn put_file(&self, area: MediaArea, bytes: &[u8], file_name: &str) -> io::Result<()> {
         let path = self.path(area, file_name);
-        self.place_file(&path, bytes.len() as u64, |unfinished| self.write_synced(unfinished, bytes))
+        self.place_file(&path, bytes.len() as u64, Duration::ZERO, |unfinished| self.write_synced(unfinished, bytes))
     }
 
-    /// Makes a file of this length durable, unless it exists; `write` writes it under a temporary name.
-    fn place_file(&self, path: &Path, length: u64, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    /// Makes a file of this length durable, unless it exists; `write` writes it under a temporary name. While the bucket
+    /// cannot be used, tries again for `patience`.
+    fn place_file(
+        &self,
+        path: &Path,
+        length: u64,
+        patience: Duration,
+        write: impl FnOnce(&Path) -> io::Result<()>,
+    ) -> io::Result<()> {
         let directory = path.parent().unwrap_or(self.tree.root());
 
         // From here on a sweep skips the file. If it was removed just before, it is written again.
@@ -250,10 +263,11 @@ impl MediaStore {
 
         if is_complete(path, length)? {
             self.part_files.keep(path)?;
-            self.tree.republish(path, path)?;
+            retry_for(patience, || self.tree.republish(path, path))?;
         } else {
             let unfinished = path.with_extension(self.part_files.next_ending());
-            let written = write(&unfinished).and_then(|()| self.tree.publish(&unfinished, path));
+            let publish = || retry_for(patience, || self.tree.publish(&unfinished, path));
+            let written = write(&unfinished).and_then(|()| publish());
             if let Err(error) = written.and_then(|()| fs::rename(&unfinished, path)) {
                 let _ = fs::remove_file(&unfinished);
                 return Err(error);
@@ -350,19 +364,26 @@ impl MediaStore {
             return Ok(report);
         }
 
-        self.uploads.sweep_bucket(self.environment.now())?;
+        // A file that cannot be removed does not keep the others.
+        let mut failure = self.uploads.sweep_bucket(self.environment.now()).err();
         for area in MediaArea::TEMPORARY {
             let listed = self.tree.list_remote(&self.tree.root().join(area.directory()))?;
             for RemoteFile { path, bytes, .. } in listed.unwrap_or_default() {
                 let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
                 let digest = name.split_once('.').and_then(|(stem, _)| Digest::parse(stem).ok());
                 let is_unused = digest.is_some_and(|digest| !is_referenced(&digest));
-                if is_unused && !self.recent_files.lock().contains_key(&path) && self.tree.remove_unreferenced(&path)? {
-                    report = MediaSweepReport { files: report.files + 1, bytes: report.bytes + bytes };
+                if !is_unused || self.recent_files.lock().contains_key(&path) {
+                    continue;
+                }
+                match self.tree.remove_unreferenced(&path) {
+                    Ok(true) => report = MediaSweepReport { files: report.files + 1, bytes: report.bytes + bytes },
+                    Ok(false) => {}
+                    Err(error) if is_outage(&error) => return Err(error),
+                    Err(error) => failure = Some(error),
                 }
             }
         }
-        Ok(report)
+        failure.map_or(Ok(report), Err)
     }
 
     fn directories(&self, area: MediaArea) -> impl Iterator<Item = PathBuf> + use<> {
@@ -398,6 +419,17 @@ impl MediaStore {
     }
 }
 
+/// Repeats an operation for a while if it fails because the bucket cannot be used.
+fn retry_for(patience: Duration, operation: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match operation() {
+            Err(error) if is_unavailable(&error) && Instant::now() < deadline => thread::sleep(RETRY_PAUSE),
+            result => return result,
+        }
+    }
+}
+
 pub(super) fn digest_of(bytes: &[u8]) -> Digest {
     Digest(Sha256::digest(bytes).into())
 }
@@ -421,6 +453,7 @@ mod tests {
     use uuid::Uuid;
 
     use crate::domain::ids::{FileId, UserId};
+    use crate::file_tree::Bucket;
 
     fn store() -> (tempfile::TempDir, MediaStore) {
         let root = tempfile::tempdir().unwrap();
@@ -557,7 +590,7 @@ mod tests {
         fs::hard_link(&source, &path).unwrap();
 
         // When the same file is placed there
-        store.place_file(&path, 4, |unfinished| fs::hard_link(&source, unfinished)).unwrap();
+        store.place_file(&path, 4, Duration::ZERO, |unfinished| fs::hard_link(&source, unfinished)).unwrap();
 
         // Then no other name of it remains
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
@@ -584,6 +617,24 @@ mod tests {
         let path = store.path_of(MediaArea::Result, &file.file_name()).unwrap();
         assert_eq!(fs::read(path).unwrap(), b"OggS");
         assert_eq!(fs::read_dir(root.path().join("results/00")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn music_is_stored_although_the_bucket_is_interrupted() {
+        // Given a recording, and a bucket that cannot be used for a moment
+        let root = tempfile::tempdir().unwrap();
+        let (bucket, environment) = (Bucket::in_memory(), Environment::system());
+        let tree = FileTree::with_bucket(root.path(), Arc::clone(&bucket), &environment).subtree("media");
+        let store = MediaStore::open_with(tree, PartFiles::new(FileSharing::Shared, &environment)).unwrap();
+        let mut music = store.create_result().unwrap();
+        music.write(b"OggS").unwrap();
+        bucket.interrupt(Duration::from_millis(700));
+
+        // Then it is stored nevertheless, while other files are refused at once
+        assert!(is_unavailable(&store.put(MediaArea::Input, b"abc", ImageFormat::Png, 3, 1).unwrap_err()));
+        let file = store.put_music(&music, MusicFormat::Ogg).unwrap();
+        assert_eq!(bucket.list("media/results").unwrap().len(), 1);
+        assert!(store.path_of(MediaArea::Result, &file.file_name()).unwrap().exists());
     }
 
     #[test]

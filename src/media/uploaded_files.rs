@@ -5,7 +5,7 @@
 //! start finds all of them; no event is recorded until a task uses the content. A task that uses a file gets its own
 //! link to the content (`MediaStore`), so it does not depend on the expiry. All calls block on the disk.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::domain::image::{INPUT_BYTES_MAX, ImageFormat};
 use crate::domain::value::{Digest, InvalidValue, Timestamp};
 use crate::domain::video::VideoFormat;
 use crate::environment::{CommitStep, Environment, FailPoints};
-use crate::file_tree::{FileTree, RemoteFile, is_unavailable};
+use crate::file_tree::{FileTree, RemoteFile, is_outage};
 
 /// Maximum size of an uploaded file in bytes (contract 11).
 pub const UPLOADED_BYTES_MAX: usize = 512 << 20;
@@ -245,8 +245,19 @@ impl UploadedFiles {
 
         // Without the guard, because it may take minutes.
         self.tree.publish(upload.path(), &self.path_of(&file))?;
+        let expired = self.files.lock().get(&id).copied();
+        if let Some(expired) = expired.filter(|expired| now >= expired.expires_at) {
+            self.tree.remove_remote(&self.path_of(&expired))?;
+        }
+
         let stored = self.place_upload(upload, file, now);
-        if !stored.as_ref().is_ok_and(|stored| stored.file == file) {
+        let is_unused = match &stored {
+            Ok(stored) => stored.file != file,
+            // Another upload with the same permission has the same path and may have been acknowledged: expiry removes it.
+            Err(UploadError::Io(_)) => false,
+            Err(_) => true,
+        };
+        if is_unused {
             self.tree.remove_remote(&self.path_of(&file))?;
         }
         stored
@@ -271,7 +282,7 @@ impl UploadedFiles {
         }
         let expired = self.files.lock().get(&id).copied();
         if let Some(expired) = expired {
-            self.remove_file(&expired)?;
+            self.remove_copy(&expired)?;
         }
 
         create_durably(&directory)?;
@@ -299,7 +310,13 @@ impl UploadedFiles {
         }
     }
 
-    /// Returns a file that has not expired. Blocks if other nodes may have stored files.
+    /// Returns `true` if [`UploadedFiles::get`] lists the files of other nodes to find a file.
+    #[must_use]
+    pub fn must_list_for(&self, id: FileId) -> bool {
+        self.part_files.sharing() == FileSharing::Shared && !self.files.lock().contains_key(&id)
+    }
+
+    /// Returns a file that has not expired. Blocks if [`UploadedFiles::must_list_for`] returns `true`.
     ///
     /// # Errors
     /// If the files of other nodes cannot be listed.
@@ -328,24 +345,27 @@ impl UploadedFiles {
         if self.part_files.sharing() == FileSharing::Alone {
             return Ok(());
         }
-        if self.tree.bucket().is_some()
-            && let Some(owner) = owner
-        {
-            return self.list_bucket(Some(owner));
+        let is_recent = |at: Option<Instant>| at.is_some_and(|at| at.elapsed() < interval);
+        if self.tree.bucket().is_some() {
+            if owner.is_some() {
+                return self.list_bucket(owner);
+            }
+            // Others wait for the listing without a lock, and not longer than for a file.
+            let _listing = self.tree.begin_listing(self.tree.root())?;
+            if !is_recent(*self.listed_at.lock()) {
+                self.list_bucket(None)?;
+                *self.listed_at.lock() = Some(Instant::now());
+            }
+            return Ok(());
         }
 
         let mut listed_at = self.listed_at.lock();
-        if listed_at.is_some_and(|at| at.elapsed() < interval) {
-            return Ok(());
-        }
-        if self.tree.bucket().is_some() {
-            self.list_bucket(None)?;
-        } else {
+        if !is_recent(*listed_at) {
             let _guard = self.directory_guard.lock();
             let listed = list_files(self.tree.root(), self.part_files.sharing())?;
             *self.files.lock() = listed;
+            *listed_at = Some(Instant::now());
         }
-        *listed_at = Some(Instant::now());
         Ok(())
     }
 
@@ -353,7 +373,7 @@ impl UploadedFiles {
     fn list_bucket(&self, owner: Option<UserId>) -> io::Result<()> {
         let root = self.tree.root();
         let directory = owner.map_or_else(|| root.to_owned(), |owner| self.directory_of(owner));
-        let known: Vec<_> = self.files.lock().keys().copied().collect();
+        let known: HashSet<_> = self.files.lock().keys().copied().collect();
         let listed = self.tree.list_remote(&directory)?.unwrap_or_default();
 
         let mut found: HashMap<FileId, UploadedFile> = HashMap::new();
@@ -469,16 +489,11 @@ impl UploadedFiles {
         let mut failure = None;
 
         for file in selected {
-            let _guard = self.directory_guard.lock();
-            // An upload may have replaced it since.
-            if self.files.lock().get(&file.id) != Some(&file) {
-                continue;
-            }
             match self.remove_file(&file) {
-                Ok(()) => removed.push(file),
+                Ok(is_removed) => removed.extend(is_removed.then_some(file)),
                 Err(error) => {
                     tracing::error!(%error, file = %file.id, "uploaded file not removed");
-                    let is_hopeless = is_unavailable(&error);
+                    let is_hopeless = is_outage(&error);
                     failure = Some(error);
                     if is_hopeless {
                         break;
@@ -490,9 +505,23 @@ impl UploadedFiles {
         (removed, failure)
     }
 
-    /// Removes a file, and the directory of its owner if it was the last. The caller holds the guard.
-    fn remove_file(&self, file: &UploadedFile) -> io::Result<()> {
-        self.tree.remove(&self.path_of(file))?;
+    /// Removes a file that is listed. Returns `false` if an upload has replaced it.
+    fn remove_file(&self, file: &UploadedFile) -> io::Result<bool> {
+        // Without the guard, because it may take seconds.
+        self.tree.remove_remote(&self.path_of(file))?;
+        let _guard = self.directory_guard.lock();
+        if self.files.lock().get(&file.id) != Some(file) {
+            return Ok(false);
+        }
+        self.remove_copy(file).map(|()| true)
+    }
+
+    /// Removes a file from the directory, and the directory of its owner if it was the last. The caller holds the guard.
+    fn remove_copy(&self, file: &UploadedFile) -> io::Result<()> {
+        match fs::remove_file(self.path_of(file)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         self.files.lock().remove(&file.id);
         // Fails unless it is empty.
         let _ = fs::remove_dir(self.directory_of(file.owner));
@@ -771,5 +800,25 @@ mod tests {
         assert!(!second.path_of(&file).exists());
         first.remove_all_of(file.owner).unwrap();
         assert!(second.all_of(file.owner, NOW).unwrap().is_empty() && bucket.list("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn an_upload_that_fails_in_the_directory_leaves_the_object_of_an_equal_one() {
+        // Given a node on which the directory of an owner cannot be created
+        let (bucket, environment) = (Bucket::in_memory(), Environment::system());
+        let root = tempfile::tempdir().unwrap();
+        let tree = FileTree::with_bucket(root.path(), Arc::clone(&bucket), &environment).subtree("uploads");
+        let files = UploadedFiles::open_with(tree, PartFiles::new(FileSharing::Shared, &environment)).unwrap();
+        let directory = files.directory_of(UserId(Uuid::from_u128(2)));
+        fs::write(&directory, b"in the way").unwrap();
+
+        // When an upload fails, which another node may have acknowledged
+        assert!(matches!(commit(&files, 1, 2, PNG), Err(UploadError::Io(_))));
+
+        // Then its object stays until it expires
+        assert_eq!(bucket.list("uploads").unwrap().len(), 1);
+        fs::remove_file(directory).unwrap();
+        files.sweep_bucket(LATER.saturating_add(REMOVAL_DELAY)).unwrap();
+        assert!(bucket.list("").unwrap().is_empty());
     }
 }

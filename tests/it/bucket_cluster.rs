@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mediary::app::{AloneEvidence, App, check_cluster, files_of, init_cluster, leave_cluster};
+use mediary::app::{AloneEvidence, App, check_cluster, files_of, leave_cluster};
 use mediary::backup::create::create;
 use mediary::backup::restore::restore;
 use mediary::config::Settings;
@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::image::{UPSCALER, submit, wait_for_end};
-use crate::support::cluster::node_settings;
+use crate::support::cluster::{init_on, node_settings};
 use crate::support::eventually::{eventually, eventually_blocking};
 use crate::support::form::form_of_bytes;
 use crate::support::picture::{base64_png, png};
@@ -82,8 +82,7 @@ impl BucketCluster {
     }
 
     fn init(&self, dir: &TempDir) -> Result<(), String> {
-        let init = init_cluster(&self.settings_of(dir), &Environment::system(), |_| Ok(self.engine()));
-        init.map_err(|error| format!("{error:#}"))
+        init_on(&self.settings_of(dir), &Arc::new(self.engine.clone()))
     }
 
     async fn start_node(&mut self, dir: TempDir) {
@@ -195,7 +194,16 @@ async fn nodes_share_archives_inputs_and_results() {
     let input = upload(first, &alice, &png(12, 8)).await;
     cluster.settle().await;
 
-    // Then the other serves both, and uses the input
+    // Then the other answers HEAD requests and 304s without fetching anything
+    let name = cluster.keys("media/uploads").remove(0);
+    let digest = name.split('.').nth(2).unwrap();
+    let head = second.send(second.request(Method::HEAD, &input)).await.expect(200);
+    assert_eq!(head.header("content-length"), Some(png(12, 8).len().to_string().as_str()));
+    let conditional = second.request(Method::GET, &input).header("if-none-match", format!("\"{digest}\""));
+    second.send(conditional).await.expect(304);
+    assert!(files_below(&second.dir.path().join("media/uploads")).is_empty());
+
+    // And it serves both, and uses the input
     assert_eq!(second.get(&archive).await.expect(200).body, valid_archive());
     second.get("/nodes/tools/versions/1.0.0/files").await.expect(200);
     assert_eq!(second.get(&input).await.expect(200).body, png(12, 8));
@@ -455,8 +463,7 @@ async fn an_unsuitable_bucket_is_refused_with_the_remedy() {
     let init = |bucket: &str, prefix: &str| {
         let settings = with_bucket(&other, bucket, prefix);
         let engine = MemoryEngine::new(EngineFaults::default(), Environment::system());
-        let result = init_cluster(&settings, &Environment::system(), |_| Ok(Arc::new(engine)));
-        format!("{:#}", result.unwrap_err())
+        init_on(&settings, &Arc::new(engine)).unwrap_err()
     };
 
     // An init refuses the bucket of another log, one that is not empty, one with versions, and one that does not exist
@@ -520,10 +527,7 @@ async fn an_interrupted_init_continues() {
     let mut settings = cluster.settings_of(&dir);
     cluster.server.set_files(&mut settings, "second", "");
     let bucket = cluster.server.bucket("second", "");
-    let init = || {
-        let engine: Arc<dyn Engine> = Arc::new(MemoryEngine::new(EngineFaults::default(), Environment::system()));
-        init_cluster(&settings, &Environment::system(), |_| Ok(engine)).map_err(|error| format!("{error:#}"))
-    };
+    let init = || init_on(&settings, &Arc::new(MemoryEngine::new(EngineFaults::default(), Environment::system())));
     let uploaded = || {
         let listed = bucket.list("personal").unwrap().into_iter();
         listed.map(|entry| dir.path().join(entry.key)).collect::<BTreeSet<_>>()

@@ -13,6 +13,7 @@ mod backup;
 mod ban;
 mod bodies;
 mod bucket_cluster;
+mod bucket_faults;
 mod budget;
 mod bulk;
 mod callbacks_doc;

@@ -12,7 +12,7 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::web::{self, Bytes, BytesMut};
 use actix_web::{HttpResponse, HttpResponseBuilder};
 use futures_util::Stream;
-use futures_util::stream::try_unfold;
+use futures_util::stream::{empty, try_unfold};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
@@ -41,9 +41,10 @@ pub struct DownloadMetadata {
     pub headers: Vec<(HeaderName, String)>,
 }
 
-/// Opened file.
+/// File to be sent.
 struct OpenedDownload {
-    file: File,
+    /// `None` if the response has no content.
+    file: Option<File>,
     length: u64,
     tag: String,
     metadata: DownloadMetadata,
@@ -59,6 +60,23 @@ pub async fn send(
     path: &Path,
     metadata: DownloadMetadata,
 ) -> Result<Option<ApiResponse>, Problem> {
+    // Taken before a fetch, which occupies a thread. HEAD requests and 304s release it with the response.
+    let permit = call.shared().downloads.try_acquire(call.account())?;
+    let tag = format!("\"{}\"", metadata.digest);
+    let has_content = call.method() != Method::HEAD && !conditional::is_current(call.headers(), &tag);
+    let found = if has_content {
+        open(call, tree, path).await?.map(|(file, length)| (Some(file), length))
+    } else {
+        length_of(call, tree, path).await?.map(|length| (None, length))
+    };
+
+    let Some((file, length)) = found else { return Ok(None) };
+    let download = OpenedDownload { file, length, tag, metadata };
+    download.respond(call.method(), call.headers(), permit).map(|response| Some(ApiResponse::from_response(response)))
+}
+
+/// Opens a file, and returns its length; `None` if it does not exist.
+async fn open(call: &RequestContext, tree: &FileTree, path: &Path) -> Result<Option<(File, u64)>, Problem> {
     if !fetch(call, tree, path).await? {
         return Ok(None);
     }
@@ -67,12 +85,25 @@ pub async fn send(
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Problem::internal(error)),
     };
-
     let length = file.metadata().await.map_err(Problem::internal)?.len();
-    let download = OpenedDownload { file, length, tag: format!("\"{}\"", metadata.digest), metadata };
-    // HEAD requests and 304s send no bytes and release the permit with the response.
-    let permit = call.shared().downloads.try_acquire(call.account())?;
-    download.respond(call.method(), call.headers(), permit).map(|response| Some(ApiResponse::from_response(response)))
+    Ok(Some((file, length)))
+}
+
+/// Returns the length of a file without fetching it; `None` if it does not exist.
+///
+/// # Errors
+/// If that cannot be found out.
+pub async fn length_of(call: &RequestContext, tree: &FileTree, path: &Path) -> Result<Option<u64>, Problem> {
+    match tokio::fs::metadata(path).await {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        result => return result.map(|found| Some(found.len())).map_err(Problem::internal),
+    }
+    if tree.bucket().is_none() {
+        return Ok(None);
+    }
+    let (tree, path) = (tree.clone(), path.to_owned());
+    let found = web::block(move || tree.remote_length(&path)).await.map_err(Problem::internal)?;
+    found.map_err(|error| Problem::from_io_error(&error, &call.services().space))
 }
 
 /// Fetches a file if only the bucket of the cluster has it. Returns `false` if it is known not to exist.
@@ -177,7 +208,10 @@ impl OpenedDownload {
     ) -> HttpResponse {
         let length = range::total_length(&pieces);
         response.insert_header(identity_encoding());
-        response.body(SizedStream::new(length, stream_pieces(self.file, pieces, permit)))
+        match self.file {
+            Some(file) => response.body(SizedStream::new(length, stream_pieces(file, pieces, permit))),
+            None => response.body(SizedStream::new(length, empty::<std::io::Result<Bytes>>())),
+        }
     }
 }
 

@@ -215,8 +215,13 @@ pub async fn show(call: Call<{ Action::ReadResult as u8 }>) -> Result<ApiRespons
     let services = call.services();
     let uploads = services.media.store.uploads();
     let id = FileId::parse(&call.path_param("fileId")).map_err(|_| not_found())?;
-    let (now, listed) = (services.environment.now(), uploads.clone());
-    let found = web::block(move || listed.get(id, now)).await.map_err(Problem::internal)?;
+    let now = services.environment.now();
+    let found = if uploads.must_list_for(id) {
+        let uploads = uploads.clone();
+        web::block(move || uploads.get(id, now)).await.map_err(Problem::internal)?
+    } else {
+        uploads.get(id, now)
+    };
     let found = found.map_err(|error| Problem::from_read_error(&error))?.ok_or_else(not_found)?;
 
     let content_type = found.format.media_type();

@@ -110,12 +110,16 @@ async fn send(
     let Some(size) = thumbnail else { return file::send(call, tree, path, metadata).await };
     let tag = format!("\"{digest}-{}\"", size.as_str());
     // A file that was deleted has no thumbnail any more.
+    if conditional::is_current(call.headers(), &tag) {
+        let exists = file::length_of(call, tree, path).await?.is_some();
+        let response = || file::send_bytes(call, Bytes::new(), &tag, metadata.content_type, cache_control);
+        return Ok(exists.then(response));
+    }
+    let permit = tree.bucket().map(|_| call.shared().downloads.try_acquire(call.account())).transpose()?;
     if !file::fetch(call, tree, path).await? || !tokio::fs::try_exists(path).await.map_err(Problem::internal)? {
         return Ok(None);
     }
-    if conditional::is_current(call.headers(), &tag) {
-        return Ok(Some(file::send_bytes(call, Bytes::new(), &tag, metadata.content_type, cache_control)));
-    }
+    drop(permit);
 
     match thumbnail_of(call, path, digest, size).await {
         Ok(Some(ThumbnailFile { bytes, media_type })) => {
