@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::generation::{GenerationRecord, StoredHead};
-use crate::data_dir::{shell_quote, sync_parent, write_private};
+use crate::data_dir::{shell_quote, sync_parent, to_help, write_private};
 use crate::events::journal::{JournalHead, hex};
 use crate::events::shared::generation::LogGeneration;
 
@@ -157,7 +157,7 @@ impl Membership {
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(error.to_string())),
+            Err(error) => return Err(failed(format!("{error}{}", to_help(&path, &error)))),
         };
         let membership: Self = serde_json::from_slice(&bytes).map_err(|error| failed(error.to_string()))?;
         if ![FORMAT, GENERATION_FORMAT].contains(&membership.format) {
