@@ -95,7 +95,7 @@ async fn listen(traffic: Rc<Traffic>) {
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
             Err(_) => {
-                traffic.violation(format!("a stream of music did not end within {} s", STREAM_DEADLINE.as_secs()))
+                traffic.violation(format!("a stream of music did not end within {} s", STREAM_DEADLINE.as_secs()));
             }
         }
     }

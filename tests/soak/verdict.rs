@@ -179,7 +179,7 @@ pub async fn nothing_leaked(service: &Process, segments: &[Segment], memory_boun
             }
         }
         _ => {
-            println!("memory between runs was NOT COMPARED: fewer than two runs after the first had their full length")
+            println!("memory between runs was NOT COMPARED: fewer than two runs after the first had their full length");
         }
     }
 
