@@ -140,8 +140,8 @@ static FILES_BY_PATH: LazyLock<HashMap<String, ConsoleFile>> = LazyLock::new(|| 
     files
 });
 
-/// Returns what is served for an embedded file: own scripts without their comments, which would be an eighth of the first
-/// view of a page.
+/// Returns the bytes that are served for an embedded file: own scripts without their comments, which would be an eighth
+/// of the first view of a page.
 fn served_bytes(name: &str, bytes: &'static [u8]) -> Bytes {
     match std::str::from_utf8(bytes) {
         Ok(script) if media_type(name) == SCRIPT && !name.starts_with("vendor/") => blank_comment_lines(script).into(),
@@ -149,7 +149,8 @@ fn served_bytes(name: &str, bytes: &'static [u8]) -> Bytes {
     }
 }
 
-/// Empties the lines of a script that are comments. The numbers of the other lines stay, so that errors lead to the source.
+/// Empties the lines of a script that are comments. The numbers of the other lines stay, so that errors lead to the
+/// source. No line of a template literal may begin with "//".
 fn blank_comment_lines(script: &str) -> String {
     let lines = script.lines().map(|line| if line.trim_start().starts_with("//") { "" } else { line });
     lines.flat_map(|line| [line, "\n"]).collect()

@@ -7,7 +7,7 @@ use std::path::Path;
 use sha2::{Digest as _, Sha256};
 
 use super::files::FILES;
-use super::{INDEX, media_type};
+use super::{INDEX, blank_comment_lines, media_type};
 use crate::domain::value::hex;
 
 const ASSETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/console/assets");
@@ -209,6 +209,11 @@ fn resolve(folder: &str, import: &str) -> String {
         }
     }
     parts.join("/")
+}
+
+#[test]
+fn only_comment_lines_are_blanked() {
+    assert_eq!(blank_comment_lines("// a\nx; // b\n  // c\n"), "\nx; // b\n\n");
 }
 
 #[test]

@@ -14,7 +14,7 @@
     'audit/…': 'core/names pages/history parts/events parts/more',
     'budgets': 'core/names core/openapi pages/budgets parts/budget parts/chart parts/confirm parts/form parts/more parts/save parts/usage',
     'docs': 'core/openapi core/schema pages/docs parts/markdown parts/more vendor/marked',
-    'docs/…': 'core/curl core/openapi core/schema core/snippets pages/docs parts/code parts/markdown parts/more parts/picture parts/request vendor/marked',
+    'docs/…': 'core/curl core/openapi core/schema core/snippets pages/docs parts/code parts/markdown parts/more parts/request parts/save vendor/marked',
     'moderation': 'core/openapi pages/moderation parts/confirm parts/form parts/markdown parts/more vendor/marked',
     'nodes': 'pages/nodes parts/more',
     'nodes/…': 'core/openapi pages/node parts/archive parts/ban parts/chart parts/confirm parts/delete parts/form parts/markdown parts/publish parts/versions vendor/marked',

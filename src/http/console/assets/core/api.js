@@ -37,7 +37,8 @@ export class Problem extends Error {
     return failure instanceof Problem ? failure : new Problem({ error: 'unknown', title: 'Something went wrong', detail: failure?.message });
   }
 
-  // `true` if the outcome of the request is known. Otherwise it may have been executed, and a retry must use the same idempotency key.
+  // `true` if the outcome of the request is known. Otherwise it may have been executed, and a retry must use the same
+  // idempotency key.
   get isFinal() {
     return this.status >= 400 && this.status < 500 && this.code !== 'idempotency_key_in_use';
   }

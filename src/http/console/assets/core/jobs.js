@@ -41,7 +41,7 @@ export function jobOfTask(document, { kind, request = {} }) {
   return fitting.sort((left, right) => names(left).length - names(right).length)[0];
 }
 
-// Returns a map from task kind to name; undefined while it is loaded.
+// Returns a map from task kind to name; undefined while loading.
 export function useKinds() {
   const { data, error } = useLoad(async () => kindsOf(await jobDocument()), []);
   return error ? new Map() : data;

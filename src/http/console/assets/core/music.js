@@ -10,8 +10,8 @@ export function typeOf(encoding = '') {
   return TYPES.find(([name]) => lowered.includes(name))?.[1] ?? 'audio/wav';
 }
 
-// Reads a stream to its end, and calls `onChange` with the music so far. A stream without a `complete` line ends with an `error`.
-// Throws only if aborted.
+// Reads a stream to its end, and calls `onChange` with the music so far. A stream without a `complete` line ends with
+// an `error`. Throws only if aborted.
 export async function readMusic(response, onChange, signal) {
   const music = {
     task: response.headers.get('X-Task-Id'), titles: [], tags: [], parts: [], bytes: 0, secondsLoaded: 0, seconds: undefined, type: undefined, isComplete: false, error: undefined,

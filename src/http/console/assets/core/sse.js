@@ -6,9 +6,9 @@ import { send, Problem } from './api.js';
 const RETRY_MS = 2000;
 const RETRY_MAX_MS = 30000;
 
-// Reads a stream, and reconnects until the service has no more events (204), `ended()` is true or `signal` aborts. Throws
-// on a final error (4xx except 429). Calls `onEvent({ id, event, data })`, and `onState(state, problem)` with the state 'live' or 'lost';
-// `problem` is the reason of the service for a lost connection, if it gave one.
+// Reads a stream, and reconnects until the service has no more events (204), `ended()` is true or `signal` aborts.
+// Throws on a final error (4xx except 429). Calls `onEvent({ id, event, data })`, and `onState(state, problem)` with
+// the state 'live' or 'lost'; `problem` is the reason of the service for a lost connection, if it gave one.
 export async function follow(path, { query, onEvent, onState = () => {}, signal, ended = () => false }) {
   const resume = { id: undefined, wait: RETRY_MS };
   for (let failures = 0; !signal.aborted; ) {

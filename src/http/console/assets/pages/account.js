@@ -65,7 +65,7 @@ function WebhooksTab() {
     <p class="row"><button type="button" class="button quiet" onClick=${() => setConfirming('rotate')}><${Icon} name="refresh" />Create a new secret</button>
       <button type="button" class="button quiet" onClick=${() => setConfirming('revoke')}>Revoke all secrets</button></p>
     ${confirming === 'rotate' && html`<${Confirm} title="Create a new webhook secret?" action="Create" onClose=${close} work=${() => post('/users/webhook-secret')} onDone=${(secret) => { close(); setNewSecret(secret); }}>
-      The new secret signs from now on. Earlier secrets also sign for 24 hours, so that you can change your receivers.</${Confirm}>`}
+      The new secret signs from now on. The secret that it replaces also signs for 24 hours, so that you can change your receivers.</${Confirm}>`}
     ${confirming === 'revoke' && html`<${Confirm} title="Revoke all webhook secrets?" action="Revoke" onClose=${close} work=${() => remove('/users/webhook-secret')} onDone=${() => { close(); notify('Revoked'); }}>
       From the next webhook on, only the service signs. Receivers that check your secret will reject webhooks.</${Confirm}>`}
     ${newSecret && html`<${ShownOnce} title="New webhook secret" label="Secret" text=${newSecret.secret} onClose=${() => setNewSecret(null)}>

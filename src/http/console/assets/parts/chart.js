@@ -3,7 +3,7 @@ import { html, useLayoutEffect, useRef, useState } from '../core/dom.js';
 import { number } from '../core/format.js';
 import { useElementId } from '../core/identity.js';
 
-// Sizes in pixels.
+// Sizes in pixels, and the number of steps of a vertical axis.
 const HEIGHT = 190;
 const TOP = 10;
 const BOTTOM = 24;

@@ -7,7 +7,7 @@ import { bodyOf } from '../core/openapi.js';
 import { body } from '../core/schema.js';
 import { LANGUAGES } from '../core/snippets.js';
 import { Code, Icon } from './basic.js';
-import { downloadFile } from './picture.js';
+import { saveFile } from './save.js';
 
 const NAMES = Object.keys(LANGUAGES);
 const STEPS = { ArrowRight: 1, ArrowLeft: -1 };
@@ -19,7 +19,7 @@ export function RequestCode({ document, job, values }) {
   const json = body(document, schema, values, of);
   return html`<${ProgramTabs} address=${new URL(job.path.slice(1), root).href} request=${mediaType === 'multipart/form-data' ? { form: json } : { json }}>
     ${all.size > 0 && html`<p class="row files"><span class="muted small">Files to save beside it:</span>
-      ${[...all].map(([name, { file }]) => html`<button key=${name} type="button" class="button quiet small" onClick=${() => downloadFile(file, name)}>
+      ${[...all].map(([name, { file }]) => html`<button key=${name} type="button" class="button quiet small" onClick=${() => saveFile(file, name)}>
         <${Icon} name="download" />${name}</button>`)}</p>`}</${ProgramTabs}>`;
 }
 

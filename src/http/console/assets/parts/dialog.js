@@ -42,7 +42,7 @@ export function Dialog({ title, onClose, children }) {
   </dialog>`;
 }
 
-// Time after closing during which the opener may disappear, when the list behind the dialog has been loaded again.
+// Time after closing during which a reload of the list behind the dialog may remove the opener.
 const FOCUS_WATCH_MS = 5000;
 
 // Moves the focus to the page if the element that opened the dialog disappears, such as the row of a deleted token.

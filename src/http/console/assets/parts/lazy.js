@@ -10,8 +10,8 @@ export function lazy(load, name, frame = (content) => content) {
   let loading;
   const preload = () => {
     loading ??= load().then((module) => { Found = module[name]; });
-    // The component reports a failure when it is shown.
-    loading.catch(() => {});
+    // The component reports a failure when it is shown; a later visit loads again.
+    loading.catch(() => { loading = undefined; });
     return loading;
   };
   function Lazy(props) {

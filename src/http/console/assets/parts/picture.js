@@ -42,16 +42,6 @@ export function useAddress(file) {
   return address;
 }
 
-// Lifetime of the URL of a download, which has started by then.
-const URL_LIFETIME_MS = 60000;
-
-// Downloads an input file.
-export function downloadFile(file, name) {
-  const address = URL.createObjectURL(file);
-  Object.assign(document.createElement('a'), { href: address, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(address), URL_LIFETIME_MS);
-}
-
 // Returns true if a paste into a text field has text. It stays text then: word processors copy a picture along with it.
 const isText = ({ target, clipboardData }) => Boolean(target.closest?.('textarea, input:not([type=file])') && clipboardData.getData('text/plain'));
 

@@ -19,7 +19,8 @@ const MEASURES = {
 };
 // Maximum number of groups in a chart and its table, except days; the CSV file has all.
 const GROUPS_MAX = 12;
-// Maximum number of groups whose names are looked up. More than are shown, because the report is not in the order of the chart.
+// Maximum number of groups whose names are looked up. More than are shown, because the report is not in the order of
+// the chart.
 const NAMED_GROUPS_MAX = 4 * GROUPS_MAX;
 
 const dateOf = (time) => new Date(time).toISOString().slice(0, 10);

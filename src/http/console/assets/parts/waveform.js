@@ -4,7 +4,7 @@ import { html, useEffect, useState } from '../core/dom.js';
 const BARS = 96;
 // Sample rate that suffices for a waveform.
 const RATE = 8000;
-// Peak of silence, so that silence is not divided by zero.
+// Minimum peak, so that silence is not divided by zero.
 const PEAK_MIN = 0.001;
 
 // Returns the loudest sample of each of `BARS` parts, relative to the loudest of all.
