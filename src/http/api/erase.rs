@@ -108,8 +108,5 @@ fn delete_remains(user: UserId, services: &Services) -> Result<(), Problem> {
     if services.operations.audit.had_plain_text(user).map_err(Problem::internal)? {
         (services.operations.drop_snapshots)().map_err(Problem::internal)?;
     }
-    services.keyring.destroy_key(user).map_err(|failure| match failure {
-        failure if failure.is_unavailable() => Problem::files_unavailable(),
-        failure => Problem::internal(failure),
-    })
+    services.keyring.destroy_key(user).map_err(|failure| personal_fields::key_error(&failure, &services.space))
 }

@@ -433,8 +433,8 @@ impl UploadedPicture {
 }
 
 impl CallerInputFiles {
-    fn read_error(&self, error: &io::Error) -> InvalidValue {
-        tracing::error!(%error, "uploaded file unreadable");
+    fn read_error(&self, id: FileId, error: &io::Error) -> InvalidValue {
+        tracing::error!(%error, file = %id, "uploaded file unreadable");
         if is_unavailable(error) {
             self.are_unavailable.set(true);
         }
@@ -461,14 +461,14 @@ impl InputFiles {
     /// Returns the file that a URL names; `None` if the URL leads elsewhere.
     ///
     /// # Errors
-    /// If the URL names a file that the caller does not have.
+    /// If the URL names a file that the caller does not have, or that cannot be read.
     pub fn find(&self, url: &CallbackUrl) -> Result<Option<UploadedFile>, InvalidValue> {
         let Some(files) = &self.0 else { return Ok(None) };
         let path = url.as_str().strip_prefix(&files.public_url);
         let Some(id) = path.and_then(|path| path.strip_prefix("/files/")) else { return Ok(None) };
 
         let file = match FileId::parse(id) {
-            Ok(id) => files.uploads.get(id, files.now).map_err(|error| files.read_error(&error))?,
+            Ok(id) => files.uploads.get(id, files.now).map_err(|error| files.read_error(id, &error))?,
             Err(_) => None,
         };
         let own = file.filter(|file| Some(file.owner) == files.owner);
@@ -509,7 +509,8 @@ impl InputFiles {
         let mut charge = files.charge.new_empty();
         let bytes = usize::try_from(file.bytes).map_err(|_| UploadReadError::Busy)?;
         charge.grow(bytes).map_err(|_| UploadReadError::Busy)?;
-        let bytes = files.uploads.read(&file).map_err(|error| UploadReadError::Invalid(files.read_error(&error)))?;
+        let bytes =
+            files.uploads.read(&file).map_err(|error| UploadReadError::Invalid(files.read_error(file.id, &error)))?;
         Ok(Some(UploadedPicture { file, bytes, _charge: charge }))
     }
 }

@@ -409,10 +409,6 @@ async fn reply_with_publisher(
         models.publishers.get(id).map(|profile| PublisherWithMembers::new(profile, &models))
     };
     let publisher = publisher.ok_or_else(|| Problem::not_found("publisher"))?;
-    let loaded = personal_fields::preload_keys(&call.services().keyring, publisher.members()).await;
-    // A change that is recorded succeeds, even if names are unreadable at the moment.
-    if call.method().is_safe() {
-        loaded?;
-    }
+    personal_fields::preload_keys_for_reply(call, publisher.members()).await?;
     respond(&PublisherView::new(&publisher, call))
 }

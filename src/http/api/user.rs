@@ -89,13 +89,8 @@ pub async fn reply_with_user(
     profile: UserProfile,
     respond: impl FnOnce(&UserView) -> Result<ApiResponse, Problem>,
 ) -> Result<ApiResponse, Problem> {
-    let keyring = &call.services().keyring;
-    let loaded = personal_fields::preload_keys(keyring, [&profile]).await;
-    // A change that is recorded succeeds, even if names are unreadable at the moment.
-    if call.method().is_safe() {
-        loaded?;
-    }
-    let view = UserView::new(&User::Present(profile), keyring);
+    personal_fields::preload_keys_for_reply(call, [&profile]).await?;
+    let view = UserView::new(&User::Present(profile), &call.services().keyring);
     respond(&view.ok_or_else(|| Problem::not_found("user"))?)
 }
 

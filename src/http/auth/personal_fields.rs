@@ -132,6 +132,18 @@ pub async fn preload_keys<'u>(
     Ok(())
 }
 
+/// Loads keys for a response. A recorded change succeeds even if names are unreadable at the moment.
+///
+/// # Errors
+/// See [`preload_keys`]; only if the request changes nothing.
+pub async fn preload_keys_for_reply<'u>(
+    call: &RequestContext,
+    users: impl IntoIterator<Item = &'u UserProfile>,
+) -> Result<(), Problem> {
+    let loaded = preload_keys(&call.services().keyring, users).await;
+    if call.method().is_safe() { loaded } else { Ok(()) }
+}
+
 /// Personal fields for display.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contact {
