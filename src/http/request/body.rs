@@ -378,7 +378,7 @@ mod tests {
         let json = RequestBody { bytes: Bytes::from(b"[1,2]".to_vec()), charge, shape: &JsonShape::Whole, form: None }
             .parse()
             .expect("JSON");
-        assert_eq!(budget.held_bytes(), [2 * json_shape::ENTRY_BYTES, 0, 0]);
+        assert_eq!(budget.held_bytes(), [2 * 64, 0, 0]);
         drop(json);
         assert_eq!(budget.held_bytes(), [0; 3]);
     }
@@ -394,7 +394,7 @@ mod tests {
         };
         let mut json = body.parse().expect("JSON");
         assert!(json.move_charge_to_waiting(&budget));
-        assert_eq!(budget.held_bytes(), [0, 0, 2 * json_shape::ENTRY_BYTES]);
+        assert_eq!(budget.held_bytes(), [0, 0, 2 * 64]);
     }
 
     #[test]

@@ -27,7 +27,7 @@ const FIRST_MEMBER_BYTES: usize = 640;
 /// Memory of a further member without its text, in bytes.
 const MEMBER_BYTES: usize = 128;
 /// Memory of an array entry without its text, in bytes.
-pub(super) const ENTRY_BYTES: usize = 64;
+const ENTRY_BYTES: usize = 64;
 
 /// Part of a value to keep.
 #[derive(Debug, PartialEq)]
