@@ -318,10 +318,10 @@ impl SearchIndex {
     /// Raises the level of every slot that matches one word.
     fn rank(&self, word: &str, accepted: WordMatch, owners: &Owners, levels: &mut MatchLevels) {
         for (indexed_word, nodes) in matching_words(&self.nodes, word, accepted) {
-            levels.raise_matches(nodes.iter(), WordMatch::of(indexed_word, word));
+            levels.raise_matches(nodes.iter(), WordMatch::from_words(indexed_word, word));
         }
         for (indexed_word, publishers) in matching_words(&self.owners, word, accepted) {
-            let level = match_level(AUTHOR, WordMatch::of(indexed_word, word));
+            let level = match_level(AUTHOR, WordMatch::from_words(indexed_word, word));
             for slot in publishers.iter().flat_map(|owner| owners.slots(owner)) {
                 levels.raise(*slot, level);
             }
@@ -346,7 +346,7 @@ impl SearchIndex {
     fn rank_names(&self, joined: &str, levels: &mut MatchLevels) {
         for (indexed_word, nodes) in matching_words(&self.nodes, joined, WordMatch::Prefix) {
             let name_postings = nodes.iter().filter(|packed| packed & u32::from(NAMES) != 0);
-            match WordMatch::of(indexed_word, joined) {
+            match WordMatch::from_words(indexed_word, joined) {
                 WordMatch::Whole => levels.raise_matches(name_postings, WordMatch::Whole),
                 // A prefix can belong to an unrelated word, so it has the lowest weight.
                 WordMatch::Prefix => name_postings.for_each(|packed| levels.raise(packed >> FIELD_BITS, 1)),
@@ -355,7 +355,7 @@ impl SearchIndex {
     }
 }
 
-/// How an indexed word matches a word of the query.
+/// Match of an indexed word with a word of the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WordMatch {
     Whole,
@@ -365,7 +365,7 @@ enum WordMatch {
 
 impl WordMatch {
     /// Returns how an indexed word matches a word that it equals or starts with.
-    fn of(indexed_word: &str, word: &str) -> Self {
+    fn from_words(indexed_word: &str, word: &str) -> Self {
         if indexed_word.len() == word.len() { Self::Whole } else { Self::Prefix }
     }
 }

@@ -102,7 +102,7 @@ fn resize(plane: &Plane, ratio: f32) -> Plane {
 const STRENGTH_MIN: f32 = 0.004;
 
 /// Candidate for the sample.
-struct Square {
+struct SampleCandidate {
     region: Region,
     /// Standard deviation of the detail.
     strength: f32,
@@ -122,7 +122,7 @@ fn most_even(detail: &Plane) -> Option<Plane> {
         let square = detail.window(region);
         let strength = deviation(square.values());
         let highest = square.values().iter().fold(0.0_f32, |highest, value| highest.max(value.abs()));
-        squares.push(Square { region, strength, peak: highest / strength.max(1e-6) });
+        squares.push(SampleCandidate { region, strength, peak: highest / strength.max(1e-6) });
     }
 
     squares.sort_by(|one, other| one.strength.total_cmp(&other.strength));

@@ -52,8 +52,7 @@ impl Light {
 /// Applies a gain that approaches white instead of clipping.
 fn apply_gain(pixel: &mut Pixel, gain: [f32; 3]) {
     for at in 0..3 {
-        let over = (gain[at] - 1.0).max(0.0);
-        pixel[at] = (gain[at] * pixel[at] / (1.0 + over * pixel[at])).clamp(0.0, 1.0);
+        pixel[at] = crate::light::apply_gain(pixel[at], gain[at]).clamp(0.0, 1.0);
     }
 }
 

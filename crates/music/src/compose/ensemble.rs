@@ -10,34 +10,35 @@ pub type Performer = (Role, Instrument);
 /// Order in which roles are filled.
 const ROLES: [Role; 6] = [Role::Lead, Role::Comp, Role::Bass, Role::Drums, Role::Pad, Role::Arpeggio];
 
-/// Returns the players, at most one per role and at least one in total.
+/// Returns the performers, at most one per role and at least one in total.
 #[must_use]
 pub fn gather(request: &MusicRequest, plan: &PiecePlan) -> Vec<Performer> {
     let mut rng = request.rng.fork("ensemble");
-    let mut players: Vec<Performer> = Vec::new();
-    let is_free = |players: &Vec<Performer>, role: Role| players.iter().all(|(occupied, _)| *occupied != role);
+    let mut performers: Vec<Performer> = Vec::new();
+    let is_free = |performers: &Vec<Performer>, role: Role| performers.iter().all(|(occupied, _)| *occupied != role);
 
     for instrument in &request.wanted {
-        if let Some(role) = instrument.roles().iter().find(|role| is_free(&players, **role)) {
-            players.push((*role, *instrument));
+        if let Some(role) = instrument.roles().iter().find(|role| is_free(&performers, **role)) {
+            performers.push((*role, *instrument));
         }
     }
 
     if request.solo {
-        add_soloist(&mut players);
-        return players;
+        add_soloist(&mut performers);
+        return performers;
     }
     // If no requested instrument has the melody, the first one that can play it takes it.
-    let leads =
-        |player: &&mut Performer| player.1.roles().contains(&Role::Lead) && !player.1.roles().starts_with(&[Role::Pad]);
-    if is_free(&players, Role::Lead)
-        && players.len() > 1
-        && let Some(player) = players.iter_mut().find(leads)
+    let leads = |performer: &&mut Performer| {
+        performer.1.roles().contains(&Role::Lead) && !performer.1.roles().starts_with(&[Role::Pad])
+    };
+    if is_free(&performers, Role::Lead)
+        && performers.len() > 1
+        && let Some(performer) = performers.iter_mut().find(leads)
     {
-        player.0 = Role::Lead;
+        performer.0 = Role::Lead;
     }
 
-    for role in ROLES.into_iter().filter(|role| is_free(&players.clone(), *role)).collect::<Vec<_>>() {
+    for role in ROLES.into_iter().filter(|role| is_free(&performers.clone(), *role)).collect::<Vec<_>>() {
         let choices = candidates(plan, request, role);
         let probability = match role {
             Role::Lead => plan.style.tune.max(f32::from(u8::from(plan.second.is_some()))),
@@ -49,20 +50,20 @@ pub fn gather(request: &MusicRequest, plan: &PiecePlan) -> Vec<Performer> {
         let is_chosen = rng.odds(probability);
         let chosen = rng.below(choices.len());
         if is_chosen && let Some(instrument) = choices.get(chosen) {
-            players.push((role, *instrument));
+            performers.push((role, *instrument));
         }
     }
 
-    if players.is_empty() {
+    if performers.is_empty() {
         let any_instrument = Instrument::all().find(|instrument| !request.unwanted.contains(instrument));
-        let player = any_instrument.unwrap_or(Instrument::Piano);
-        players.push((player.roles()[0], player));
+        let instrument = any_instrument.unwrap_or(Instrument::Piano);
+        performers.push((instrument.roles()[0], instrument));
     }
 
-    if players.len() == 1 {
-        add_soloist(&mut players);
+    if performers.len() == 1 {
+        add_soloist(&mut performers);
     }
-    players
+    performers
 }
 
 /// Returns the instruments that the genres use in a role, without the rejected ones.
@@ -100,20 +101,20 @@ fn candidates(plan: &PiecePlan, request: &MusicRequest, role: Role) -> Vec<Instr
 }
 
 /// Gives the instruments of a solo piece all roles that they can play; a piano also plays chords and bass.
-fn add_soloist(players: &mut Vec<Performer>) {
-    let instruments: Vec<Instrument> = players.iter().map(|(_, instrument)| *instrument).collect();
+fn add_soloist(performers: &mut Vec<Performer>) {
+    let instruments: Vec<Instrument> = performers.iter().map(|(_, instrument)| *instrument).collect();
     for role in [Role::Lead, Role::Comp, Role::Bass] {
         let can_play = |instrument: &&Instrument| instrument.roles().contains(&role);
-        if players.iter().all(|(occupied, _)| *occupied != role)
+        if performers.iter().all(|(occupied, _)| *occupied != role)
             && let Some(instrument) = instruments.iter().find(can_play)
         {
-            players.push((role, *instrument));
+            performers.push((role, *instrument));
         }
     }
 
     // A single instrument without chords plays the melody.
-    if players.len() == 1 && instruments[0].roles().contains(&Role::Lead) {
-        players[0].0 = Role::Lead;
+    if performers.len() == 1 && instruments[0].roles().contains(&Role::Lead) {
+        performers[0].0 = Role::Lead;
     }
 }
 
@@ -123,7 +124,7 @@ mod tests {
     use crate::prompt;
     use Instrument as I;
 
-    fn players(prompt: &str) -> Vec<Performer> {
+    fn performers(prompt: &str) -> Vec<Performer> {
         let request = prompt::parse(prompt);
         gather(&request, &PiecePlan::from_request(&request, None))
     }
@@ -131,7 +132,7 @@ mod tests {
     #[test]
     fn named_instruments_play_and_unwanted_ones_do_not() {
         for instrument in Instrument::all() {
-            let plays = |prompt: String| players(&prompt).iter().any(|(_, player)| *player == instrument);
+            let plays = |prompt: String| performers(&prompt).iter().any(|(_, played)| *played == instrument);
             let name = if instrument == I::Drums { "drums" } else { instrument.name() };
             assert!(plays(format!("a song with {name}")), "{name}");
             for genre in ["rock", "jazz", "house", "classical", "lofi", "cinematic"] {
@@ -142,10 +143,14 @@ mod tests {
 
     #[test]
     fn a_soloist_plays_alone_with_both_hands() {
-        assert_eq!(players("solo piano"), [(Role::Comp, I::Piano), (Role::Lead, I::Piano), (Role::Bass, I::Piano)]);
-        assert_eq!(players("solo flute"), [(Role::Lead, I::Flute)]);
-        assert_eq!(players("only drums"), [(Role::Drums, I::Drums)]);
-        assert!(players("only guitar and flute").iter().all(|(_, player)| [I::NylonGuitar, I::Flute].contains(player)));
+        assert_eq!(performers("solo piano"), [(Role::Comp, I::Piano), (Role::Lead, I::Piano), (Role::Bass, I::Piano)]);
+        assert_eq!(performers("solo flute"), [(Role::Lead, I::Flute)]);
+        assert_eq!(performers("only drums"), [(Role::Drums, I::Drums)]);
+        assert!(
+            performers("only guitar and flute")
+                .iter()
+                .all(|(_, instrument)| [I::NylonGuitar, I::Flute].contains(instrument))
+        );
     }
 
     #[test]
@@ -153,17 +158,17 @@ mod tests {
         for prompt in
             ["rock", "jazz with strings", "epic orchestral", "ambient", "no piano no drums no bass", "piano and organ"]
         {
-            let players = players(prompt);
-            assert!(!players.is_empty());
+            let performers = performers(prompt);
+            assert!(!performers.is_empty());
             for role in ROLES {
-                assert!(players.iter().filter(|(other, _)| *other == role).count() <= 1, "{prompt}: {players:?}");
+                assert!(performers.iter().filter(|(other, _)| *other == role).count() <= 1, "{prompt}: {performers:?}");
             }
         }
     }
 
     #[test]
     fn two_genres_are_combined() {
-        let instruments: Vec<_> = players("lofi chiptune").into_iter().map(|(_, player)| player).collect();
+        let instruments: Vec<_> = performers("lofi chiptune").into_iter().map(|(_, instrument)| instrument).collect();
         assert!(instruments.contains(&I::Chip), "{instruments:?}");
     }
 }

@@ -10,12 +10,12 @@ use crate::rng::SeededRng;
 /// Rhythm with a contour.
 #[derive(Debug, Clone)]
 struct Motif {
-    tones: Vec<Tone>,
+    tones: Vec<MotifTone>,
 }
 
 /// Tone of a motif.
 #[derive(Debug, Clone, Copy)]
-struct Tone {
+struct MotifTone {
     /// Start within the bar in steps.
     at: u32,
     /// Length in steps.
@@ -136,7 +136,7 @@ impl MelodyComposer<'_> {
         let degree = key.degree(anchor) + shift;
 
         let count = motif.tones.len();
-        for (index, Tone { at, steps, degree: offset }) in motif.tones.iter().enumerate() {
+        for (index, MotifTone { at, steps, degree: offset }) in motif.tones.iter().enumerate() {
             let chord = &self.score.span_at(start + at).chord;
             let is_strong = at % metre.beat == 0 || *steps >= metre.beat;
             let mut pitch = chord.bend(key, key.pitch(degree + offset));
@@ -249,7 +249,7 @@ impl Motif {
 
             for steps in cell {
                 if *steps > 0 {
-                    tones.push(Tone { at, steps: steps.unsigned_abs(), degree });
+                    tones.push(MotifTone { at, steps: steps.unsigned_abs(), degree });
                     (degree, leapt) = next_degree(rng, degree, leapt);
                 }
                 at += steps.unsigned_abs();
@@ -261,15 +261,15 @@ impl Motif {
     /// Splits some long tones and turns some tones of the second half; the motif stays recognizable.
     fn vary(&mut self, rng: &mut SeededRng, metre: Metre) {
         let mut varied = Vec::new();
-        for &Tone { at, steps, degree } in &self.tones {
+        for &MotifTone { at, steps, degree } in &self.tones {
             if steps >= 4 && steps % 2 == 0 && rng.odds(0.3) {
                 let neighbour_degree = degree + rng.pick(&[1, -1]);
-                varied.push(Tone { at, steps: steps / 2, degree });
-                varied.push(Tone { at: at + steps / 2, steps: steps / 2, degree: neighbour_degree });
+                varied.push(MotifTone { at, steps: steps / 2, degree });
+                varied.push(MotifTone { at: at + steps / 2, steps: steps / 2, degree: neighbour_degree });
             } else {
                 let is_turned = at * 2 >= metre.bar && rng.odds(0.3);
                 let degree = if is_turned { degree + rng.pick(&[1, -1, 2]) } else { degree };
-                varied.push(Tone { at, steps, degree });
+                varied.push(MotifTone { at, steps, degree });
             }
         }
         self.tones = varied;
@@ -284,7 +284,7 @@ impl Motif {
         }
         let degree = self.tones.last().map_or(0, |tone| tone.degree.signum());
         let tone_steps = (length - from).saturating_sub(metre.beat.min(4) / 2).max(1);
-        self.tones.push(Tone { at: from, steps: tone_steps, degree });
+        self.tones.push(MotifTone { at: from, steps: tone_steps, degree });
     }
 }
 

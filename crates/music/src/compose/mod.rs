@@ -31,17 +31,17 @@ use crate::prompt::{self, MusicRequest};
 pub fn compose(prompt: &str, seconds: Option<u16>) -> Piece {
     let request = prompt::parse(prompt);
     let plan = PiecePlan::from_request(&request, seconds);
-    let players = ensemble::gather(&request, &plan);
+    let performers = ensemble::gather(&request, &plan);
 
-    let score = build_score(&request, plan, &players);
-    let mut parts: Vec<Part> = players.iter().map(|player| build_part(&score, *player)).collect();
+    let score = build_score(&request, plan, &performers);
+    let mut parts: Vec<Part> = performers.iter().map(|performer| build_part(&score, *performer)).collect();
     parts.retain(|part| !part.notes.is_empty());
     let kicks = find_kicks(&parts);
 
     let mut seed = request.rng.fork("noise");
     Piece {
         title: title::title(&request, &score.plan),
-        tags: title::tags(&request, &score.plan, &players),
+        tags: title::tags(&request, &score.plan, &performers),
         frames: score.clock().frames,
         space: build_space(&request, &score.plan),
         parts,
@@ -57,7 +57,7 @@ pub fn seconds_of(prompt: &str, seconds: Option<u16>) -> u16 {
     plan.clock.frames.div_ceil(RATE) as u16
 }
 
-fn build_score(request: &MusicRequest, plan: PiecePlan, players: &[Performer]) -> Score {
+fn build_score(request: &MusicRequest, plan: PiecePlan, performers: &[Performer]) -> Score {
     let clock = plan.clock;
     let phrases = form::phrases(&Shape {
         steps: clock.steps,
@@ -77,7 +77,7 @@ fn build_score(request: &MusicRequest, plan: PiecePlan, players: &[Performer]) -
     };
     let spans = harmony.spans(&phrases, &mut request.rng.fork("harmony"));
 
-    let roles: Vec<Role> = players.iter().map(|(role, _)| *role).collect();
+    let roles: Vec<Role> = performers.iter().map(|(role, _)| *role).collect();
     let role_order = [Role::Pad, Role::Comp, Role::Arpeggio, Role::Lead, Role::Bass, Role::Drums];
 
     Score {
@@ -86,13 +86,13 @@ fn build_score(request: &MusicRequest, plan: PiecePlan, players: &[Performer]) -
         spans,
         rng: request.rng.fork("parts"),
         builds: request.form.build,
-        is_permanent: request.solo || players.len() < 3,
+        is_permanent: request.solo || performers.len() < 3,
         fallback_role: role_order.into_iter().find(|role| roles.contains(role)).unwrap_or(Role::Lead),
         roles,
     }
 }
 
-/// Level of a role in the mix.
+/// Mix settings of a role.
 struct RoleMix {
     level_db: f32,
     pan: f32,

@@ -146,7 +146,7 @@ fn noun_at(words: &[Word], at: usize) -> Option<String> {
 
 /// Returns tags for genres, moods, instruments, tempo, key and other unusual properties, at most [`TAGS_MAX`].
 #[must_use]
-pub fn tags(request: &MusicRequest, plan: &PiecePlan, players: &[Performer]) -> Vec<String> {
+pub fn tags(request: &MusicRequest, plan: &PiecePlan, performers: &[Performer]) -> Vec<String> {
     let mut tags = vec![plan.style.names[0].to_owned()];
     let mut add = |tag: String| {
         if tags.len() < TAGS_MAX && !tags.contains(&tag) {
@@ -166,11 +166,12 @@ pub fn tags(request: &MusicRequest, plan: &PiecePlan, players: &[Performer]) -> 
         add("loop".to_owned());
     }
 
-    let prominent = players.iter().filter(|(role, _)| matches!(role, Role::Lead | Role::Comp));
-    let instruments: Vec<Instrument> = request.wanted.iter().copied().chain(prominent.map(|player| player.1)).collect();
+    let prominent = performers.iter().filter(|(role, _)| matches!(role, Role::Lead | Role::Comp));
+    let instruments: Vec<Instrument> =
+        request.wanted.iter().copied().chain(prominent.map(|performer| performer.1)).collect();
     instruments.iter().take(3).for_each(|instrument| add(instrument.name().to_owned()));
 
-    if players.iter().all(|(role, _)| *role != Role::Drums) {
+    if performers.iter().all(|(role, _)| *role != Role::Drums) {
         add("no drums".to_owned());
     }
 

@@ -262,7 +262,7 @@ fn expected_score(query: &SearchQuery, node: &NodeProfile) -> Option<u16> {
 
     let level = |text: &str, by_prefix: bool| {
         let matching = words.iter().filter(|(word, _)| word == text || by_prefix && word.starts_with(text));
-        matching.map(|(word, fields)| match_level(*fields, WordMatch::of(word, text))).max()
+        matching.map(|(word, fields)| match_level(*fields, WordMatch::from_words(word, text))).max()
     };
     let word_score = |index: usize| {
         let word = &query.words[index];
