@@ -1,5 +1,5 @@
-//! `mediary cluster`: checks the engine, turns a data directory into a node, shows the nodes, continues the log in a new
-//! stream, and takes the last node out.
+//! `mediary cluster`: checks the engine, turns a data directory into a node, shows the nodes, continues the log in a
+//! new stream, and takes the last node out.
 
 use std::fmt::Write as _;
 
@@ -43,8 +43,9 @@ The service must be stopped. Every other node starts on a restored backup of thi
 
 const CHECK_HELP: &str = "\
 Checks the servers of the engine and, if the data directory is a node, its secrets, the shared files
-and the log in the engine; changes nothing, but writes an object to a bucket and removes it again.
-Prints one line per check: ok, risk or FAILED. A node may run. A start also checks the node's own log, as `mediary audit verify` does.
+and the log in the engine. Writes a test object to the bucket and removes it; changes nothing else.
+Prints one line per check: ok, risk or FAILED. A node may run. A start also checks the node's own
+log, as `mediary audit verify` does.
 
 Examples:
   mediary cluster check --config /etc/mediary.toml
@@ -247,14 +248,14 @@ fn rebuild(settings: &Settings, options: RebuildOptions) -> anyhow::Result<()> {
 
     let LogGeneration { log_id, number } = begun.log();
     let mut text = format!(
-        "{} begins at {}. Start this node and the others: those that end there join, and those that lack changes first apply \
-         the rest of the old stream, if it still exists. Then make a new backup: one made before cannot be used to add a \
-         node.\n",
+        "{} begins at {}. Start this node and the others: nodes whose log ends there join, and nodes that lack changes \
+         first apply the rest of the old stream, if it still exists. Then make a new backup: one made before cannot be \
+         used to add a node.\n",
         begun.log(),
         begun.base()
     );
     let former = LogGeneration { log_id, number: number - 1 };
-    // It may be lost.
+    // The old stream may be lost.
     if list_generations(cluster, log_id)?.contains(&former) {
         let command = deletion_command(cluster, former);
         let _ = writeln!(text, "When all nodes have joined, the old stream can be deleted: {command}");

@@ -80,7 +80,8 @@ impl<W: Write> MusicStreamReader<W> {
         Ok(())
     }
 
-    /// Returns the progress from 0 to 1. The first chunk lasts half a second, so there is one chunk more than seconds.
+    /// Returns the estimated progress. The built-in engine sends a chunk of half a second, then one chunk a second;
+    /// chunks of a vendor can take the estimate above 1.
     fn fraction(&self) -> f64 {
         if self.piece.seconds > 0.0 { f64::from(self.chunks) / (self.piece.seconds + 1.0) } else { 0.0 }
     }

@@ -138,7 +138,8 @@ pub fn verify(
         let first = unsigned.start();
         let last = unsigned.end();
         found.notes.push(format!(
-            "positions {first} to {last} are unsigned: the service ended too early; the next start signs them"
+            "positions {first} to {last} are unsigned: the service stopped before it signed them; the next start signs \
+             them"
         ));
     }
 

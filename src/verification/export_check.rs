@@ -61,7 +61,8 @@ pub enum ExportVerificationError {
     #[error("it is not an export: its first line is not {FORMAT:?}")]
     NotAnExport,
     #[error(
-        "its events have schema {theirs}, but this release uses schema {}: verify it with a release that uses {theirs}",
+        "its events have schema {theirs}, but this release uses schema {}: verify it with a release that uses \
+         schema {theirs}",
         schema::VERSION
     )]
     OtherSchema { theirs: u64 },

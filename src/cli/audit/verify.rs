@@ -20,14 +20,15 @@ use crate::verification::export_check::{self, ExportTrust};
 use crate::verification::{directory, format_finding};
 
 pub(super) const HELP: &str = "\
-Checks a data directory without changing it:
+Checks a data directory and repairs nothing:
   - every journal record: checksum, position, hash chain, format, stream version; the signed HEAD
   - sled against the journal, on a temporary copy (TMPDIR)
   - the snapshot of the read models against a replay of the journal
   - every file against the hash in its name, and the archive of every version
   - the key of every user against the data encrypted with it
 While a service runs on the directory, the journal is checked up to its signed HEAD, and sled is not
-checked. Archives and keys that only the bucket of a cluster has are fetched first.
+checked. In a cluster with a bucket, archives and keys that only the bucket has are first fetched
+into the directory.
 
 Examples:
   mediary audit verify

@@ -90,7 +90,7 @@ fn export_schema() -> Value {
     let credits = response_object([
         field_with_schema("held", "Credits of unfinished tasks.", count()).required(),
         field_with_schema("charged", "Credits of completed tasks.", count()).required(),
-        field_with_schema("refunded", "Credits given back.", count()).required(),
+        field_with_schema("refunded", "Credits refunded.", count()).required(),
     ]);
     let caused_event = response_object([
         field::<u64>("position", "Position in the log.").required(),
