@@ -188,7 +188,8 @@ impl CallbackDispatcher {
         Some(json.expect("a struct of strings and numbers can be written as JSON"))
     }
 
-    /// Returns the caller's payload unchanged, if it is still stored; an error if the bucket that has it cannot be used.
+    /// Returns the caller's payload unchanged, if it is still stored; an error if the bucket that has it cannot be
+    /// used.
     async fn read_payload(&self, payload: Option<AttachedDocument>) -> io::Result<Option<String>> {
         let store = self.store.clone();
         let Some(document) = payload else { return Ok(None) };
@@ -213,8 +214,9 @@ impl CallbackDispatcher {
         }
     }
 
-    /// Returns the account's valid signing secrets, newest first; `None` if the bucket that has the key of the account cannot
-    /// be used. A secret that cannot be decrypted does not block the webhook, because the key of the service always signs it.
+    /// Returns the account's valid signing secrets, newest first; `None` if the bucket that has the key of the account
+    /// cannot be used. A secret that cannot be decrypted does not block the webhook, because the key of the service
+    /// always signs it.
     async fn secrets_of(&self, owner: Option<UserId>) -> Option<Vec<Zeroizing<Vec<u8>>>> {
         let Some(owner) = owner else { return Some(Vec::new()) };
         let sealed_secrets: Vec<PersonalValue> = {

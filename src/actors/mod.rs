@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Dispatch ──▶ Router ──▶ AggregateActor ──▶ Writer ──▶ log, then Projector ──▶ read models ──▶ Reactor
-//!    ▲        (one live actor per stream)   (on their arbiter)                              (poller, dispatcher, usage)
+//!    ▲        (one live actor per stream)   (on their arbiter)                            (poller, dispatcher, usage)
 //!    └──────────────────────────────────── commands ─────────────────────────────────────────────┘
 //! ```
 

@@ -58,7 +58,7 @@ use step::{PollerStep, RemovedVendorStep, next_step, removed_vendor_step, unknow
 
 /// Age of a task up to which fetching an input is retried after a temporary error.
 const INPUT_RETRY_WINDOW: Duration = Duration::from_mins(2);
-/// Minimum pause between such retries, which is the age of the task.
+/// Lower bound of the pause between such retries, which is otherwise the age of the task.
 const INPUT_RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
 /// Maximum pause between such retries.
 const INPUT_RETRY_DELAY_MAX: Duration = Duration::from_secs(30);

@@ -17,7 +17,7 @@ use crate::media::store::MediaStore;
 use crate::projections::ReadModels;
 use crate::projections::task::index::mark_of;
 
-/// Minimum time between two sweeps, which is a tenth of the retention.
+/// Lower bound of the time between two sweeps, which is otherwise a tenth of the retention.
 const SWEEP_INTERVAL_MIN: Duration = Duration::from_mins(1);
 /// Maximum time between two sweeps.
 const SWEEP_INTERVAL_MAX: Duration = Duration::from_hours(1);

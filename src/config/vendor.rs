@@ -85,7 +85,7 @@ pub struct VendorSelection {
     /// Unique among all vendors.
     pub name: String,
     pub profile: VendorProfile,
-    /// Vendors with the lowest priority come first.
+    /// Vendors with the lowest number come first.
     pub priority: i32,
     /// Share among vendors with the same priority.
     pub weight: u32,

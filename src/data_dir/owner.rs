@@ -88,8 +88,8 @@ pub fn give_to_owner(data_dir: &Path, path: &Path) -> io::Result<()> {
     chown(path, Some(owner.uid()), Some(owner.gid())).map_err(failed)
 }
 
-/// Returns the metadata of the file whose owner counts as the owner of a data directory: its lock, because the directory
-/// may be a volume that belongs to root.
+/// Returns the metadata of the file whose owner counts as the owner of a data directory: its lock, because the
+/// directory may be a volume that belongs to root.
 pub(super) fn owner_of(data_dir: &Path) -> io::Result<Metadata> {
     fs::metadata(data_dir.join("lock")).or_else(|_| fs::metadata(data_dir))
 }

@@ -9,8 +9,9 @@ use crate::http::response::error::Problem;
 use crate::projections::read_models::Models;
 
 /// Returns the publisher that a request is about: the one in the path, or else the owner of the node that the request
-/// changes. `None` if no publisher is involved, or if the request only reads the node or is an administrator's, who
-/// needs no role at the publisher. `segment` returns a decoded path parameter by name.
+/// changes. Without a publisher in the path, `None` if no node is involved, if the request only reads the node, or if
+/// the action is [`Action::Administer`], which needs no role at the publisher. `segment` returns a decoded path
+/// parameter by name.
 ///
 /// # Errors
 /// 404 if a resource in the path does not exist or belongs to another publisher.

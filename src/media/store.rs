@@ -247,8 +247,8 @@ impl MediaStore {
         self.place_file(&path, bytes.len() as u64, Duration::ZERO, |unfinished| self.write_synced(unfinished, bytes))
     }
 
-    /// Makes a file of this length durable, unless it exists; `write` writes it under a temporary name. While the bucket
-    /// cannot be used, tries again for `patience`.
+    /// Makes a file of this length durable, unless it exists; `write` writes it under a temporary name. While the
+    /// bucket cannot be used, tries again for `patience`.
     fn place_file(
         &self,
         path: &Path,

@@ -253,7 +253,8 @@ impl UploadedFiles {
         let stored = self.place_upload(upload, file, now);
         let is_unused = match &stored {
             Ok(stored) => stored.file != file,
-            // Another upload with the same permission has the same path and may have been acknowledged: expiry removes it.
+            // Another upload with the same permission has the same path and may have been acknowledged: expiry removes
+            // it.
             Err(UploadError::Io(_)) => false,
             Err(_) => true,
         };
@@ -339,8 +340,8 @@ impl UploadedFiles {
         Ok(files)
     }
 
-    /// Lists the files, or those of an owner, again if other nodes may have stored or removed some, unless the last listing
-    /// is newer than `interval`. Blocks.
+    /// Lists the files, or those of an owner, again if other nodes may have stored or removed some, unless the last
+    /// listing is newer than `interval`. Blocks.
     fn list_again_if_shared(&self, interval: Duration, owner: Option<UserId>) -> io::Result<()> {
         if self.part_files.sharing() == FileSharing::Alone {
             return Ok(());
@@ -433,8 +434,8 @@ impl UploadedFiles {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Removes the copies of an erased owner's files from the directory. The node that erases the owner removes the files
-    /// from the bucket.
+    /// Removes the copies of an erased owner's files from the directory. The node that erases the owner removes the
+    /// files from the bucket.
     pub fn remove_copies_of(&self, owner: UserId) {
         self.files.lock().retain(|_, file| file.owner != owner);
         let _ = self.remove_copies(|file| file.owner == owner);
@@ -516,7 +517,8 @@ impl UploadedFiles {
         self.remove_copy(file).map(|()| true)
     }
 
-    /// Removes a file from the directory, and the directory of its owner if it was the last. The caller holds the guard.
+    /// Removes a file from the directory, and the directory of its owner if it was the last. The caller holds the
+    /// guard.
     fn remove_copy(&self, file: &UploadedFile) -> io::Result<()> {
         match fs::remove_file(self.path_of(file)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -4,8 +4,8 @@
 //! 2. A host that is an IP address, in any notation, is checked against the address rules before anything is sent; the
 //!    URL parser has normalized `2130706433` and `0x7f.1` to `127.0.0.1` (`client`, `address`).
 //! 3. A host name is resolved for each attempt, and only permitted addresses are used. Connections are not reused, so
-//!    no attempt skips this check; only polls of a vendor, the trace export and the bucket of a cluster reuse them, because the operator chose
-//!    these hosts (`client`, `resolver`).
+//!    no attempt skips this check; only polls of a vendor, the trace export and the bucket of a cluster reuse them,
+//!    because the operator chose these hosts (`client`, `resolver`).
 //! 4. No proxy of the environment is used and no redirect is followed automatically, because either could lead to an
 //!    unchecked address (`client`). `fetch` follows redirects as separate exchanges under all of these rules.
 //! 5. The actual peer address is checked again (`client`).

@@ -68,7 +68,7 @@ impl TaskQueueRank {
 pub struct VendorTaskCount {
     /// Tasks that the vendor has, or may have.
     pub tasks: usize,
-    /// Tasks of these that use a slot.
+    /// Number of these tasks that use a slot.
     pub in_slots: usize,
 }
 

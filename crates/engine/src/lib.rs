@@ -2,7 +2,7 @@
 //!
 //! A [`PictureJob`] computes a picture from decoded pictures; [`encode()`] writes the file. [`video`] renders a
 //! [`video::VideoPlan`] to an MP4 file. Everything is deterministic: the same inputs, parameters and seed give the same
-//! bytes on one machine for any number of cores. Other CPU architectures may round sums differently.
+//! bytes on one machine for any number of cores. Other processor types may round sums differently.
 //!
 //! ```
 //! use mediary_engine::{DecodedPicture, PictureJob, Pixels, ResultFormat, PictureUpscale, encode};

@@ -133,8 +133,8 @@ impl Plane {
     }
 }
 
-/// Fills `target` with the samples of `source` from index `left` on. Beyond its ends, `source` repeats its first and its
-/// last sample.
+/// Fills `target` with the samples of `source` from index `left` on. Beyond its ends, `source` repeats its first and
+/// its last sample.
 pub fn copy_clamped<T: Copy>(source: &[T], left: isize, target: &mut [T]) {
     let last = source.len() - 1;
     let before = left.min(0).unsigned_abs().min(target.len());

@@ -124,7 +124,7 @@ pub fn interpret_style(prompt: &str) -> (Look, Option<Technique>, PromptReport) 
     interpret(prompt, PromptUse::Style)
 }
 
-/// What a prompt describes.
+/// Use of a prompt.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PromptUse {
     Look,

@@ -206,8 +206,8 @@ impl<D: PayloadDecoder> JournalReader<D> {
         Ok((frame, commit))
     }
 
-    /// Checks the signed head against two consecutive record ends: if its position is in the range of theirs, it must
-    /// be one of them.
+    /// Checks the signed head against two consecutive record ends: if its position lies between theirs or equals one of
+    /// them, it must be one of them.
     fn check_signed(&self, before: JournalHead, end: JournalHead) -> Result<(), String> {
         let is_within = |head: &JournalHead| (before.position..=end.position).contains(&head.position);
         match self.signed_head.filter(is_within) {

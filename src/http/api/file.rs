@@ -60,7 +60,7 @@ pub async fn send(
     path: &Path,
     metadata: DownloadMetadata,
 ) -> Result<Option<ApiResponse>, Problem> {
-    // Taken before a fetch, which occupies a thread. HEAD requests and 304s release it with the response.
+    // Acquire the permit before a fetch, which occupies a thread. HEAD requests and 304s release it with the response.
     let permit = call.shared().downloads.try_acquire(call.account())?;
     let tag = format!("\"{}\"", metadata.digest);
     let has_content = call.method() != Method::HEAD && !conditional::is_current(call.headers(), &tag);
@@ -92,7 +92,7 @@ async fn open(call: &RequestContext, tree: &FileTree, path: &Path) -> Result<Opt
 /// Returns the length of a file without fetching it; `None` if it does not exist.
 ///
 /// # Errors
-/// If that cannot be found out.
+/// If the length cannot be determined.
 pub async fn length_of(call: &RequestContext, tree: &FileTree, path: &Path) -> Result<Option<u64>, Problem> {
     match tokio::fs::metadata(path).await {
         Err(error) if error.kind() == ErrorKind::NotFound => {}

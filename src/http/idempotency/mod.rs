@@ -209,7 +209,7 @@ pub struct InFlightRequest {
     first_run_at: Timestamp,
     /// `true` if an earlier run recorded commands or a response.
     is_rerun: bool,
-    /// Purges of stored responses before the request began.
+    /// Number of purges of stored responses before the request began.
     epoch: PurgeEpoch,
 }
 

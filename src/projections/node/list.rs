@@ -279,8 +279,8 @@ impl Indexes {
     }
 
     /// Returns a page of a set with hidden nodes, which the stored orders do not contain. They are few, so all of them
-    /// are merged into a page of the visible nodes. As all hidden nodes may precede the wanted page, that page begins
-    /// this many nodes earlier.
+    /// are merged into a page of the visible nodes. Up to all hidden nodes may precede the requested page, so the page
+    /// of visible nodes begins that many nodes earlier.
     fn page_with_hidden(&self, slots: &SlotSet, keys: &[Sort], offset: usize, limit: usize) -> Vec<Slot> {
         let mut hidden = slots.clone();
         hidden.subtract(&self.visible);

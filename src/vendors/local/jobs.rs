@@ -324,7 +324,7 @@ pub(super) fn internal_failure(code: &str, sentence: &str, cause: &dyn Display) 
     TaskFailure::new(code, sentence)
 }
 
-/// Returns `true` for a failure that ends without a change of the job.
+/// Returns `true` for a failure that passes on its own, so that a retry of the same job can succeed.
 fn is_temporary(error: &io::Error) -> bool {
     missing_resource(error).is_some() || is_unavailable(error)
 }

@@ -55,7 +55,7 @@ fn labels(weights: &Plane, threshold: f32) -> Vec<u32> {
     labels.iter().map(|label| find_root(&mut equivalents, *label)).collect()
 }
 
-/// Returns the lowest number of the region that has `label`, and shortens the path to it.
+/// Returns the lowest label of the region that has `label`, and shortens the path to it.
 fn find_root(equivalents: &mut [u32], mut label: u32) -> u32 {
     while equivalents[label as usize] != label {
         let next = equivalents[label as usize];

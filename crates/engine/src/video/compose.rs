@@ -216,7 +216,7 @@ fn draw_shadow(scene: &mut Raster, subject: &Raster, left: isize, top: isize, is
     }
 }
 
-/// Draws an object over the scene, and its distance over the map of nearness, which has a quarter of the size.
+/// Draws an object over the scene, and its nearness over the map of nearness, which has a quarter of the size.
 fn draw_object(scene: &mut Raster, nearness: &mut Plane, subject: &Raster, [left, top]: [isize; 2], near: f32) {
     let size = scene.size();
     for y in 0..subject.size().height {

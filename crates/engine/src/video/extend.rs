@@ -195,7 +195,7 @@ fn fit_to(picture: Yuv, size: Size) -> Yuv {
     if picture.size == size { picture } else { Yuv::from_raster(&picture.to_raster().cover(size)) }
 }
 
-/// What is added to a video.
+/// Continuation of a video.
 pub struct Extension<'a> {
     pub keywords: &'a VideoKeywords,
     pub amplitude: MotionAmount,

@@ -58,7 +58,7 @@ struct Part {
     shot: Box<dyn Shot>,
     weather: Vec<WeatherLayer>,
     moods: Vec<Mood>,
-    /// Start within the video in seconds.
+    /// Start in seconds from the first drawn frame; frames of an extended video do not count.
     start: f32,
 }
 

@@ -19,7 +19,7 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(500);
 /// Time without a subscriber after which servers delete the consumer.
 const INACTIVE_THRESHOLD: Duration = Duration::from_secs(5);
 
-/// What a consumer delivers.
+/// Message that a consumer delivers.
 pub enum NatsDelivery {
     /// A group, its sequence in the stream, and its number among the messages of this consumer.
     Group { sequence: u64, number: u64, group: Vec<u8> },

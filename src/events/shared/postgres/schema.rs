@@ -36,7 +36,7 @@ pub async fn list(
     Ok(rows.iter().filter_map(generation).collect())
 }
 
-/// Makes the tables of a log, and returns the id of this set of tables.
+/// Creates the tables of a log.
 pub async fn create(session: &PostgresSession, log: LogGeneration, limit: Duration) -> Result<(), EngineOpenError> {
     let schema = schema_of(log);
     if exists(session, &schema, limit).await? {

@@ -98,7 +98,7 @@ impl PostgresStore {
         Ok(Self(Arc::new(state)))
     }
 
-    /// Checks the server and, if `log_id` is given, the tables of that log.
+    /// Checks the server and, if `log` is `Some`, the tables of that log.
     pub async fn check(
         connector: PostgresConnector,
         log: Option<LogGeneration>,
