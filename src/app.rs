@@ -27,7 +27,6 @@ use crate::quota::DailyQuota;
 
 mod address_file;
 mod bootstrap;
-mod bucket;
 mod cluster;
 mod cluster_engine;
 mod error;
@@ -43,6 +42,7 @@ mod process;
 mod reactors;
 mod readiness_monitor;
 mod recovery;
+mod shared_location;
 mod snapshots;
 mod span_export;
 mod startup;
@@ -53,7 +53,6 @@ mod vendors;
 
 pub use address_file::{expected_local_url, read_address_file};
 pub use bootstrap::{AdminTokenSource, BOOTSTRAP_ADMIN};
-pub use bucket::files_of;
 pub use cluster::{
     AloneEvidence, EngineAccess, EngineContents, EngineReport, RebuildOptions, check_cluster, init_cluster,
     leave_cluster, rebuild_engine, verify_engine,
@@ -65,6 +64,7 @@ pub use error::{StartError, StopError};
 pub use missing_log_guard::MissingLog;
 pub use process::StopSignals;
 pub use recovery::{OpenedLog, SnapshotPolicy, log_options, open_models};
+pub use shared_location::files_of;
 pub use startup::open_data_dir;
 pub use upload_key::MissingUploadKey;
 pub use vendor_tools::{VendorResultFile, VendorTool, VendorToolOverrides, video_tariff};

@@ -146,7 +146,7 @@ pub enum RebuildStep {
     LogEnded,
     /// The stream of the next generation exists and is empty.
     StreamCreated,
-    /// The shared directory says where the generation begins.
+    /// The location that all nodes use records where the generation begins.
     GenerationRecorded,
     /// The directory belongs to the generation.
     MembershipWritten,

@@ -287,13 +287,16 @@ impl FileTree {
             }
         }
         in_parallel(&missing, |path| {
-            if keys == KeysOfMarkedUsers::Skip && self.is_marked(path)? {
+            if keys == KeysOfMarkedUsers::Fetch {
+                return ignore_not_found(self.fetch(path));
+            }
+            if self.is_marked(path)? {
                 return Ok(());
             }
             ignore_not_found(self.fetch(path))?;
             // The service on this directory may have removed its copies of the user's files before this one was there. The
             // mark is removed after the key, so it is read first.
-            let is_removed = (keys == KeysOfMarkedUsers::Skip && self.is_marked(path)?) || self.bucket_lacks(path)?;
+            let is_removed = self.is_marked(path)? || self.bucket_lacks(path)?;
             if is_removed { ignore_not_found(fs::remove_file(path)) } else { Ok(()) }
         })
     }

@@ -14,17 +14,17 @@ use self::generation::{
     GenerationError, GenerationWatch, REPLACE, apply_former_stream, record_again, settle_generation,
 };
 use super::StartError;
-use super::bucket::{bucket_of, shared_place};
 use super::files::ErasureTargets;
+use super::shared_location::open_location;
 use crate::actors::projector::Projector;
 use crate::actors::reactor::Duty;
 use crate::cluster::bucket_files;
 use crate::cluster::leave_marker::LeaveMarker;
-use crate::cluster::membership::{FilePlace, Membership, check_configured};
+use crate::cluster::membership::{Membership, check_configured};
 use crate::cluster::presence::{Beat, HeardNode, PRESENT_FOR, Presence};
-use crate::cluster::shared_files;
+use crate::cluster::shared_location::SharedLocation;
 use crate::cluster::work_share::WorkShare;
-use crate::config::{ClusterSettings, Settings, SharedFiles};
+use crate::config::{ClusterSettings, Settings};
 use crate::data_dir::DataDir;
 use crate::domain::event::Event;
 use crate::domain::ids::UserId;
@@ -110,44 +110,41 @@ impl CommitReceivers {
     }
 }
 
-/// Checks that the data directory is a node if an engine is configured, and links the shared files.
+/// A data directory as a node, and the location with the files of all nodes.
+pub(super) struct ClusterMember {
+    pub membership: Membership,
+    pub location: SharedLocation,
+}
+
+impl ClusterMember {
+    /// Opens the location of the settings for a node, and checks that it is of the recorded kind.
+    fn open(membership: Membership, settings: &ClusterSettings) -> anyhow::Result<Self> {
+        let location = open_location(settings)?;
+        membership.check_files(location.kind())?;
+        Ok(Self { membership, location })
+    }
+
+    /// Links the shared files, or prepares their copies.
+    fn prepare_files(&self, data: &DataDir, environment: &Environment) -> anyhow::Result<()> {
+        Ok(self.location.prepare(data.root(), self.membership.log_id(), environment)?)
+    }
+}
+
+/// Checks that the data directory is a node if an engine is configured, and prepares the shared files.
 pub(super) fn prepare_data_dir(
     data: &DataDir,
     settings: &ClusterSettings,
     environment: &Environment,
-) -> Result<Option<Membership>, StartError> {
+) -> Result<Option<ClusterMember>, StartError> {
     let membership =
         check_configured(data.root(), settings.is_member()).map_err(|error| StartError::part("the cluster", &error))?;
-    if let Some(membership) = &membership {
-        prepare_files(data, settings, membership, environment)
-            .map_err(|error| StartError::part("the shared files", &format!("{error:#}")))?;
-    } else {
+    let Some(membership) = membership else {
         bucket_files::forget_bucket(data.root()).map_err(|error| StartError::part("the data directory", &error))?;
-    }
-    Ok(membership)
-}
-
-/// Checks that the settings name the files of the cluster, and links them or prepares their copies.
-fn prepare_files(
-    data: &DataDir,
-    settings: &ClusterSettings,
-    membership: &Membership,
-    environment: &Environment,
-) -> anyhow::Result<()> {
-    match &settings.files {
-        Some(SharedFiles::Directory(directory)) => {
-            membership.check_files(FilePlace::Directory)?;
-            shared_files::link(data.root(), directory, membership.log_id())?;
-        }
-        Some(SharedFiles::Bucket(_)) => {
-            membership.check_files(FilePlace::Bucket)?;
-            if let Some(bucket) = bucket_of(settings)? {
-                bucket_files::prepare(data.root(), &bucket, membership.log_id(), environment)?;
-            }
-        }
-        None => {}
-    }
-    Ok(())
+        return Ok(None);
+    };
+    let member = ClusterMember::open(membership, settings)
+        .and_then(|member| member.prepare_files(data, environment).map(|()| member));
+    member.map(Some).map_err(|error| StartError::part("the shared files", &format!("{error:#}")))
 }
 
 /// Which background work this node does.
@@ -199,13 +196,14 @@ impl ClusterNode {
     pub(super) fn join(
         settings: &Settings,
         url: &str,
-        generation: LogGeneration,
+        member: &ClusterMember,
         local: &Arc<SledLog>,
         engine: &Arc<dyn Engine>,
         receivers: &Arc<CommitReceivers>,
         environment: &Environment,
     ) -> Result<Self, StartError> {
         let session = environment.uuid();
+        let generation = member.membership.log();
         let options = SharedLogOptions {
             directory: settings.data_dir.join("log"),
             generation: generation.number,
@@ -217,7 +215,7 @@ impl ClusterNode {
         let log = SharedLog::open(Arc::clone(local), Arc::clone(engine), options, on_commits);
         let log = Arc::new(log.map_err(|failure| StartError::Log(failure.to_string()))?);
         wait_for_engine(&log)?;
-        record_generation(settings, generation, environment)?;
+        record_again(member, environment).map_err(|error| StartError::part("the cluster", &error))?;
         // A crash may have followed an erasure before the stored answers were removed.
         receivers.erasures.keys.purge_responses().map_err(|error| StartError::part("the stored answers", &error))?;
 
@@ -246,10 +244,8 @@ impl ClusterNode {
             spawn("cluster-beats", beats.send_until(&stop_requested))?,
             spawn("cluster-presence", listener.listen_until(&stop_requested))?,
         ];
-        let place = shared_place(&settings.cluster);
-        let place = place.map_err(|error| StartError::part("the cluster", &format!("{error:#}")))?;
-        let watch = GenerationWatch { log: Arc::downgrade(&log), own: generation, place };
-        // Not joined: a shared directory that does not respond would delay the stop.
+        let watch = GenerationWatch { log: Arc::downgrade(&log), own: generation, location: member.location.clone() };
+        // Not joined: a location that does not respond would delay the stop.
         drop(spawn("cluster-generation", watch.watch_until(&stop_requested))?);
         Ok(Self { log, presence, hints, stop_requested, threads: threads.into() })
     }
@@ -379,23 +375,29 @@ fn wait_for_engine(log: &SharedLog) -> Result<(), StartError> {
 }
 
 /// Checks that a data directory has the secrets and the log of its cluster, brings it to the latest generation, and notes
-/// where it continues. Returns the generation.
+/// where it continues. Returns the node in this generation.
 pub(super) fn join_generation(
-    membership: &Membership,
+    member: &ClusterMember,
     settings: &Settings,
     local: &Arc<SledLog>,
     receivers: &Arc<CommitReceivers>,
     open_engine: &dyn Fn(LogGeneration) -> Result<Arc<dyn Engine>, StartError>,
     environment: &Environment,
-) -> Result<LogGeneration, StartError> {
+) -> Result<ClusterMember, StartError> {
     let failed = |error: &dyn std::fmt::Display| StartError::part("the cluster", error);
     let data_dir = &settings.data_dir;
-    let place = shared_place(&settings.cluster).map_err(|error| failed(&format!("{error:#}")))?;
+    let ClusterMember { membership, location } = member;
     membership.check(data_dir, local.log_id()).map_err(|error| failed(&error))?;
 
-    let settle =
-        |membership: &Membership| settle_generation(membership.clone(), data_dir, &place, local.journal_head());
-    let mut settled = settle(membership);
+    let settle = || match settle_generation(membership.clone(), data_dir, location, local.journal_head()) {
+        // The node can serve what it has. It reads the latest generation once the location responds.
+        Err(GenerationError::Location(error)) if error.is_unavailable() => {
+            tracing::warn!(%error, "generation not checked");
+            Ok(membership.clone())
+        }
+        settled => settled,
+    };
+    let mut settled = settle();
     if let Err(GenerationError::Behind(gap)) = &settled {
         let former = gap.own;
         ensure_checkpoint(membership, data_dir).map_err(|error| failed(&error.root_cause()))?;
@@ -405,26 +407,17 @@ pub(super) fn join_generation(
         applied.map_err(|reason| {
             failed(&format!("{gap}, and the former stream does not bring it there ({reason}): {REPLACE}"))
         })?;
-        settled = settle(membership);
+        settled = settle();
     }
 
-    let membership = settled.map_err(|error| failed(&error))?;
+    let membership = settled.map_err(|error| match error {
+        // The former stream had nothing more.
+        GenerationError::Behind(gap) => failed(&GenerationError::Outdated(gap)),
+        error => failed(&error),
+    })?;
     LeaveMarker::remove_outdated(data_dir, membership.log()).map_err(|error| failed(&error))?;
     ensure_checkpoint(&membership, data_dir).map_err(|error| failed(&error.root_cause()))?;
-    Ok(membership.log())
-}
-
-/// Records the generation of a node that has caught up, if the shared directory does not know it.
-fn record_generation(
-    settings: &Settings,
-    generation: LogGeneration,
-    environment: &Environment,
-) -> Result<(), StartError> {
-    let failed = |error: &dyn std::fmt::Display| StartError::part("the cluster", error);
-    let membership = Membership::read(&settings.data_dir).map_err(|error| failed(&error))?;
-    let Some(membership) = membership.filter(|membership| membership.log() == generation) else { return Ok(()) };
-    let place = shared_place(&settings.cluster).map_err(|error| failed(&format!("{error:#}")))?;
-    record_again(&membership, &place, environment).map_err(|error| failed(&error))
+    Ok(ClusterMember { membership, location: location.clone() })
 }
 
 /// Writes an empty checkpoint unless there is one. Without one, at the first start of a generation and after a restored

@@ -10,8 +10,7 @@ use tokio::sync::oneshot;
 use super::StartError;
 use super::address_file::remove_address_file;
 use super::bootstrap::{AdminTokenSource, load_admin_token};
-use super::bucket::files_of;
-use super::cluster::{self, ClusterNode, CommitReceivers};
+use super::cluster::{self, ClusterMember, ClusterNode, CommitReceivers};
 use super::cluster_engine::{EngineOpener, open_engine};
 use super::files::{ErasureTargets, open_archives, open_store, open_webhook_key};
 use super::missing_log_guard::check_log_exists;
@@ -19,7 +18,6 @@ use super::recovery::{OpenedLog, SnapshotPolicy, log_options, open_models, with_
 use super::tariff::open_tariff;
 use super::upload_key::{create_upload_key, read_upload_key};
 use crate::actors::projector::Projector;
-use crate::cluster::membership::Membership;
 use crate::config::{PrivateRule, Settings};
 use crate::data_dir::DataDir;
 use crate::domain::video::Tariff;
@@ -28,6 +26,7 @@ use crate::events::shared::engine::Engine;
 use crate::events::shared::generation::LogGeneration;
 use crate::events::sled_log::SledLog;
 use crate::events::stream::Position;
+use crate::file_tree::FileTree;
 use crate::http::server::IdempotencyKeys;
 use crate::media::archive::store::ArchiveStore;
 use crate::media::archive::upload_token::UploadKey;
@@ -52,7 +51,8 @@ pub(super) struct BoundService {
     pub token: String,
     pub admin_token: AdminTokenSource,
     /// Membership of the data directory in a cluster.
-    pub membership: Option<Membership>,
+    /// The node that the data directory is, if it is one.
+    pub member: Option<ClusterMember>,
     /// Engine to use instead of the one in the settings.
     pub engine: Option<EngineOpener>,
 }
@@ -89,7 +89,7 @@ impl BoundService {
         let tariff = open_tariff(settings.video.pricing.as_deref())?;
         let (listener, address) = listen(settings.listen)?;
         let data = existing.map_or_else(|| open_data_dir(root), Ok)?;
-        let membership = cluster::prepare_data_dir(&data, &settings.cluster, &environment)?;
+        let member = cluster::prepare_data_dir(&data, &settings.cluster, &environment)?;
         let (token, admin_token) = load_admin_token(&data, settings.admin_token.as_ref(), &environment)?;
         log_egress_rule(&settings);
         let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
@@ -103,7 +103,7 @@ impl BoundService {
             public_url,
             token,
             admin_token,
-            membership,
+            member,
             engine,
         })
     }
@@ -125,10 +125,12 @@ impl BoundService {
 
     fn open(self) -> Result<OpenedService, StartError> {
         let Self { data, settings, environment, public_url, .. } = &self;
-        let sharing = if self.membership.is_some() { FileSharing::Shared } else { FileSharing::Alone };
+        let sharing = if self.member.is_some() { FileSharing::Shared } else { FileSharing::Alone };
         let part_files = PartFiles::new(sharing, environment);
-        let files = files_of(data.root(), &settings.cluster, environment)
-            .map_err(|error| StartError::part("the shared files", &format!("{error:#}")))?;
+        let files = match &self.member {
+            Some(member) => member.location.file_tree(data.root(), environment),
+            None => FileTree::local(data.root()),
+        };
         let store = open_store(&files, part_files.clone(), environment, settings.media.decode_memory)?;
         let upload_key = read_upload_key(data)?;
         let keys =
@@ -183,17 +185,17 @@ impl BoundService {
         metrics: &Metrics,
         erasures: &ErasureTargets,
     ) -> Result<Option<ClusterNode>, StartError> {
-        let Self { settings, environment, public_url, membership, engine, .. } = self;
-        let Some(membership) = membership else { return Ok(None) };
+        let Self { settings, environment, public_url, member, engine, .. } = self;
+        let Some(member) = member else { return Ok(None) };
         let open = |log: LogGeneration| -> Result<Arc<dyn Engine>, StartError> {
             let Some(engine) = engine else { return open_engine(&settings.cluster, log) };
             engine(log).map_err(|error| StartError::part("the engine", &error))
         };
         let projector = Projector::new(models.clone(), metrics.clone());
         let receivers = Arc::new(CommitReceivers::new(projector, erasures.clone())?);
-        let generation = cluster::join_generation(membership, settings, log, &receivers, &open, environment)?;
-        let engine = open(generation)?;
-        ClusterNode::join(settings, public_url, generation, log, &engine, &receivers, environment).map(Some)
+        let member = cluster::join_generation(member, settings, log, &receivers, &open, environment)?;
+        let engine = open(member.membership.log())?;
+        ClusterNode::join(settings, public_url, &member, log, &engine, &receivers, environment).map(Some)
     }
 }
 

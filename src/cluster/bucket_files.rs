@@ -8,20 +8,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::generation::{GenerationRecord, LeaveRecord};
 use super::shared_files::SHARED_TREES;
 use crate::data_dir::write_private;
 use crate::environment::Environment;
-use crate::events::shared::generation::LogGeneration;
-use crate::events::stream::Position;
 use crate::file_tree::{Bucket, FileTree, KeysOfMarkedUsers, in_parallel, is_unavailable};
 
 /// Object that names the log whose files the bucket has.
 const OWNER_OBJECT: &str = "log-id";
-/// Directory of the objects that record where the generations of the log begin, by number.
-const GENERATIONS: &str = "log-generations";
-/// Directory of the objects that record where clusters of the log have ended, by their last generation.
-const ENDED_CLUSTERS: &str = "log-left";
 /// File in a data directory whose trees are copies of what a bucket has. Not part of backups, so a restored directory lacks
 /// it.
 pub const CACHE_FILE: &str = "bucket-cache";
@@ -83,8 +76,6 @@ fn file_error(path: &Path) -> impl FnOnce(io::Error) -> BucketFilesError + use<>
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct BucketOwner {
     log_id: Uuid,
-    /// End of the log when the files were uploaded.
-    position: u64,
     /// `true` once the bucket has all files.
     complete: bool,
 }
@@ -97,19 +88,38 @@ fn read_owner(bucket: &Bucket) -> Result<Option<BucketOwner>, BucketFilesError> 
     })
 }
 
+/// Returns the owner of a bucket.
+fn owner_of(bucket: &Bucket, log_id: Uuid) -> Result<BucketOwner, BucketFilesError> {
+    let bucket_name = || bucket.name().to_owned();
+    let owner = read_owner(bucket)?.ok_or_else(|| BucketFilesError::NoOwner { bucket: bucket_name() })?;
+    if owner.log_id != log_id {
+        return Err(BucketFilesError::OtherLog { bucket: bucket_name(), found: owner.log_id, expected: log_id });
+    }
+    Ok(owner)
+}
+
 /// Checks that the bucket has the files of a log.
 ///
 /// # Errors
 /// If not, or the bucket cannot be used.
 pub fn check_owner(bucket: &Bucket, log_id: Uuid) -> Result<(), BucketFilesError> {
-    let name = || bucket.name().to_owned();
+    if owner_of(bucket, log_id)?.complete {
+        return Ok(());
+    }
+    Err(BucketFilesError::Incomplete { bucket: bucket.name().to_owned() })
+}
+
+/// Checks that the bucket does not have all files of a cluster already, unless the data directory has copies of them.
+///
+/// # Errors
+/// If it has, or cannot be used.
+pub fn check_vacant(data_dir: &Path, bucket: &Bucket) -> Result<(), BucketFilesError> {
     match read_owner(bucket)? {
-        None => Err(BucketFilesError::NoOwner { bucket: name() }),
-        Some(owner) if owner.log_id != log_id => {
-            Err(BucketFilesError::OtherLog { bucket: name(), found: owner.log_id, expected: log_id })
+        // Perhaps the directory is an old backup: the bucket may have newer keys, which must not be removed.
+        Some(owner) if owner.complete && !is_cache_of(data_dir, bucket)? => {
+            Err(BucketFilesError::EarlierCluster { bucket: bucket.name().to_owned() })
         }
-        Some(owner) if !owner.complete => Err(BucketFilesError::Incomplete { bucket: name() }),
-        Some(_) => Ok(()),
+        _ => Ok(()),
     }
 }
 
@@ -161,8 +171,8 @@ fn check_no_links(data_dir: &Path) -> Result<(), BucketFilesError> {
     Err(BucketFilesError::Link { link, target })
 }
 
-/// Uploads the files of the first node. Run again, it continues an interrupted attempt. A directory that is a cache of the
-/// bucket, because its cluster has lost its stream, has nothing to upload.
+/// Uploads the files of the first node. Run again, it continues an interrupted attempt; a directory that has copies of a
+/// complete bucket has nothing to upload.
 ///
 /// # Errors
 /// If the bucket is not suitable, has other files, or cannot be used.
@@ -170,14 +180,12 @@ pub fn share(
     files: &FileTree,
     bucket: &Bucket,
     log_id: Uuid,
-    position: Position,
     environment: &Environment,
 ) -> Result<(), BucketFilesError> {
     check_no_links(files.root())?;
     check_suitable(bucket, environment)?;
-    let is_cache = used_bucket(files.root())?.as_deref() == Some(bucket.name());
-    let claimed = claim(bucket, &BucketOwner { log_id, position: position.0, complete: false }, is_cache)?;
-    if let Claim::HasAllFiles = claimed {
+    check_vacant(files.root(), bucket)?;
+    if claim(bucket, log_id)?.complete {
         return Ok(());
     }
 
@@ -190,41 +198,27 @@ pub fn share(
 
     // Before the bucket is complete: without the mark, an attempt that was interrupted after that could not continue.
     mark_cache(files.root(), bucket)?;
-    put_owner(bucket, &BucketOwner { log_id, position: position.0, complete: true })
+    bucket
+        .put(OWNER_OBJECT, encode(&BucketOwner { log_id, complete: true }))
+        .map(drop)
+        .map_err(BucketFilesError::Bucket)
 }
 
-/// State of a bucket whose owner is a log.
-enum Claim {
-    /// Files must be uploaded.
-    LacksFiles,
-    /// The bucket has more files than the directory, which is its cache.
-    HasAllFiles,
-}
-
-/// Makes a log the owner of an empty bucket, or continues an interrupted upload.
-fn claim(bucket: &Bucket, claimed: &BucketOwner, is_cache: bool) -> Result<Claim, BucketFilesError> {
-    let name = || bucket.name().to_owned();
-    let Some(owner) = read_owner(bucket)? else {
-        if !is_unused(bucket).map_err(BucketFilesError::Bucket)? {
-            return Err(BucketFilesError::NotEmpty { bucket: name() });
-        }
-        let is_created = bucket.create(OWNER_OBJECT, encode(claimed)).map_err(BucketFilesError::Bucket)?;
-        let reason = "was just claimed by another command".to_owned();
-        return if is_created {
-            Ok(Claim::LacksFiles)
-        } else {
-            Err(BucketFilesError::Unsuitable { bucket: name(), reason })
-        };
-    };
-    if owner.log_id != claimed.log_id {
-        return Err(BucketFilesError::OtherLog { bucket: name(), found: owner.log_id, expected: claimed.log_id });
+/// Makes a log the owner of an empty bucket. Returns the owner, which an interrupted attempt may have made.
+fn claim(bucket: &Bucket, log_id: Uuid) -> Result<BucketOwner, BucketFilesError> {
+    match owner_of(bucket, log_id) {
+        Err(BucketFilesError::NoOwner { .. }) => {}
+        owner => return owner,
     }
-    match (owner.complete, is_cache) {
-        (false, _) => Ok(Claim::LacksFiles),
-        (true, true) => Ok(Claim::HasAllFiles),
-        // Perhaps an old backup: the bucket may have newer keys, which must not be removed.
-        (true, false) => Err(BucketFilesError::EarlierCluster { bucket: name() }),
+    if !is_unused(bucket).map_err(BucketFilesError::Bucket)? {
+        return Err(BucketFilesError::NotEmpty { bucket: bucket.name().to_owned() });
     }
+    let claimed = BucketOwner { log_id, complete: false };
+    if bucket.create(OWNER_OBJECT, encode(&claimed)).map_err(BucketFilesError::Bucket)? {
+        return Ok(claimed);
+    }
+    let reason = "was just claimed by another command".to_owned();
+    Err(BucketFilesError::Unsuitable { bucket: bucket.name().to_owned(), reason })
 }
 
 /// Returns `true` if there is no object, except those that an interrupted check left.
@@ -236,10 +230,6 @@ fn is_unused(bucket: &Bucket) -> io::Result<bool> {
     let has_checks = !bucket.list(CHECK_DIRECTORY)?.is_empty();
     let is_check = |key: &str| key.strip_prefix(CHECK_DIRECTORY).is_some_and(|below| below.starts_with('/'));
     Ok(has_checks && bucket.list("")?.iter().all(|entry| is_check(&entry.key)))
-}
-
-fn put_owner(bucket: &Bucket, owner: &BucketOwner) -> Result<(), BucketFilesError> {
-    bucket.put(OWNER_OBJECT, encode(owner)).map(drop).map_err(BucketFilesError::Bucket)
 }
 
 fn encode(owner: &BucketOwner) -> bytes::Bytes {
@@ -291,89 +281,15 @@ fn remove_other_keys(files: &FileTree) -> Result<(), BucketFilesError> {
     in_parallel(&others, |key| files.remove_remote(&key.path)).map_err(BucketFilesError::Bucket)
 }
 
-/// Returns the beginning of the latest generation of the log; `None` if there is only the first one.
+/// Returns the names of the records in a directory of the bucket.
 ///
 /// # Errors
 /// If the bucket is not that of the log, or cannot be used.
-pub fn read_generation(bucket: &Bucket, log_id: Uuid) -> Result<Option<GenerationRecord>, BucketFilesError> {
-    let Some(log) = latest_generation(bucket, log_id, GENERATIONS)? else { return Ok(None) };
-    read_record(bucket, &generation_key(log), |bytes| GenerationRecord::parse(bytes, log)).map(Some)
-}
-
-/// Returns the end of the last cluster of the log that has ended; `None` if none has.
-///
-/// # Errors
-/// If the bucket is not that of the log, or cannot be used.
-pub fn read_leave(bucket: &Bucket, log_id: Uuid) -> Result<Option<LeaveRecord>, BucketFilesError> {
-    let Some(log) = latest_generation(bucket, log_id, ENDED_CLUSTERS)? else { return Ok(None) };
-    read_record(bucket, &leave_key(log), |bytes| LeaveRecord::parse(bytes, log)).map(Some)
-}
-
-/// Returns the latest generation that has a record in `directory`.
-fn latest_generation(
-    bucket: &Bucket,
-    log_id: Uuid,
-    directory: &str,
-) -> Result<Option<LogGeneration>, BucketFilesError> {
+pub fn list_records(bucket: &Bucket, directory: &str, log_id: Uuid) -> Result<Vec<String>, BucketFilesError> {
     // Not `check_owner`: an interrupted `init` reads the records as well.
-    match read_owner(bucket)? {
-        None => return Err(BucketFilesError::NoOwner { bucket: bucket.name().to_owned() }),
-        Some(owner) if owner.log_id != log_id => {
-            let bucket = bucket.name().to_owned();
-            return Err(BucketFilesError::OtherLog { bucket, found: owner.log_id, expected: log_id });
-        }
-        Some(_) => {}
-    }
+    owner_of(bucket, log_id)?;
     let entries = bucket.list(directory).map_err(BucketFilesError::Bucket)?;
-    let numbers = entries.iter().filter_map(|entry| entry.key.rsplit('/').next()?.parse().ok());
-    Ok(numbers.max().map(|number| LogGeneration { log_id, number }))
-}
-
-fn read_record<T>(
-    bucket: &Bucket,
-    key: &str,
-    parse: impl FnOnce(&[u8]) -> Result<T, String>,
-) -> Result<T, BucketFilesError> {
-    let bytes = bucket.get(key).map_err(BucketFilesError::Bucket)?.unwrap_or_default();
-    parse(&bytes).map_err(|error| {
-        let reason = format!("has a malformed object {key}: {error}");
-        BucketFilesError::Unsuitable { bucket: bucket.name().to_owned(), reason }
-    })
-}
-
-/// Returns the key of the object with the beginning of a generation.
-#[must_use]
-pub fn generation_key(log: LogGeneration) -> String {
-    format!("{GENERATIONS}/{}", log.number)
-}
-
-/// Returns the key of the object with the end of a cluster whose last generation is `log`.
-#[must_use]
-pub fn leave_key(log: LogGeneration) -> String {
-    format!("{ENDED_CLUSTERS}/{}", log.number)
-}
-
-/// Records the beginning of a generation, unless another node has done so. Returns the one that is recorded.
-///
-/// # Errors
-/// If the bucket cannot be used.
-pub fn record_generation(bucket: &Bucket, record: &GenerationRecord) -> Result<GenerationRecord, BucketFilesError> {
-    let key = generation_key(record.log());
-    create_record(bucket, &key, record)?;
-    read_record(bucket, &key, |bytes| GenerationRecord::parse(bytes, record.log()))
-}
-
-/// Records the end of a cluster, unless that was done before.
-///
-/// # Errors
-/// If the bucket cannot be used.
-pub fn record_leave(bucket: &Bucket, record: &LeaveRecord) -> Result<(), BucketFilesError> {
-    create_record(bucket, &leave_key(record.log()), record)
-}
-
-fn create_record(bucket: &Bucket, key: &str, record: &impl Serialize) -> Result<(), BucketFilesError> {
-    let bytes = serde_json::to_vec(record).map_err(|error| BucketFilesError::Bucket(error.into()))?;
-    bucket.create(key, bytes.into()).map(drop).map_err(BucketFilesError::Bucket)
+    Ok(entries.into_iter().filter_map(|entry| entry.key.rsplit('/').next().map(str::to_owned)).collect())
 }
 
 /// Prepares the data directory of a node whose files are in a bucket. Copies of media files in a restored backup may have
@@ -413,6 +329,10 @@ fn used_bucket(data_dir: &Path) -> Result<Option<String>, BucketFilesError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(file_error(&path)(error)),
     }
+}
+
+fn is_cache_of(data_dir: &Path, bucket: &Bucket) -> Result<bool, BucketFilesError> {
+    Ok(used_bucket(data_dir)?.as_deref() == Some(bucket.name()))
 }
 
 fn mark_cache(data_dir: &Path, bucket: &Bucket) -> Result<(), BucketFilesError> {
@@ -482,10 +402,10 @@ mod tests {
             node
         }
 
-        fn share(&self, position: u64) -> Result<(), String> {
+        fn share(&self) -> Result<(), String> {
             let environment = Environment::system();
             let files = FileTree::with_bucket(self.directory.path(), Arc::clone(&self.bucket), &environment);
-            share(&files, &self.bucket, LOG, Position(position), &environment).map_err(|error| error.to_string())
+            share(&files, &self.bucket, LOG, &environment).map_err(|error| error.to_string())
         }
 
         fn keys(&self) -> Vec<String> {
@@ -494,14 +414,14 @@ mod tests {
     }
 
     #[test]
-    fn a_new_stream_keeps_the_files_that_only_the_bucket_has() {
-        // Given a first node, a file of which it has no copy, and a log that has moved on
+    fn a_repeated_init_keeps_the_files_that_only_the_bucket_has() {
+        // Given a first node, and a file of which it has no copy
         let node = TestNode::new(&Bucket::in_memory(), &["personal/01/1"]);
-        node.share(5).unwrap();
+        node.share().unwrap();
         node.bucket.put("personal/02/2", vec![2; 32].into()).unwrap();
 
-        // When its directory becomes the first node of a new stream
-        node.share(9).unwrap();
+        // When `init` runs again on its directory
+        node.share().unwrap();
 
         // Then the bucket has both
         assert_eq!(node.keys(), ["personal/01/1", "personal/02/2"]);
@@ -512,12 +432,12 @@ mod tests {
     fn an_old_backup_takes_nothing_from_a_bucket_in_use() {
         // Given a cluster that has a key which a backup from before `init` lacks
         let bucket = Bucket::in_memory();
-        TestNode::new(&bucket, &["personal/01/1"]).share(5).unwrap();
+        TestNode::new(&bucket, &["personal/01/1"]).share().unwrap();
         bucket.put("personal/02/2", vec![2; 32].into()).unwrap();
         let backup = TestNode::new(&bucket, &["personal/01/1"]);
 
-        // When the backup becomes the first node again, at the same position
-        let refused = backup.share(5).unwrap_err();
+        // When the backup becomes the first node again
+        let refused = backup.share().unwrap_err();
 
         // Then it is refused, and the cluster has its keys
         assert!(refused.contains("earlier cluster") && refused.contains("choose another"), "{refused}");
@@ -529,12 +449,12 @@ mod tests {
     fn what_an_interrupted_check_left_makes_a_bucket_no_less_empty() {
         let node = TestNode::new(&Bucket::in_memory(), &[]);
         node.bucket.put("check/0123", b"1".as_slice().into()).unwrap();
-        node.share(1).unwrap();
+        node.share().unwrap();
 
         let other = TestNode::new(&Bucket::in_memory(), &[]);
         for key in ["check/0123", "checked"] {
             other.bucket.put(key, b"1".as_slice().into()).unwrap();
         }
-        assert!(other.share(1).unwrap_err().contains("is not empty"));
+        assert!(other.share().unwrap_err().contains("is not empty"));
     }
 }

@@ -1,4 +1,4 @@
-//! Beginnings of the generations of a log, as the shared directory and the nodes record them.
+//! Beginnings of the generations of a log, as the location that all nodes use and the nodes record them.
 
 use std::fmt;
 

@@ -34,20 +34,20 @@ pub struct Membership {
     /// Hash of the secrets, by file.
     secrets: Vec<(String, String)>,
     #[serde(default)]
-    files: FilePlace,
+    files: LocationKind,
 }
 
-/// Kind of place that has the files of all nodes.
+/// Kind of the location that has the files of all nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum FilePlace {
+pub enum LocationKind {
     /// A directory that all nodes mount.
     #[default]
     Directory,
     Bucket,
 }
 
-impl FilePlace {
+impl LocationKind {
     fn name(self) -> &'static str {
         match self {
             Self::Directory => "a directory",
@@ -78,7 +78,7 @@ pub enum MembershipError {
          nodes, run `mediary cluster leave`, change cluster.files and run `mediary cluster init`",
         configured = .configured.name(), recorded = .recorded.name()
     )]
-    OtherPlace { configured: FilePlace, recorded: FilePlace },
+    OtherLocation { configured: LocationKind, recorded: LocationKind },
     #[error(
         "the secrets of this node differ from those of its cluster: {files}. Copy them from another node, or restore a backup \
          of one", files = .files.iter().map(|file| shell_quote(&file.display().to_string())).collect::<Vec<_>>().join(", ")
@@ -95,7 +95,7 @@ impl Membership {
         data_dir: &Path,
         log: impl Into<LogGeneration>,
         base: JournalHead,
-        files: FilePlace,
+        files: LocationKind,
     ) -> Result<Self, MembershipError> {
         let log = log.into();
         let first = Self {
@@ -109,18 +109,18 @@ impl Membership {
         Ok(if log.is_first() { first } else { first.in_generation(log.number, base.into()) })
     }
 
-    /// Checks that the settings name the kind of place that has the files.
+    /// Checks that the settings name the kind of location that has the files.
     ///
     /// # Errors
     /// If not.
-    pub fn check_files(&self, configured: FilePlace) -> Result<(), MembershipError> {
+    pub fn check_files(&self, configured: LocationKind) -> Result<(), MembershipError> {
         let recorded = self.files;
-        if configured == recorded { Ok(()) } else { Err(MembershipError::OtherPlace { configured, recorded }) }
+        if configured == recorded { Ok(()) } else { Err(MembershipError::OtherLocation { configured, recorded }) }
     }
 
-    /// Returns the kind of place that has the files.
+    /// Returns the kind of location that has the files.
     #[must_use]
-    pub fn files(&self) -> FilePlace {
+    pub fn files(&self) -> LocationKind {
         self.files
     }
 
@@ -272,7 +272,7 @@ mod tests {
 
         let log = Uuid::from_u128(1);
         let base = JournalHead { position: Position(7), chain: ChainHash::genesis(log) };
-        let membership = Membership::of(root, log, base, FilePlace::Directory).unwrap();
+        let membership = Membership::of(root, log, base, LocationKind::Directory).unwrap();
         membership.write(root).unwrap();
         let read = check_configured(root, true).unwrap().unwrap();
         assert_eq!(read, membership);
@@ -295,7 +295,7 @@ mod tests {
         let root = directory.path();
         let [log, other] = [1, 2].map(Uuid::from_u128);
         let base = JournalHead { position: Position(7), chain: ChainHash::genesis(log) };
-        let membership = Membership::of(root, log, base, FilePlace::Directory).unwrap();
+        let membership = Membership::of(root, log, base, LocationKind::Directory).unwrap();
         assert!(membership.check(root, log).is_ok());
         assert!(matches!(membership.check(root, other), Err(MembershipError::OtherLog { .. })));
 

@@ -7,21 +7,14 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use uuid::Uuid;
 
-use super::generation::{GenerationRecord, LeaveRecord};
 use crate::data_dir::{create_durably, sync_parent, write_private};
-use crate::events::shared::generation::LogGeneration;
 
 /// Trees of a data directory that the nodes share.
 pub(super) const SHARED_TREES: [&str; 3] = ["archives", "media", "personal"];
 /// File in the shared directory with the id of the log. Without it, the directory may be one that is not mounted.
 const OWNER_FILE: &str = "log-id";
-/// Prefix of the files in the shared directory with the beginnings of the generations but the first; their number follows.
-const GENERATION_PREFIX: &str = "log-generation-";
-/// Prefix of the files in the shared directory with the ends of clusters; the number of the last generation follows.
-const LEAVE_PREFIX: &str = "log-left-";
 
 /// Reason why the trees of a data directory cannot be shared.
 #[derive(Debug, thiserror::Error)]
@@ -32,8 +25,6 @@ pub enum SharedFilesError {
     OtherLink { link: PathBuf, found: PathBuf, expected: PathBuf },
     #[error("{} is not mounted, or no directory of a cluster: it has no file {OWNER_FILE}", .0.display())]
     NotMounted(PathBuf),
-    #[error("{path} {reason}", path = .path.display())]
-    Malformed { path: PathBuf, reason: String },
     #[error("{path} has the files of the log {found}, but this node has the log {expected}", path = .path.display())]
     OtherLog { path: PathBuf, found: String, expected: Uuid },
 }
@@ -138,87 +129,36 @@ pub fn unshare(data_dir: &Path) -> Result<(), SharedFilesError> {
     Ok(())
 }
 
-/// Returns the beginning of the latest generation of the log; `None` if there is only the first one.
+/// Returns the names of the records in a directory below the shared one.
 ///
 /// # Errors
 /// If the shared directory is not that of the log, or cannot be read.
-pub fn read_generation(shared_dir: &Path, log_id: Uuid) -> Result<Option<GenerationRecord>, SharedFilesError> {
-    let latest = latest_number(shared_dir, log_id, GENERATION_PREFIX)?;
-    latest.map(|number| read_record(shared_dir, LogGeneration { log_id, number })).transpose()
-}
-
-/// Returns the end of the last cluster of the log that has ended; `None` if none has.
-///
-/// # Errors
-/// If the shared directory is not that of the log, or cannot be read.
-pub fn read_leave(shared_dir: &Path, log_id: Uuid) -> Result<Option<LeaveRecord>, SharedFilesError> {
-    let Some(number) = latest_number(shared_dir, log_id, LEAVE_PREFIX)? else { return Ok(None) };
-    let log = LogGeneration { log_id, number };
-    let path = leave_record_path(shared_dir, log);
-    let bytes = fs::read(&path).map_err(file_error(&path))?;
-    LeaveRecord::parse(&bytes, log).map(Some).map_err(|reason| SharedFilesError::Malformed { path, reason })
-}
-
-/// Returns the file with the end of a cluster whose last generation is `log`.
-#[must_use]
-pub fn leave_record_path(shared_dir: &Path, log: LogGeneration) -> PathBuf {
-    shared_dir.join(format!("{LEAVE_PREFIX}{}", log.number))
-}
-
-/// Returns the highest number of the files with this prefix.
-fn latest_number(shared_dir: &Path, log_id: Uuid, prefix: &str) -> Result<Option<u64>, SharedFilesError> {
+pub fn list_records(shared_dir: &Path, directory: &str, log_id: Uuid) -> Result<Vec<String>, SharedFilesError> {
     check_owner(shared_dir, log_id)?;
-    let mut latest = None;
-    for entry in fs::read_dir(shared_dir).map_err(file_error(shared_dir))? {
-        let name = entry.map_err(file_error(shared_dir))?.file_name();
-        let number = name.to_str().and_then(|name| name.strip_prefix(prefix)?.parse::<u64>().ok());
-        latest = latest.max(number);
+    let directory = shared_dir.join(directory);
+    let entries = match fs::read_dir(&directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(file_error(&directory))?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(file_error(&directory))?.file_name();
+        names.push(name.to_string_lossy().into_owned());
     }
-    Ok(latest)
+    Ok(names)
 }
 
-fn read_record(shared_dir: &Path, log: LogGeneration) -> Result<GenerationRecord, SharedFilesError> {
-    let path = generation_path(shared_dir, log);
-    let bytes = fs::read(&path).map_err(file_error(&path))?;
-    GenerationRecord::parse(&bytes, log).map_err(|reason| SharedFilesError::Malformed { path, reason })
-}
-
-/// Returns the file with the beginning of a generation.
-#[must_use]
-pub fn generation_path(shared_dir: &Path, log: LogGeneration) -> PathBuf {
-    shared_dir.join(format!("{GENERATION_PREFIX}{}", log.number))
-}
-
-/// Records the beginning of a generation durably, unless another node has done so: a generation begins once. Returns the
-/// one that is recorded. `session` is an id that no other caller uses.
-///
-/// # Errors
-/// If it cannot be written or read.
-pub fn record_generation(
-    shared_dir: &Path,
-    record: &GenerationRecord,
-    session: Uuid,
-) -> Result<GenerationRecord, SharedFilesError> {
-    write_once(&generation_path(shared_dir, record.log()), record, session)?;
-    read_record(shared_dir, record.log())
-}
-
-/// Records the end of a cluster durably, unless that was done before. `session` is an id that no other caller uses.
+/// Writes a record durably, unless it exists. `session` is an id that no other caller uses.
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn record_leave(shared_dir: &Path, record: &LeaveRecord, session: Uuid) -> Result<(), SharedFilesError> {
-    write_once(&leave_record_path(shared_dir, record.log()), record, session)
-}
-
-/// Writes a file durably, unless it exists.
-fn write_once(path: &Path, record: &impl Serialize, session: Uuid) -> Result<(), SharedFilesError> {
+pub fn create_record(path: &Path, bytes: &[u8], session: Uuid) -> Result<(), SharedFilesError> {
     let mut draft = path.as_os_str().to_owned();
     draft.push(format!("-{session}"));
     let draft = PathBuf::from(draft);
     let write = || {
-        let bytes = serde_json::to_vec_pretty(record).map_err(io::Error::other)?;
-        write_private(&draft, &bytes)?;
+        create_durably(path.parent().unwrap_or(path))?;
+        write_private(&draft, bytes)?;
         // Unlike a rename, a link does not replace the file of another node.
         let linked = match fs::hard_link(&draft, path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -258,8 +198,6 @@ fn copy_missing(from: &Path, to: &Path) -> Result<(), SharedFilesError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::journal::{ChainHash, JournalHead};
-    use crate::events::stream::Position;
 
     const LOG: Uuid = Uuid::from_u128(1);
 
@@ -298,27 +236,6 @@ mod tests {
         write(first.path(), "media/inputs/ef/ef.png");
         assert!(!shared.path().join("media/inputs/ef").exists());
         assert!(first.path().join("archives/cd/cd.zip").exists());
-    }
-
-    #[test]
-    fn a_generation_begins_once_and_the_latest_one_counts() {
-        let [node, shared] = [(); 2].map(|()| tempfile::tempdir().unwrap());
-        let head = |position| JournalHead { position: Position(position), chain: ChainHash([7; 32]) };
-        let record =
-            |number, position| GenerationRecord::new(LogGeneration { log_id: LOG, number }, head(position).into());
-        let [first_session, second_session] = [1, 2].map(Uuid::from_u128);
-        assert!(matches!(read_generation(shared.path(), LOG), Err(SharedFilesError::NotMounted(_))));
-        share(node.path(), shared.path(), LOG).unwrap();
-        assert_eq!(read_generation(shared.path(), LOG).unwrap(), None);
-
-        assert_eq!(record_generation(shared.path(), &record(9, 5), first_session).unwrap(), record(9, 5));
-        assert_eq!(record_generation(shared.path(), &record(9, 6), second_session).unwrap(), record(9, 5));
-        assert_eq!(record_generation(shared.path(), &record(10, 6), second_session).unwrap(), record(10, 6));
-        write(shared.path(), "log-generation-11.draft");
-        assert_eq!(read_generation(shared.path(), LOG).unwrap(), Some(record(10, 6)));
-
-        fs::copy(shared.path().join("log-generation-9"), shared.path().join("log-generation-11")).unwrap();
-        assert!(matches!(read_generation(shared.path(), LOG), Err(SharedFilesError::Malformed { .. })));
     }
 
     #[test]

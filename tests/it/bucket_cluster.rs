@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mediary::app::{AloneEvidence, App, check_cluster, files_of, leave_cluster};
+use mediary::app::{
+    AloneEvidence, App, EngineAccess, check_cluster, files_of, init_cluster, leave_cluster, rebuild_engine,
+};
 use mediary::backup::create::create;
 use mediary::backup::restore::restore;
 use mediary::config::Settings;
@@ -23,6 +25,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::cluster::rebuild::{MemoryStreams, PLANNED};
 use crate::image::{UPSCALER, submit, wait_for_end};
 use crate::support::cluster::{init_on, node_settings};
 use crate::support::eventually::{eventually, eventually_blocking};
@@ -442,6 +445,57 @@ async fn the_last_node_leaves_with_every_file() {
     cluster.engine = MemoryEngine::new(EngineFaults::default(), Environment::system());
     let refused = cluster.init(&dir).unwrap_err();
     assert!(refused.contains("earlier cluster") && refused.contains("choose another"), "{refused}");
+}
+
+#[actix_web::test]
+#[ignore = "needs moto; run by tests/cluster/run"]
+async fn a_cluster_with_a_bucket_continues_in_a_new_stream_and_is_left() {
+    // Given two stopped nodes
+    let (mut cluster, alice) = BucketCluster::start(2).await;
+    cluster.nodes[0].publisher("acme", &alice).await;
+    cluster.settle().await;
+    let other = cluster.nodes.remove(1).stop().await;
+    let first = cluster.nodes.remove(0).stop().await;
+    let streams = MemoryStreams::with_first(&cluster.engine);
+    let access = EngineAccess {
+        open: &|log| Ok(streams.open(log)?),
+        create: &|log| streams.create(log),
+        list: &|log_id| Ok(streams.list(log_id)),
+        delete: &|log| anyhow::bail!("{log} is deleted"),
+    };
+
+    // When one of them begins a new stream, then the bucket records it, and the other one joins
+    let begun = rebuild_engine(&cluster.settings_of(&first), &Environment::system(), PLANNED, &access).unwrap();
+    assert_eq!(begun.log().number, 2);
+    assert_eq!(cluster.keys("log-generations"), ["log-generations/2"]);
+    let node = TestApp::start_on_streams(other, |settings| cluster.set(settings), streams.opener()).await;
+    node.get("/publishers/acme").await.expect(200);
+    let other = node.stop().await;
+
+    // When it leaves, then only the configured kind of location is accepted, and the bucket records the end
+    let leave = |settings: &Settings| {
+        let open = |log| Ok(streams.open(log)?);
+        leave_cluster(settings, &Environment::system(), AloneEvidence::Heard, open)
+            .map_err(|error| format!("{error:#}"))
+    };
+    let shared_dir = tempfile::tempdir().unwrap();
+    let mut elsewhere = cluster.settings_of(&other);
+    node_settings(&mut elsewhere, shared_dir.path());
+    let refused = leave(&elsewhere).unwrap_err();
+    assert!(refused.contains("a directory") && refused.contains("a bucket"), "{refused}");
+    leave(&cluster.settings_of(&other)).unwrap();
+    assert_eq!(cluster.keys("log-left"), ["log-left/2"]);
+
+    // When it begins a new cluster, then the used bucket is refused before there is a stream, and another prefix works
+    for generation in [1, 2] {
+        streams.remove(generation);
+    }
+    let mut settings = cluster.settings_of(&other);
+    let refused = init_cluster(&settings, &Environment::system(), &access).unwrap_err().to_string();
+    assert!(refused.contains("earlier cluster"), "{refused}");
+    assert_eq!(streams.generations(), [0; 0]);
+    cluster.server.set_files(&mut settings, BUCKET, "another");
+    init_cluster(&settings, &Environment::system(), &access).unwrap();
 }
 
 #[actix_web::test]

@@ -144,7 +144,7 @@ fn transfers_leave_calls_for_keys() {
     // Given as many downloads as there may be, all stalled
     let (started, stalled) = mpsc::channel();
     let bucket = bucket_at(serve(move |_, path| {
-        if path == "/files/key" {
+        if path == "/files/key" || path == "/files/more" {
             return content("key");
         }
         let _ = started.send(());

@@ -32,7 +32,7 @@ use crate::vendor::{remote, sim, upscale};
 use crate::video::{START_END, of_prompt};
 
 mod leave;
-mod rebuild;
+pub mod rebuild;
 
 /// Time for another node to take over: 3 s of silence, 5 s of rest, and the next look for work.
 const TAKEOVER: Duration = Duration::from_secs(15);

@@ -9,12 +9,12 @@ use anyhow::Context as _;
 
 use super::generation::{GenerationGap, REPLACE};
 use super::verify::{is_ended, read_groups};
-use crate::app::bucket::{bucket_of, shared_place};
+use crate::app::shared_location::open_location;
+use crate::cluster::bucket_files;
 use crate::cluster::generation::GenerationRecord;
 use crate::cluster::membership::Membership;
-use crate::cluster::shared_place::SharedPlace;
-use crate::cluster::{bucket_files, shared_files};
-use crate::config::{Settings, SharedFiles};
+use crate::cluster::shared_location::SharedLocation;
+use crate::config::Settings;
 use crate::environment::Environment;
 use crate::events::journal::{ReadOnlyJournal, scan};
 use crate::events::log::LogFailure;
@@ -23,7 +23,6 @@ use crate::events::shared::engine::Engine;
 use crate::events::shared::engine_check::{CheckStatus, EngineCheck};
 use crate::events::shared::format::Group;
 use crate::events::shared::generation::LogGeneration;
-use crate::file_tree::Bucket;
 
 /// Result of a check of the engine and a data directory.
 pub struct EngineReport {
@@ -41,7 +40,7 @@ impl EngineReport {
 }
 
 /// Checks the servers of the engine and, if the data directory is a node, its secrets, the shared files and the stored
-/// log. Changes nothing; a node may run on the directory.
+/// log. Changes nothing, except that it writes an object to a bucket and removes it; a node may run on the directory.
 ///
 /// # Errors
 /// If the servers do not respond, or the data directory cannot be read.
@@ -54,17 +53,12 @@ pub fn check_cluster(
     let log = membership.as_ref().map(|membership| latest_generation(settings, membership));
     let mut report = EngineReport { log, checks: check_engine(log)? };
     let is_engine_suitable = report.is_suitable();
-    if membership.is_none()
-        && let Some(location) = bucket_location(settings)
-    {
-        let result =
-            bucket_of(&settings.cluster).and_then(|bucket| bucket.map_or(Ok(()), |bucket| check_bucket(&bucket)));
-        report.checks.push(check_of(&location, result, SUITABLE));
+    if let Some(files) = &settings.cluster.files {
+        report.checks.extend(check_files(settings, &files.to_string(), membership.as_ref(), &open_engine));
     }
 
     if let Some((membership, log)) = membership.zip(log) {
         report.checks.push(check_directory(&settings.data_dir, &membership)?);
-        report.checks.extend(check_files(settings, &membership, &open_engine));
         if is_engine_suitable {
             report.checks.push(check_log(&settings.data_dir, log, &*open_engine(log)?)?);
         }
@@ -74,9 +68,9 @@ pub fn check_cluster(
 
 /// Returns the generation that a start would use.
 fn latest_generation(settings: &Settings, membership: &Membership) -> LogGeneration {
-    let place = shared_place(&settings.cluster);
+    let location = open_location(&settings.cluster);
     // An error is found again by the check of the shared files.
-    let latest = place.ok().and_then(|place| place.read_generation(membership.log_id()).ok().flatten());
+    let latest = location.ok().and_then(|location| location.read_generation(membership.log_id()).ok().flatten());
     let latest = latest.map(|latest| latest.log()).filter(|latest| latest.number > membership.log().number);
     latest.unwrap_or_else(|| membership.log())
 }
@@ -94,46 +88,46 @@ fn check_directory(data_dir: &Path, membership: &Membership) -> anyhow::Result<E
     })
 }
 
+/// Checks the location that all nodes use. Without a node, only whether a bucket is suitable.
 fn check_files(
     settings: &Settings,
-    membership: &Membership,
+    subject: &str,
+    membership: Option<&Membership>,
     open_engine: &dyn Fn(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
 ) -> Vec<EngineCheck> {
-    let Some(files) = &settings.cluster.files else { return Vec::new() };
-    let subject = files.to_string();
-    let place = match shared_place(&settings.cluster) {
-        Ok(place) => place,
-        Err(error) => return vec![EngineCheck::failed(subject, format!("{error:#}"))],
+    let failed = |error: anyhow::Error| EngineCheck::failed(subject, format!("{error:#}"));
+    let location = match open_location(&settings.cluster) {
+        Ok(location) => location,
+        Err(error) => return vec![failed(error)],
     };
 
-    let mut checks = vec![match check_place(settings, &place, membership, open_engine) {
-        Ok(check) => check,
-        Err(error) => EngineCheck::failed(subject.clone(), format!("{error:#}")),
-    }];
-    if let SharedPlace::Bucket(bucket) = &place {
-        checks.push(check_of(&subject, check_bucket(bucket), SUITABLE));
+    let mut checks = Vec::new();
+    if let Some(membership) = membership {
+        let checked = check_location(settings, subject, &location, membership, open_engine);
+        checks.push(checked.unwrap_or_else(failed));
+    }
+    if let SharedLocation::Bucket(bucket) = &location {
+        let suitable = "an object was written, read and removed, and the bucket keeps no versions";
+        let checked = bucket_files::check_suitable(bucket, &Environment::system());
+        checks.push(checked.map_or_else(|error| failed(error.into()), |()| EngineCheck::met(subject, suitable)));
     }
     checks
 }
 
-/// Checks that the place has the files of the log, and compares the generation of the data directory with the latest one.
-fn check_place(
+/// Checks that the location has the files of the log, and compares the generation of the data directory with the latest
+/// one.
+fn check_location(
     settings: &Settings,
-    place: &SharedPlace,
+    subject: &str,
+    location: &SharedLocation,
     membership: &Membership,
     open_engine: &dyn Fn(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
 ) -> anyhow::Result<EngineCheck> {
-    let subject = settings.cluster.files.as_ref().map(ToString::to_string).unwrap_or_default();
-    membership.check_files(place.kind())?;
-    match place {
-        SharedPlace::Directory(directory) => {
-            shared_files::check(&settings.data_dir, directory, membership.log_id())?;
-        }
-        SharedPlace::Bucket(bucket) => bucket_files::check_owner(bucket, membership.log_id())?,
-    }
+    membership.check_files(location.kind())?;
+    location.check(&settings.data_dir, membership.log_id())?;
 
     let own = membership.record();
-    Ok(match place.read_generation(membership.log_id())? {
+    Ok(match location.read_generation(membership.log_id())? {
         Some(latest) if latest.log().number > own.log().number => {
             check_joining(settings, own.log(), latest, open_engine)?
         }
@@ -143,29 +137,6 @@ fn check_place(
         ),
         _ => EngineCheck::met(subject, "it has the shared files of the cluster"),
     })
-}
-
-/// Finding for a bucket that can be used.
-const SUITABLE: &str = "an object was written, read and removed, and the bucket keeps no versions";
-
-/// Returns the name of the bucket of the settings.
-fn bucket_location(settings: &Settings) -> Option<String> {
-    match &settings.cluster.files {
-        Some(SharedFiles::Bucket(location)) => Some(location.to_string()),
-        _ => None,
-    }
-}
-
-/// Checks the access to a bucket and what the files need of it. Writes and removes an object.
-fn check_bucket(bucket: &Bucket) -> anyhow::Result<()> {
-    Ok(bucket_files::check_suitable(bucket, &Environment::system())?)
-}
-
-fn check_of(subject: &str, result: anyhow::Result<()>, met: &str) -> EngineCheck {
-    match result {
-        Ok(()) => EngineCheck::met(subject, met),
-        Err(error) => EngineCheck::failed(subject, format!("{error:#}")),
-    }
 }
 
 /// Checks that a start brings a directory of an earlier generation to the latest one.

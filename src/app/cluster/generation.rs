@@ -1,4 +1,4 @@
-//! The generation of the log that a data directory belongs to, compared with that of the place that all nodes use.
+//! The generation of the log that a data directory belongs to, compared with the latest recorded one.
 
 use std::fmt;
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use super::{CommitReceivers, wait_for_engine};
+use super::{ClusterMember, CommitReceivers, wait_for_engine};
 use crate::cluster::generation::{GenerationRecord, StoredHead};
 use crate::cluster::membership::{Membership, MembershipError};
-use crate::cluster::shared_place::{SharedPlace, SharedPlaceError};
+use crate::cluster::shared_location::{SharedLocation, SharedLocationError};
 use crate::config::Settings;
 use crate::environment::Environment;
 use crate::events::journal::JournalHead;
@@ -21,8 +21,10 @@ use crate::events::shared::shared_log::{SharedLog, SharedLogOptions};
 use crate::events::sled_log::SledLog;
 use crate::telemetry::metrics::ClusterMetrics;
 
-/// Interval at which a running node reads the latest generation.
+/// Interval at which a running node looks for the next generation.
 const WATCH_INTERVAL: Duration = Duration::from_secs(3);
+/// The same while the location cannot be read.
+const WATCH_ERROR_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Reason why a data directory does not belong to the recorded generation.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +39,7 @@ pub(super) enum GenerationError {
     )]
     OtherBase { log: LogGeneration, own: StoredHead, recorded: StoredHead },
     #[error(transparent)]
-    Place(#[from] SharedPlaceError),
+    Location(#[from] SharedLocationError),
     #[error(transparent)]
     Membership(#[from] MembershipError),
 }
@@ -72,7 +74,7 @@ impl fmt::Display for GenerationGap {
 pub(super) struct GenerationWatch {
     pub log: Weak<SharedLog>,
     pub own: LogGeneration,
-    pub place: SharedPlace,
+    pub location: SharedLocation,
 }
 
 impl GenerationWatch {
@@ -80,14 +82,15 @@ impl GenerationWatch {
         let stop_requested = Arc::clone(stop_requested);
         move || {
             while !stop_requested.load(Ordering::Acquire) {
-                // A place that cannot be reached shows nothing.
-                let latest = self.place.read_generation(self.own.log_id).ok().flatten();
-                if let Some(latest) = latest.filter(|latest| latest.log().number > self.own.number) {
-                    let reason = format!("{} begins at {}", latest.log(), latest.base());
+                // One record, and not a list of all: a bucket bills every request.
+                let next = self.location.find_generation(self.own.next());
+                if let Ok(Some(next)) = &next {
+                    let reason = format!("{} begins at {}", next.log(), next.base());
                     self.log.upgrade().inspect(|log| log.stop_as_ended(&reason));
                     return;
                 }
-                thread::park_timeout(WATCH_INTERVAL);
+                // An error shows nothing, and the bucket has logged it.
+                thread::park_timeout(if next.is_ok() { WATCH_INTERVAL } else { WATCH_ERROR_INTERVAL });
             }
         }
     }
@@ -124,28 +127,21 @@ pub(super) fn apply_former_stream(
 /// Compares the generation of a data directory, whose log ends at `head`, with the latest recorded one.
 ///
 /// A directory of an earlier generation joins the latest one if its log ends exactly where that begins. If only earlier
-/// ones are recorded, the place was restored from a copy, or is not that of the directory: see [`record_again`]. If the
-/// place cannot be reached, the directory keeps its generation.
+/// ones are recorded, the location was restored from a copy, or is not that of the directory: see [`record_again`].
 ///
 /// # Errors
-/// If the directory cannot continue.
+/// If the directory cannot continue, or the location cannot be read.
 pub(super) fn settle_generation(
     membership: Membership,
     data_dir: &Path,
-    place: &SharedPlace,
+    location: &SharedLocation,
     head: JournalHead,
 ) -> Result<Membership, GenerationError> {
     let own = membership.record();
-    let recorded = match place.read_generation(membership.log_id()) {
-        Err(error) if error.is_unavailable() => {
-            tracing::warn!(%error, "generation not checked");
-            return Ok(membership);
-        }
-        recorded => recorded?,
-    };
+    let recorded = location.read_generation(membership.log_id())?;
     let recorded = match recorded {
         Some(recorded) if recorded.log().number >= own.log().number => recorded,
-        // Every directory has the record of the first generation, so the shared one does not.
+        // The first generation has no record.
         _ => return Ok(membership),
     };
 
@@ -173,26 +169,27 @@ pub(super) fn settle_generation(
     Ok(membership)
 }
 
-/// Records the generation of a node in a place that knows only earlier ones. The node must have caught up on its
-/// stream: the directory of a former cluster would make that of another one useless.
+/// Records the generation of a node in a location that knows only earlier ones. The node must have caught up on its stream:
+/// the directory of a former cluster would make the location of another one useless.
 ///
 /// # Errors
-/// If the place cannot be read or written.
-pub(super) fn record_again(
-    membership: &Membership,
-    place: &SharedPlace,
-    environment: &Environment,
-) -> Result<(), SharedPlaceError> {
+/// If the location cannot be read or written, except a bucket that does not respond.
+pub(super) fn record_again(member: &ClusterMember, environment: &Environment) -> Result<(), SharedLocationError> {
+    let ClusterMember { membership, location } = member;
     let own = membership.record();
-    let recorded = match place.read_generation(membership.log_id()) {
-        Err(error) if error.is_unavailable() => return Ok(()),
-        recorded => recorded?,
-    };
-    let is_known = recorded.is_some_and(|recorded| recorded.log().number >= own.log().number);
-    if is_known || own.log().is_first() {
+    if own.log().is_first() {
         return Ok(());
     }
-    place.record_generation(&own, environment.uuid())?;
-    tracing::warn!(generation = own.log().number, "generation recorded again");
+    let recorded = match location.read_generation(membership.log_id()) {
+        Err(error) if error.is_unavailable() => {
+            tracing::warn!(%error, "generation not recorded again");
+            return Ok(());
+        }
+        recorded => recorded?,
+    };
+    if recorded.is_none_or(|recorded| recorded.log().number < own.log().number) {
+        location.record_generation(&own, environment.uuid())?;
+        tracing::warn!(generation = own.log().number, "generation recorded again");
+    }
     Ok(())
 }

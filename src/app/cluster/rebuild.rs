@@ -1,8 +1,8 @@
 //! `mediary cluster rebuild-engine`: continues the log in a new stream, because the engine has lost the former one, or to
 //! free its space.
 //!
-//! The former stream ends with a closing group, or is lost. Then the place that all nodes use records where the next generation
-//! begins, once for all directories, and a start requires the latest generation. So of several directories only one begins
+//! The former stream ends with a closing group, or is lost. Then the location that all nodes use records where the next
+//! generation begins, once for all directories, and a start requires the latest generation. So of several directories only one begins
 //! it, and only those with the same log join it.
 
 use std::ops::ControlFlow;
@@ -16,15 +16,14 @@ use super::alone::{self, AloneEvidence};
 use super::generation::settle_generation;
 use super::setup::{end_log, remove_derived_personal_data};
 use super::verify::read_groups;
-use super::{ensure_checkpoint, prepare_files};
-use crate::app::bucket::shared_place;
+use super::{ClusterMember, ensure_checkpoint};
 use crate::app::cluster_engine::deletion_command;
 use crate::app::open_data_dir;
 use crate::app::recovery::log_options;
 use crate::cluster::generation::GenerationRecord;
 use crate::cluster::leave_marker::LeaveMarker;
 use crate::cluster::membership::Membership;
-use crate::cluster::shared_place::SharedPlace;
+use crate::cluster::shared_location::SharedLocation;
 use crate::config::Settings;
 use crate::data_dir::DataDir;
 use crate::environment::{Environment, FailPoint, RebuildStep};
@@ -75,19 +74,20 @@ pub fn rebuild_engine(
     engine: &EngineAccess<'_>,
 ) -> anyhow::Result<GenerationRecord> {
     let data = open_data_dir(&settings.data_dir)?;
-    let place = shared_place(&settings.cluster)?;
     let Some(membership) = Membership::read(data.root())? else {
         anyhow::bail!("{} is no node of a cluster", data.root().display());
     };
+    let member = ClusterMember::open(membership, &settings.cluster)?;
     let (local, _) = SledLog::open(&log_options(data.root(), settings), environment, |_| {})?;
-    membership.check(data.root(), local.log_id())?;
-    prepare_files(&data, &settings.cluster, &membership, environment)?;
+    member.membership.check(data.root(), local.log_id())?;
+    member.prepare_files(&data, environment)?;
 
-    let mut membership = settle_generation(membership, data.root(), &place, local.journal_head())?;
+    let ClusterMember { membership, location } = member;
+    let mut membership = settle_generation(membership, data.root(), &location, local.journal_head())?;
     let is_recorded = LeaveMarker::is_outdated(data.root(), membership.log())?;
     if !is_recorded {
         ensure_checkpoint(&membership, data.root())?;
-        let command = RebuildCommand { data: &data, place: &place, settings, environment, options, engine };
+        let command = RebuildCommand { data: &data, location: &location, settings, environment, options, engine };
         let head = command.end_former(membership.log(), local)?;
         let record = command.begin_next(membership.log().next(), head)?;
         membership = membership.in_generation(record.log().number, record.base().clone());
@@ -111,8 +111,7 @@ pub fn rebuild_engine(
 /// One run of the command.
 struct RebuildCommand<'a> {
     data: &'a DataDir,
-    /// The shared directory.
-    place: &'a SharedPlace,
+    location: &'a SharedLocation,
     settings: &'a Settings,
     environment: &'a Environment,
     options: RebuildOptions,
@@ -161,7 +160,7 @@ impl RebuildCommand<'_> {
 
     /// Checks what can be checked without the former stream before the log continues.
     fn check_loss(&self, former: LogGeneration, local: &SledLog) -> anyhow::Result<()> {
-        let Self { data, place, options, .. } = *self;
+        let Self { data, location, options, .. } = *self;
         anyhow::ensure!(
             options.evidence == AloneEvidence::Stated,
             "without the stream, this command cannot hear running nodes: make sure that all nodes are stopped, and add \
@@ -170,7 +169,7 @@ impl RebuildCommand<'_> {
         SharedLog::read_checkpoint(local, &data.root().join("log"), former)?;
 
         let own_attempt = LeaveMarker::read(data.root(), former)?.map(|marker| marker.attempt());
-        if let Some(leave) = place.read_leave(former.log_id)?
+        if let Some(leave) = location.read_leave(former.log_id)?
             && leave.log().number >= former.number
             && own_attempt != Some(leave.attempt())
         {
@@ -179,14 +178,13 @@ impl RebuildCommand<'_> {
                  `mediary cluster init` for a new cluster. If it is lost with all its backups, remove {}",
                 leave.log(),
                 leave.end(),
-                place.leave_record_name(leave.log())
+                location.leave_record_name(leave.log())
             );
         }
         anyhow::ensure!(
-            former.is_first() || place.read_generation(former.log_id)?.is_some_and(|record| record.log() == former),
-            "the shared directory does not know {former}, to which this directory belongs: correct cluster.files, or restore \
-             the file {}",
-            place.generation_name(former)
+            former.is_first() || location.read_generation(former.log_id)?.is_some_and(|record| record.log() == former),
+            "cluster.files does not record {former}, to which this directory belongs: correct it, or restore {}",
+            location.generation_name(former)
         );
         // The empty stream of the next generation may be that of an interrupted attempt.
         self.check_none_after(if own_attempt.is_some() { former.next() } else { former })
@@ -198,23 +196,23 @@ impl RebuildCommand<'_> {
         match listed.into_iter().find(|listed| listed.number > latest.number) {
             None => Ok(()),
             Some(later) => anyhow::bail!(
-                "the engine has the stream of {later}, which the shared directory does not know: correct cluster.files, restore \
-                 the file {}, or complete `mediary cluster rebuild-engine` on the directory that has created the stream. If \
-                 that directory is lost, see \"Make a new stream\" in docs/cluster.md",
-                self.place.generation_name(later)
+                "the engine has the stream of {later}, which cluster.files does not record: correct it, restore {}, or \
+                 complete `mediary cluster rebuild-engine` on the directory that has created the stream. If that directory \
+                 is lost, see \"Make a new stream\" in docs/cluster.md",
+                self.location.generation_name(later)
             ),
         }
     }
 
     /// Creates the stream of the next generation, and records that it begins at the end of the local log.
     fn begin_next(&self, next: LogGeneration, head: JournalHead) -> anyhow::Result<GenerationRecord> {
-        let Self { place, environment, engine, .. } = *self;
+        let Self { location, environment, engine, .. } = *self;
         self.check_none_after(next)?;
         (engine.create)(next)?;
         environment.hit(FailPoint::Rebuild(RebuildStep::StreamCreated), "");
 
         let own = GenerationRecord::new(next, head.into());
-        let recorded = place.record_generation(&own, environment.uuid())?;
+        let recorded = location.record_generation(&own, environment.uuid())?;
         anyhow::ensure!(
             recorded == own,
             "another directory has begun {next} at {}, but this one ends at {}: replace this one by a backup of that one",

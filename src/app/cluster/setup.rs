@@ -1,24 +1,21 @@
 //! `mediary cluster init` and `leave`: a data directory becomes the first node of a cluster, or the last one leaves it.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use uuid::Uuid;
 
 use super::alone::{self, AloneEvidence};
 use super::generation::settle_generation;
 use super::rebuild::{EngineAccess, is_missing};
 use super::verify::is_ended;
-use super::{ensure_checkpoint, prepare_files};
-use crate::app::bucket::{files_of, shared_place};
+use super::{ClusterMember, ensure_checkpoint};
 use crate::app::open_data_dir;
 use crate::app::recovery::log_options;
+use crate::app::shared_location::open_location;
 use crate::cluster::generation::LeaveRecord;
 use crate::cluster::leave_marker::{LEAVE_FILE, LeaveMarker};
 use crate::cluster::membership::Membership;
-use crate::cluster::shared_place::SharedPlace;
-use crate::cluster::{bucket_files, shared_files};
+use crate::cluster::shared_location::SharedLocation;
 use crate::config::Settings;
 use crate::data_dir::DataDir;
 use crate::environment::{Environment, FailPoint, LeaveStep};
@@ -28,8 +25,6 @@ use crate::events::shared::engine::Engine;
 use crate::events::shared::generation::LogGeneration;
 use crate::events::shared::shared_log::{SharedLog, SharedLogOptions, contains_head};
 use crate::events::sled_log::SledLog;
-use crate::events::stream::Position;
-use crate::file_tree::FileTree;
 use crate::http::server::IdempotencyKeys;
 use crate::projections::snapshot::{self, snapshot_dir};
 use crate::telemetry::metrics::ClusterMetrics;
@@ -52,15 +47,17 @@ pub fn init_cluster(settings: &Settings, environment: &Environment, engine: &Eng
             data.root().display()
         );
     }
-    let place = shared_place(&settings.cluster)?;
-    let log = first_generation(&place, &local, engine)?;
-    let membership = Membership::of(data.root(), log, head, place.kind())?;
+    let location = open_location(&settings.cluster)?;
+    let log = first_generation(&location, &local, engine)?;
+    let membership = Membership::of(data.root(), log, head, location.kind())?;
 
+    // Before the stream exists, which another attempt with another location would find.
+    location.check_vacant(data.root())?;
     (engine.create)(log)?;
-    share_files(data.root(), &place, local.log_id(), head.position, environment)?;
+    location.share(data.root(), local.log_id(), environment)?;
     if !log.is_first() {
         let record = membership.record();
-        let recorded = place.record_generation(&record, environment.uuid())?;
+        let recorded = location.record_generation(&record, environment.uuid())?;
         anyhow::ensure!(recorded == record, "another directory has begun {log} at {}", recorded.base());
     }
     local.close()?;
@@ -72,11 +69,15 @@ pub fn init_cluster(settings: &Settings, environment: &Environment, engine: &Eng
 
 /// Returns the generation of a new cluster with this log: the first one, unless the log has had a cluster before. Nodes of
 /// that one must not start again.
-fn first_generation(place: &SharedPlace, local: &SledLog, engine: &EngineAccess<'_>) -> anyhow::Result<LogGeneration> {
+fn first_generation(
+    location: &SharedLocation,
+    local: &SledLog,
+    engine: &EngineAccess<'_>,
+) -> anyhow::Result<LogGeneration> {
     let log_id = local.log_id();
-    let (latest, leave) = match place.read_generation(log_id) {
-        Err(error) if error.is_new_place() => (None, None),
-        latest => (latest?, place.read_leave(log_id)?),
+    let (latest, leave) = match location.read_generation(log_id) {
+        Err(error) if error.is_new() => (None, None),
+        latest => (latest?, location.read_leave(log_id)?),
     };
     let mut log = match latest {
         None => LogGeneration::from(log_id),
@@ -92,7 +93,7 @@ fn first_generation(place: &SharedPlace, local: &SledLog, engine: &EngineAccess<
             "`mediary cluster leave` on another directory has ended the cluster of this log at {}, which this directory does not \
              have: use that directory, or a backup of it. If it is lost with all its backups, remove {}",
             leave.end(),
-            place.leave_record_name(leave.log())
+            location.leave_record_name(leave.log())
         );
         if leave.log().number >= log.number {
             log = leave.log().next();
@@ -120,24 +121,6 @@ fn first_generation(place: &SharedPlace, local: &SledLog, engine: &EngineAccess<
     Ok(log)
 }
 
-/// Moves the files of the first node to the place that all nodes use.
-fn share_files(
-    data_dir: &Path,
-    place: &SharedPlace,
-    log_id: Uuid,
-    position: Position,
-    environment: &Environment,
-) -> anyhow::Result<()> {
-    match place {
-        SharedPlace::Directory(directory) => shared_files::share(data_dir, directory, log_id)?,
-        SharedPlace::Bucket(bucket) => {
-            let files = FileTree::with_bucket(data_dir, Arc::clone(bucket), environment);
-            bucket_files::share(&files, bucket, log_id, position, environment)?;
-        }
-    }
-    Ok(())
-}
-
 /// Takes the data directory of the last node out of its cluster and ends the shared log. Run again, it continues an
 /// interrupted attempt.
 ///
@@ -158,16 +141,14 @@ pub fn leave_cluster(
         anyhow::bail!("{} is no node of a cluster", data.root().display());
     };
     let is_leaving = LeaveMarker::read(data.root(), membership.log())?.is_some();
-    let place = shared_place(&settings.cluster)?;
+    let member = ClusterMember::open(membership, &settings.cluster)?;
+    let location = member.location.clone();
     // Otherwise an interrupted attempt has ended the log and copied the files back.
-    if !is_leaving || place.is_used_by(data.root()) {
-        end_cluster(&data, membership, &place, settings, environment, evidence, open_engine)?;
+    if !is_leaving || location.is_used_by(data.root()) {
+        end_cluster(&data, member, settings, environment, evidence, open_engine)?;
     }
 
-    match &place {
-        SharedPlace::Directory(_) => shared_files::unshare(data.root())?,
-        SharedPlace::Bucket(_) => bucket_files::unshare(&files_of(data.root(), &settings.cluster, environment)?)?,
-    }
+    location.unshare(data.root(), environment)?;
     environment.hit(FailPoint::Leave(LeaveStep::FilesCopied), "");
     EngineCheckpoint::remove(&data.root().join("log"))?;
     environment.hit(FailPoint::Leave(LeaveStep::CheckpointRemoved), "");
@@ -178,25 +159,25 @@ pub fn leave_cluster(
     Ok(())
 }
 
-/// Ends the log of a cluster, and records that in the place of its files.
+/// Ends the log of a cluster, and records that in the location of its files.
 fn end_cluster(
     data: &DataDir,
-    membership: Membership,
-    place: &SharedPlace,
+    member: ClusterMember,
     settings: &Settings,
     environment: &Environment,
     evidence: AloneEvidence,
     open_engine: impl FnOnce(LogGeneration) -> anyhow::Result<Arc<dyn Engine>>,
 ) -> anyhow::Result<()> {
     let (local, _) = SledLog::open(&log_options(data.root(), settings), environment, |_| {})?;
-    membership.check(data.root(), local.log_id())?;
-    let membership = settle_generation(membership, data.root(), place, local.journal_head())?;
+    member.membership.check(data.root(), local.log_id())?;
+    let ClusterMember { membership, location } = member;
+    let membership = settle_generation(membership, data.root(), &location, local.journal_head())?;
     let log = membership.log();
     ensure_checkpoint(&membership, data.root())?;
 
     LeaveMarker::remove_outdated(data.root(), log)?;
     let own_attempt = LeaveMarker::read(data.root(), log)?.map(|marker| marker.attempt());
-    let recorded = place.read_leave(log.log_id)?.filter(|leave| leave.log() == log);
+    let recorded = location.read_leave(log.log_id)?.filter(|leave| leave.log() == log);
     if recorded.is_some_and(|leave| Some(leave.attempt()) == own_attempt) {
         // By an attempt that was interrupted. The engine may not have the stream any more.
         return Ok(local.close()?);
@@ -207,7 +188,7 @@ fn end_cluster(
     alone::check(&*engine, evidence, environment)?;
     if own_attempt.is_none() {
         // A restored backup that never ran has copies, perhaps old ones.
-        prepare_files(data, &settings.cluster, &membership, environment)?;
+        location.prepare(data.root(), log.log_id, environment)?;
     }
     remove_derived_personal_data(data, environment)?;
     let marker_written = FailPoint::Leave(LeaveStep::MarkerWritten);
@@ -215,7 +196,7 @@ fn end_cluster(
     environment.hit(FailPoint::Leave(LeaveStep::LogEnded), "");
 
     let record = LeaveRecord::new(log, local.journal_head().into(), attempt);
-    place.record_leave(&record, environment.uuid())?;
+    location.record_leave(&record, environment.uuid())?;
     Ok(local.close()?)
 }
 

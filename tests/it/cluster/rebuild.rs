@@ -12,7 +12,7 @@ use mediary::app::{
     rebuild_engine,
 };
 use mediary::cluster::generation::GenerationRecord;
-use mediary::cluster::shared_files::{read_generation, record_generation};
+use mediary::cluster::shared_location::SharedLocation;
 use mediary::environment::{Environment, FailPoint, RebuildStep};
 use mediary::events::journal::{ChainHash, JournalHead};
 use mediary::events::shared::engine::{Engine, EngineOpenError};
@@ -34,7 +34,7 @@ use crate::support::{TestApp, TestUser, settings};
 
 /// Streams of a log, by generation.
 #[derive(Clone, Default)]
-struct MemoryStreams {
+pub struct MemoryStreams {
     streams: Arc<Mutex<BTreeMap<u64, MemoryEngine>>>,
     /// Number of times that a rebuild does not find its stream.
     unknown_for: usize,
@@ -45,7 +45,7 @@ fn missing(log: LogGeneration) -> EngineOpenError {
 }
 
 impl MemoryStreams {
-    fn with_first(first: &MemoryEngine) -> Self {
+    pub fn with_first(first: &MemoryEngine) -> Self {
         let streams = Self::default();
         streams.streams.lock().insert(1, first.clone());
         streams
@@ -55,20 +55,20 @@ impl MemoryStreams {
         self.streams.lock()[&generation].clone()
     }
 
-    fn remove(&self, generation: u64) {
+    pub fn remove(&self, generation: u64) {
         self.streams.lock().remove(&generation);
     }
 
-    fn generations(&self) -> Vec<u64> {
+    pub fn generations(&self) -> Vec<u64> {
         self.streams.lock().keys().copied().collect()
     }
 
-    fn open(&self, log: LogGeneration) -> Result<Arc<dyn Engine>, EngineOpenError> {
+    pub fn open(&self, log: LogGeneration) -> Result<Arc<dyn Engine>, EngineOpenError> {
         let stream = self.streams.lock().get(&log.number).cloned();
         Ok(Arc::new(stream.ok_or_else(|| missing(log))?))
     }
 
-    fn opener(&self) -> EngineOpener {
+    pub fn opener(&self) -> EngineOpener {
         let streams = self.clone();
         Arc::new(move |log| streams.open(log))
     }
@@ -79,14 +79,14 @@ impl MemoryStreams {
     }
 
     /// Creates a stream, or opens an empty one, as real engines do.
-    fn create(&self, log: LogGeneration) -> anyhow::Result<Arc<dyn Engine>> {
+    pub fn create(&self, log: LogGeneration) -> anyhow::Result<Arc<dyn Engine>> {
         let new = || MemoryEngine::new(EngineFaults::default(), Environment::system());
         let stream = self.streams.lock().entry(log.number).or_insert_with(new).clone();
         anyhow::ensure!(stream.groups().is_empty(), "the stream of {log} exists");
         Ok(Arc::new(stream))
     }
 
-    fn list(&self, log_id: Uuid) -> Vec<LogGeneration> {
+    pub fn list(&self, log_id: Uuid) -> Vec<LogGeneration> {
         self.generations().into_iter().map(|number| LogGeneration { log_id, number }).collect()
     }
 
@@ -162,9 +162,13 @@ impl MemoryStreams {
     }
 }
 
-const PLANNED: RebuildOptions =
+pub const PLANNED: RebuildOptions =
     RebuildOptions { evidence: AloneEvidence::Heard, is_lost: false, deletes_former: false };
 const LOST: RebuildOptions = RebuildOptions { evidence: AloneEvidence::Stated, is_lost: true, ..PLANNED };
+
+fn location_of(files: &Path) -> SharedLocation {
+    SharedLocation::Directory(files.to_owned())
+}
 
 fn settings_of(dir: &TempDir, files: &Path) -> mediary::config::Settings {
     let mut settings = settings(dir);
@@ -364,7 +368,7 @@ async fn after_the_loss_of_the_stream_only_directories_with_everything_continue(
 
     // Then a node that was behind is refused, also if its stream comes back: empty, in part, or with other groups
     let assert_refused = async |behind: &TempDir, reason: &str| {
-        let base = read_generation(&files, log_id(&files)).unwrap().unwrap().base().to_string();
+        let base = location_of(&files).read_generation(log_id(&files)).unwrap().unwrap().base().to_string();
         let start_error = streams.start_error(behind, &files).await;
         assert!(start_error.contains(reason), "{reason}: {start_error}");
         for refused in [
@@ -432,14 +436,14 @@ async fn a_directory_that_is_overtaken_by_another_one_does_not_begin_a_generatio
     let other = GenerationRecord::new(log, head.into());
     let (shared, record) = (files.clone(), other.clone());
     let environment = on_step(RebuildStep::StreamCreated, move || {
-        record_generation(&shared, &record, Uuid::from_u128(7)).unwrap();
+        location_of(&shared).record_generation(&record, Uuid::from_u128(7)).unwrap();
     });
     let refused = streams.rebuild_in(&current, &files, LOST, &environment).unwrap_err();
 
     // Then the first one does not continue
     assert!(refused.contains("another directory has begun generation 2"), "{refused}");
     assert!(refused.contains("position 5 (chain 070707070707)"), "{refused}");
-    assert_eq!(read_generation(&files, log.log_id).unwrap(), Some(other));
+    assert_eq!(location_of(&files).read_generation(log.log_id).unwrap(), Some(other));
     assert!(streams.start_error(&current, &files).await.contains("replace it by a backup"));
 }
 
@@ -473,7 +477,7 @@ async fn a_running_node_stops_once_the_shared_directory_has_a_later_generation()
     // When a directory elsewhere continues the log without its stream
     let log = LogGeneration { log_id: log_id(&files), number: 2 };
     let record = GenerationRecord::new(log, JournalHead { position: Position(5), chain: ChainHash([7; 32]) }.into());
-    record_generation(&files, &record, Uuid::from_u128(7)).unwrap();
+    location_of(&files).record_generation(&record, Uuid::from_u128(7)).unwrap();
 
     // Then the node answers nothing any more
     eventually("requests are refused", async || node.get("/publishers/acme").await.status == 503).await;
@@ -520,8 +524,8 @@ async fn a_directory_of_a_former_generation_records_nothing_in_another_shared_di
     assert!(refused.contains("has ended this log"), "{refused}");
     streams.remove(2);
     let refused = streams.rebuild(&stale, shared.path(), LOST).unwrap_err();
-    assert!(refused.contains("does not know generation 2") && refused.contains("log-generation-2"), "{refused}");
-    assert_eq!(read_generation(shared.path(), log_id(&files)).unwrap(), None);
+    assert!(refused.contains("does not record generation 2") && refused.contains("log-generations/2"), "{refused}");
+    assert_eq!(location_of(shared.path()).read_generation(log_id(&files)).unwrap(), None);
 }
 
 #[actix_web::test]
@@ -530,12 +534,12 @@ async fn a_generation_does_not_begin_twice_after_the_shared_directory_has_forgot
     let StoppedCluster { cluster: _cluster, streams, files, current, .. } = StoppedCluster::new().await;
     let other = copy_of(&current);
     assert_eq!(streams.rebuild(&current, &files, PLANNED), Ok(2));
-    std::fs::remove_file(files.join("log-generation-2")).unwrap();
+    std::fs::remove_file(files.join("log-generations/2")).unwrap();
     streams.remove(1);
 
     // When it is rebuilt, then the stream of the cluster is found, and no deletion of it is proposed
     let refused = streams.rebuild(&other, &files, LOST).unwrap_err();
-    assert!(refused.contains("has the stream of generation 2") && refused.contains("log-generation-2"), "{refused}");
+    assert!(refused.contains("has the stream of generation 2") && refused.contains("log-generations/2"), "{refused}");
     assert!(!refused.contains("stream rm"), "{refused}");
     assert!(!other.path().join("cluster-leave.json").exists());
     assert_eq!(streams.generations(), [2]);
@@ -601,12 +605,12 @@ async fn a_shared_directory_that_was_restored_learns_the_generation_from_a_node(
     // Given a cluster of the second generation, whose shared directory does not know it
     let StoppedCluster { mut cluster, streams, files, alice, current, .. } = StoppedCluster::new().await;
     assert_eq!(streams.rebuild(&current, &files, PLANNED), Ok(2));
-    let recorded = read_generation(&files, log_id(&files)).unwrap();
-    std::fs::remove_file(files.join("log-generation-2")).unwrap();
+    let recorded = location_of(&files).read_generation(log_id(&files)).unwrap();
+    std::fs::remove_file(files.join("log-generations/2")).unwrap();
 
     // When a node starts, then it does
     cluster.nodes.push(streams.start(current, &files).await);
-    assert_eq!(read_generation(&files, log_id(&files)).unwrap(), recorded);
+    assert_eq!(location_of(&files).read_generation(log_id(&files)).unwrap(), recorded);
     cluster.nodes[0].publisher("other", &alice).await;
     let current = cluster.nodes.pop().unwrap().stop().await;
 

@@ -1,4 +1,4 @@
-//! The bucket of the settings, and the files of a data directory that it may have.
+//! The location of the settings that all nodes use, and the files of a data directory that it may have.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
-use crate::cluster::membership::{FilePlace, Membership};
-use crate::cluster::shared_place::SharedPlace;
+use crate::cluster::membership::{LocationKind, Membership};
+use crate::cluster::shared_location::SharedLocation;
 use crate::config::{BucketLocation, ClusterSettings, S3Settings, SharedFiles};
 use crate::data_dir::read_private;
 use crate::environment::Environment;
@@ -19,13 +19,20 @@ const KEY_ID: &str = "aws_access_key_id";
 const SECRET_KEY: &str = "aws_secret_access_key";
 const SESSION_TOKEN: &str = "aws_session_token";
 
-/// Opens the bucket of the settings; `None` if the files are in a directory. Sends nothing.
+/// Opens the location of the settings that all nodes use. Sends nothing.
 ///
 /// # Errors
-/// If the credentials are missing or malformed.
-pub(super) fn bucket_of(settings: &ClusterSettings) -> anyhow::Result<Option<Arc<Bucket>>> {
-    let Some(SharedFiles::Bucket(location)) = &settings.files else { return Ok(None) };
-    let S3Settings { endpoint, region, credentials } = &settings.s3;
+/// If the settings name none, or the credentials of the bucket are missing or malformed.
+pub(super) fn open_location(settings: &ClusterSettings) -> anyhow::Result<SharedLocation> {
+    match &settings.files {
+        Some(SharedFiles::Directory(directory)) => Ok(SharedLocation::Directory(directory.clone())),
+        Some(SharedFiles::Bucket(location)) => Ok(SharedLocation::Bucket(open(location, &settings.s3)?)),
+        None => anyhow::bail!("cluster.files is not set"),
+    }
+}
+
+fn open(location: &BucketLocation, settings: &S3Settings) -> anyhow::Result<Arc<Bucket>> {
+    let S3Settings { endpoint, region, credentials } = settings;
     let credentials = match credentials {
         Some(path) => credentials_in(path)?,
         None => credentials_from(|name| std::env::var(name.to_ascii_uppercase()).ok()).context(
@@ -38,18 +45,7 @@ pub(super) fn bucket_of(settings: &ClusterSettings) -> anyhow::Result<Option<Arc
     let endpoint =
         BucketEndpoint { bucket: bucket.clone(), region: region.clone(), endpoint: endpoint.clone(), credentials };
     let store = open_bucket(&endpoint).context("cluster.s3_endpoint")?;
-    Ok(Some(Arc::new(Bucket::new(store, prefix, location.to_string())?)))
-}
-
-/// Opens the place of the settings that all nodes use.
-///
-/// # Errors
-/// If the settings name none, or the credentials of the bucket are missing or malformed.
-pub(super) fn shared_place(settings: &ClusterSettings) -> anyhow::Result<SharedPlace> {
-    Ok(match &settings.files {
-        Some(SharedFiles::Directory(directory)) => SharedPlace::Directory(directory.clone()),
-        _ => SharedPlace::Bucket(bucket_of(settings)?.context("cluster.files is not set")?),
-    })
+    Ok(Arc::new(Bucket::new(store, prefix, location.to_string())?))
 }
 
 fn credentials_in(path: &Path) -> anyhow::Result<BucketCredentials> {
@@ -83,13 +79,15 @@ fn credentials_from(value_of: impl Fn(&str) -> Option<String>) -> Option<BucketC
 /// If the settings do not name the bucket of such a node.
 pub fn files_of(data_dir: &Path, settings: &ClusterSettings, environment: &Environment) -> anyhow::Result<FileTree> {
     let membership = Membership::read(data_dir)?;
-    if membership.is_none_or(|membership| membership.files() == FilePlace::Directory) {
+    if membership.is_none_or(|membership| membership.files() == LocationKind::Directory) {
         return Ok(FileTree::local(data_dir));
     }
-    let bucket = bucket_of(settings)?.with_context(|| {
-        format!("the files of {} are in a bucket, but cluster.files does not name it", data_dir.display())
-    })?;
-    Ok(FileTree::with_bucket(data_dir, bucket, environment))
+    match open_location(settings)? {
+        SharedLocation::Directory(_) => {
+            anyhow::bail!("the files of {} are in a bucket, but cluster.files is a directory", data_dir.display())
+        }
+        location @ SharedLocation::Bucket(_) => Ok(location.file_tree(data_dir, environment)),
+    }
 }
 
 #[cfg(test)]
