@@ -188,7 +188,7 @@ impl FileTree {
     pub fn publish(&self, file: &Path, path: &Path) -> io::Result<()> {
         let Some(remote) = &self.remote else { return Ok(()) };
         let key = self.key_of(path)?;
-        if fs::metadata(file)?.len() <= bucket::PART_BYTES && remote.bucket.create(&key, fs::read(file)?.into())? {
+        if fs::metadata(file)?.len() <= bucket::PART_BYTES && remote.bucket.create_from_file(&key, file)? {
             return Ok(());
         }
         self.republish(file, path)

@@ -44,7 +44,7 @@ impl CallTimes {
 
 /// Size from which a file is uploaded in parts of this size, so that it is never in memory as a whole.
 pub(super) const PART_BYTES: u64 = 8 << 20;
-/// Maximum number of downloads, and of uploads in parts, at the same time. Each occupies a thread of its caller.
+/// Maximum number of downloads and uploads of files at the same time. Each occupies a thread of its caller.
 pub const TRANSFERS_MAX: usize = 64;
 /// Maximum number of other calls at the same time, so that transfers do not delay keys and erasures.
 const CALLS_MAX: usize = 64;
@@ -156,23 +156,17 @@ impl Bucket {
         &self.name
     }
 
-    /// Stores an object that does not exist. Returns `false`, and changes nothing, if it exists.
+    /// Stores a small object that does not exist. Returns `false`, and changes nothing, if it exists.
     ///
     /// # Errors
     /// If the bucket cannot be used.
     pub fn create(&self, key: &str, bytes: Bytes) -> io::Result<bool> {
         let (store, path) = (Arc::clone(&self.store), self.path(key)?);
         let time = self.times.with_content(bytes.len() as u64);
-        self.call(time, async move {
-            match store.put_opts(&path, PutPayload::from(bytes), PutMode::Create.into()).await {
-                Ok(_) => Ok(true),
-                Err(StoreError::AlreadyExists { .. }) => Ok(false),
-                Err(error) => Err(error),
-            }
-        })
+        self.call(time, async move { put(&*store, &path, bytes.into(), PutMode::Create).await })
     }
 
-    /// Stores an object, also in place of an existing one. Returns the version that the bucket gave it, if it keeps
+    /// Stores a small object, also in place of an existing one. Returns the version that the bucket gave it, if it keeps
     /// versions.
     ///
     /// # Errors
@@ -185,6 +179,23 @@ impl Bucket {
         Ok(result.version.filter(|version| version != "null"))
     }
 
+    /// Stores the content of a file of at most [`PART_BYTES`] as an object that does not exist. Returns `false`, and changes
+    /// nothing, if it exists.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or the bucket cannot be used.
+    pub(super) fn create_from_file(&self, key: &str, file: &FilePath) -> io::Result<bool> {
+        self.put_file(key, file, PutMode::Create)
+    }
+
+    fn put_file(&self, key: &str, file: &FilePath, mode: PutMode) -> io::Result<bool> {
+        let (store, path) = (Arc::clone(&self.store), self.path(key)?);
+        let _slot = self.transfer_slot()?;
+        let content = std::fs::read(file)?;
+        let time = self.times.with_content(content.len() as u64);
+        self.probe(within_transfer(time, async move { put(&*store, &path, content.into(), mode).await }))
+    }
+
     /// Stores the content of a file, also in place of an existing object.
     ///
     /// # Errors
@@ -192,7 +203,7 @@ impl Bucket {
     pub fn upload(&self, key: &str, file: &FilePath) -> io::Result<()> {
         let bytes = std::fs::metadata(file)?.len();
         if bytes <= PART_BYTES {
-            return self.put(key, std::fs::read(file)?.into()).map(drop);
+            return self.put_file(key, file, PutMode::Overwrite).map(drop);
         }
 
         let (store, path) = (Arc::clone(&self.store), self.path(key)?);
@@ -432,6 +443,15 @@ const FILE: &str = "file";
 
 fn file_error(error: io::Error) -> StoreError {
     StoreError::Generic { store: FILE, source: error.into() }
+}
+
+/// Returns `false` if the object exists and the mode does not replace it.
+async fn put(store: &dyn ObjectStore, path: &Path, content: PutPayload, mode: PutMode) -> Result<bool, StoreError> {
+    match store.put_opts(path, content, mode.into()).await {
+        Ok(_) => Ok(true),
+        Err(StoreError::AlreadyExists { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Marks the failure of a call that took too long.
