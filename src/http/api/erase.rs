@@ -59,6 +59,11 @@ async fn erase(call: &RequestContext, user: UserId) -> Result<ApiResponse, Probl
 
 async fn run_erasure(user: UserId, services: &Services, command_context: &CommandContext) -> Result<(), Problem> {
     let publishers = publishers_to_leave(user, &services.models.read())?;
+    // Comes first because it fails without the bucket, and a refused erasure must change nothing.
+    let keyring = services.keyring.clone();
+    let started = web::block(move || keyring.begin_erasure(user)).await.map_err(Problem::internal)?;
+    started.map_err(|failure| personal_fields::key_error(&failure, &services.space))?;
+
     for publisher in publishers {
         match services
             .dispatch
@@ -69,10 +74,6 @@ async fn run_erasure(user: UserId, services: &Services, command_context: &Comman
             Err(error) => return Err(error.into()),
         }
     }
-
-    let keyring = services.keyring.clone();
-    let started = web::block(move || keyring.begin_erasure(user)).await.map_err(Problem::internal)?;
-    started.map_err(|failure| personal_fields::key_error(&failure, &services.space))?;
 
     services.dispatch.user(user, UserCommand::Erase, command_context.clone()).await?;
     services.keyring.mark_erased(user);
