@@ -249,8 +249,8 @@ fn rebuild(settings: &Settings, options: RebuildOptions) -> anyhow::Result<()> {
     let LogGeneration { log_id, number } = begun.log();
     let mut text = format!(
         "{} begins at {}. Start this node and the others: nodes whose log ends there join, and nodes that lack changes \
-         first apply the rest of the old stream, if it still exists. Then make a new backup: one made before cannot be \
-         used to add a node.\n",
+         first apply the rest of the old stream, if it still exists. Then make a new backup: one made before cannot add \
+         a node once the old stream is deleted.\n",
         begun.log(),
         begun.base()
     );
