@@ -83,9 +83,14 @@ impl FileTree {
     /// Returns the files of a data directory that a bucket has.
     #[must_use]
     pub fn with_bucket(root: &Path, bucket: Arc<Bucket>, environment: &Environment) -> Self {
-        let (root, environment) = (Arc::from(root), environment.clone());
-        let (data_dir, fetches) = (Arc::clone(&root), Arc::default());
-        let remote = RemoteTree { bucket, data_dir, prefix: "".into(), fetches, environment };
+        let root: Arc<Path> = root.into();
+        let remote = RemoteTree {
+            bucket,
+            data_dir: Arc::clone(&root),
+            prefix: "".into(),
+            fetches: Arc::default(),
+            environment: environment.clone(),
+        };
         Self { root, remote: Some(remote) }
     }
 

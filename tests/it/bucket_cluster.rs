@@ -316,6 +316,8 @@ async fn without_the_bucket_requests_for_its_files_get_503_until_it_is_back() {
     let (mut cluster, alice) = BucketCluster::start(1).await;
     let bob = cluster.nodes[0].user("bob").await;
     cluster.nodes[0].publisher("acme", &alice).await;
+    let membership = format!("/publishers/acme/members/{}", bob.id);
+    cluster.nodes[0].put_as(&alice.token, &membership, json!({})).await.expect(200);
     let archive = publish(&cluster.nodes[0], &alice, "tools").await;
     let input = upload(&cluster.nodes[0], &alice, &png(12, 8)).await;
     let result = upscale(&cluster.nodes[0], &alice, &base64_png(12, 8)).await;
@@ -346,6 +348,8 @@ async fn without_the_bucket_requests_for_its_files_get_503_until_it_is_back() {
     assert_unavailable(node.delete_as(node.admin_token(), &erasure)).await;
     node.get("/nodes/tools").await.expect(200);
     node.post_as(&alice.token, "/publishers", json!({"id": "other"})).await.expect(201);
+    // The refused erasure has not removed the user from the publisher.
+    node.post_as(&bob.token, "/publishers/acme/nodes", json!({"id": "masks"})).await.expect(201);
 
     // And when it is back, everything works, and nothing is lost
     cluster.server.network.restore();
@@ -560,6 +564,12 @@ async fn an_unsuitable_bucket_is_refused_with_the_remedy() {
     assert!(refused.contains("are in a bucket") && refused.contains("cluster leave"), "{refused}");
     assert!(member.path().join("archives/ab").exists() && !member.path().join("archives").is_symlink());
     cluster.start_node(member).await;
+
+    // And so is the bucket of the cluster once it keeps versions
+    let member = cluster.nodes.remove(0).stop().await;
+    cluster.server.enable_versioning(BUCKET).await;
+    let refused = cluster.start_error(cluster.settings_of(&member)).await;
+    assert!(refused.contains("keeps versions"), "{refused}");
     cluster.stop().await;
 }
 

@@ -149,8 +149,8 @@ pub(super) fn settle_generation(
         return Ok(membership);
     }
     if recorded.log() == own.log() {
-        let (own_base, recorded) = (own.base().clone(), recorded.base().clone());
-        return Err(GenerationError::OtherBase { log: own.log(), own: own_base, recorded });
+        let own_base = own.base().clone();
+        return Err(GenerationError::OtherBase { log: own.log(), own: own_base, recorded: recorded.base().clone() });
     }
     let end = StoredHead::from(head);
     if end != *recorded.base() {

@@ -114,7 +114,8 @@ fn compare_versions(
         let require_version = |version: Option<Value>| {
             version.ok_or_else(|| CliError::Runtime(anyhow!("{} has no active version; name one", first.node)))
         };
-        let (from, to) = (require_version(old.version)?, require_version(new.version)?);
+        let from = require_version(old.version)?;
+        let to = require_version(new.version)?;
         if from["version"] == to["version"] {
             let number = from["version"].as_str().unwrap_or_default();
             let problem = if second.version.is_none() { "is the latest version" } else { "is compared with itself" };
@@ -321,15 +322,17 @@ fn entry_cells(old: &[String], new: &[String]) -> Vec<[String; 2]> {
     let missing_in = |list: &[String], other: &[String]| -> Vec<String> {
         list.iter().filter(|entry| !other.contains(entry)).cloned().collect()
     };
-    let (removed, added) = (missing_in(old, new), missing_in(new, old));
+    let removed = missing_in(old, new);
+    let added = missing_in(new, old);
     let rows = 0..removed.len().max(added.len());
     rows.map(|row| {
         let cell = |sign: &str, entry: Option<&String>, opposite: Option<&String>| {
             let opposite = opposite.map_or("", String::as_str);
             entry.map_or_else(String::new, |entry| format!("{sign}{}", excerpt(entry, opposite)))
         };
-        let (removed, added) = (removed.get(row), added.get(row));
-        [cell("-", removed, added), cell("+", added, removed)]
+        let left = removed.get(row);
+        let right = added.get(row);
+        [cell("-", left, right), cell("+", right, left)]
     })
     .collect()
 }

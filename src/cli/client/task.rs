@@ -158,8 +158,9 @@ impl ShownTask {
     fn duration(&self) -> Option<String> {
         let has_ended = ["completed", "failed"].contains(&self.state().as_str());
         let time = |text: &str| Timestamp::parse(text).ok();
-        let (from, to) = (time(&self.created_at)?, time(self.updated_at.as_deref()?)?);
-        let seconds = to.since(from).as_secs_f64();
+        let submitted = time(&self.created_at)?;
+        let ended = time(self.updated_at.as_deref()?)?;
+        let seconds = ended.since(submitted).as_secs_f64();
         has_ended.then(|| if seconds < 10.0 { format!("{seconds:.1} s") } else { format!("{seconds:.0} s") })
     }
 
@@ -265,7 +266,8 @@ async fn list(service: &ServiceConnection, arguments: &TasksArguments) -> Result
     // The API selects by kind; a mode of a kind is selected here.
     let kinds: Vec<_> = job.iter().map(|job| job.split('/').next().unwrap_or(job)).collect();
     let is_selected = |task: &Value| {
-        let (kind, name) = (task["kind"].as_str(), task["job"].as_str());
+        let kind = task["kind"].as_str();
+        let name = task["job"].as_str();
         job.is_empty() || job.iter().any(|job| Some(job.as_str()) == kind || Some(job.as_str()) == name)
     };
     let has_modes = job.iter().any(|job| job.contains('/'));
