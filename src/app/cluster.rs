@@ -244,7 +244,7 @@ impl ClusterNode {
             spawn("cluster-beats", beats.send_until(&stop_requested))?,
             spawn("cluster-presence", listener.listen_until(&stop_requested))?,
         ];
-        let watch = GenerationWatch { log: Arc::downgrade(&log), own: generation, location: member.location.clone() };
+        let watch = GenerationWatch { log: Arc::downgrade(&log), own: member.membership.record(), location: member.location.clone() };
         // Not joined: a location that does not respond would delay the stop.
         drop(spawn("cluster-generation", watch.watch_until(&stop_requested))?);
         Ok(Self { log, presence, hints, stop_requested, threads: threads.into() })
@@ -390,8 +390,8 @@ pub(super) fn join_generation(
     membership.check(data_dir, local.log_id()).map_err(|error| failed(&error))?;
 
     let settle = || match settle_generation(membership.clone(), data_dir, location, local.journal_head()) {
-        // The node can serve what it has. It reads the latest generation once the location responds.
-        Err(GenerationError::Location(error)) if error.is_unavailable() => {
+        // The node can serve what it has. `GenerationWatch` reads the latest generation once the location responds.
+        Err(GenerationError::Location(error)) if error.is_outage() => {
             tracing::warn!(%error, "generation not checked");
             Ok(membership.clone())
         }

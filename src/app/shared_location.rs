@@ -78,15 +78,13 @@ fn credentials_from(value_of: impl Fn(&str) -> Option<String>) -> Option<BucketC
 /// # Errors
 /// If the settings do not name the bucket of such a node.
 pub fn files_of(data_dir: &Path, settings: &ClusterSettings, environment: &Environment) -> anyhow::Result<FileTree> {
-    let membership = Membership::read(data_dir)?;
-    if membership.is_none_or(|membership| membership.files() == LocationKind::Directory) {
-        return Ok(FileTree::local(data_dir));
-    }
-    match open_location(settings)? {
-        SharedLocation::Directory(_) => {
-            anyhow::bail!("the files of {} are in a bucket, but cluster.files is a directory", data_dir.display())
+    match Membership::read(data_dir)? {
+        Some(membership) if membership.files() == LocationKind::Bucket => {
+            let location = open_location(settings)?;
+            membership.check_files(location.kind())?;
+            Ok(location.file_tree(data_dir, environment))
         }
-        location @ SharedLocation::Bucket(_) => Ok(location.file_tree(data_dir, environment)),
+        _ => Ok(FileTree::local(data_dir)),
     }
 }
 

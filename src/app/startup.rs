@@ -50,7 +50,6 @@ pub(super) struct BoundService {
     pub public_url: String,
     pub token: String,
     pub admin_token: AdminTokenSource,
-    /// Membership of the data directory in a cluster.
     /// The node that the data directory is, if it is one.
     pub member: Option<ClusterMember>,
     /// Engine to use instead of the one in the settings.

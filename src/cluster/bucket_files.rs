@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::shared_files::SHARED_TREES;
-use crate::data_dir::write_private;
+use crate::data_dir::{sync_parent, write_private};
 use crate::environment::Environment;
-use crate::file_tree::{Bucket, FileTree, KeysOfMarkedUsers, in_parallel, is_unavailable};
+use crate::file_tree::{Bucket, FileTree, KeysOfMarkedUsers, in_parallel, is_outage};
 
 /// Object that names the log whose files the bucket has.
 const OWNER_OBJECT: &str = "log-id";
@@ -53,17 +53,17 @@ pub enum BucketFilesError {
     #[error("{bucket} {reason}")]
     Unsuitable { bucket: String, reason: String },
     #[error(
-        "cluster.files is a bucket, but {link} is a link to {target}: remove the link if a cluster with a directory was \
-         dissolved", link = .link.display(), target = .target.display()
+        "cluster.files is a bucket, but {link} is a link to {target}: if a cluster with a directory was dissolved, replace the \
+         link by a copy of what it leads to", link = .link.display(), target = .target.display()
     )]
     Link { link: PathBuf, target: PathBuf },
 }
 
 impl BucketFilesError {
-    /// Returns `true` if the bucket could not be used, so that nothing is known about it.
+    /// Returns `true` if the bucket does not respond as it should, so that nothing is known about it.
     #[must_use]
-    pub fn is_unavailable(&self) -> bool {
-        matches!(self, Self::Bucket(error) if is_unavailable(error))
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Bucket(error) if is_outage(error))
     }
 }
 
@@ -109,17 +109,28 @@ pub fn check_owner(bucket: &Bucket, log_id: Uuid) -> Result<(), BucketFilesError
     Err(BucketFilesError::Incomplete { bucket: bucket.name().to_owned() })
 }
 
-/// Checks that the bucket does not have all files of a cluster already, unless the data directory has copies of them.
+/// Checks that the first node may upload its files to the bucket: it is suitable, and has no other objects, or those of an
+/// interrupted attempt, or the directory has copies of all. Writes an object and removes it.
 ///
 /// # Errors
-/// If it has, or cannot be used.
-pub fn check_vacant(data_dir: &Path, bucket: &Bucket) -> Result<(), BucketFilesError> {
-    match read_owner(bucket)? {
+/// If not, or the bucket cannot be used.
+pub fn check_vacant(
+    data_dir: &Path,
+    bucket: &Bucket,
+    log_id: Uuid,
+    environment: &Environment,
+) -> Result<(), BucketFilesError> {
+    check_no_links(data_dir)?;
+    check_suitable(bucket, environment)?;
+    let bucket_name = || bucket.name().to_owned();
+    match owner_of(bucket, log_id) {
+        Err(BucketFilesError::NoOwner { .. }) if is_unused(bucket).map_err(BucketFilesError::Bucket)? => Ok(()),
+        Err(BucketFilesError::NoOwner { .. }) => Err(BucketFilesError::NotEmpty { bucket: bucket_name() }),
         // Perhaps the directory is an old backup: the bucket may have newer keys, which must not be removed.
-        Some(owner) if owner.complete && !is_cache_of(data_dir, bucket)? => {
-            Err(BucketFilesError::EarlierCluster { bucket: bucket.name().to_owned() })
+        Ok(owner) if owner.complete && !is_cache_of(data_dir, bucket)? => {
+            Err(BucketFilesError::EarlierCluster { bucket: bucket_name() })
         }
-        _ => Ok(()),
+        owner => owner.map(drop),
     }
 }
 
@@ -182,9 +193,7 @@ pub fn share(
     log_id: Uuid,
     environment: &Environment,
 ) -> Result<(), BucketFilesError> {
-    check_no_links(files.root())?;
-    check_suitable(bucket, environment)?;
-    check_vacant(files.root(), bucket)?;
+    check_vacant(files.root(), bucket, log_id, environment)?;
     if claim(bucket, log_id)?.complete {
         return Ok(());
     }
@@ -204,20 +213,17 @@ pub fn share(
         .map_err(BucketFilesError::Bucket)
 }
 
-/// Makes a log the owner of an empty bucket. Returns the owner, which an interrupted attempt may have made.
+/// Makes a log the owner of a vacant bucket. Returns the owner, which an interrupted attempt may have made.
 fn claim(bucket: &Bucket, log_id: Uuid) -> Result<BucketOwner, BucketFilesError> {
     match owner_of(bucket, log_id) {
         Err(BucketFilesError::NoOwner { .. }) => {}
         owner => return owner,
     }
-    if !is_unused(bucket).map_err(BucketFilesError::Bucket)? {
-        return Err(BucketFilesError::NotEmpty { bucket: bucket.name().to_owned() });
-    }
     let claimed = BucketOwner { log_id, complete: false };
     if bucket.create(OWNER_OBJECT, encode(&claimed)).map_err(BucketFilesError::Bucket)? {
         return Ok(claimed);
     }
-    let reason = "was just claimed by another command".to_owned();
+    let reason = "was just claimed by another command: run this one again".to_owned();
     Err(BucketFilesError::Unsuitable { bucket: bucket.name().to_owned(), reason })
 }
 
@@ -308,7 +314,7 @@ pub fn prepare(
 
     let checked = check_owner(bucket, log_id).and_then(|()| check_suitable(bucket, environment));
     match checked {
-        Err(error) if error.is_unavailable() && used_before.as_deref() == Some(bucket.name()) => {
+        Err(error) if error.is_outage() && used_before.as_deref() == Some(bucket.name()) => {
             tracing::warn!(%error, "bucket not checked");
         }
         checked => checked?,
@@ -322,7 +328,7 @@ pub fn prepare(
 }
 
 /// Returns the name of the bucket whose files a data directory has copies of.
-fn used_bucket(data_dir: &Path) -> Result<Option<String>, BucketFilesError> {
+pub(super) fn used_bucket(data_dir: &Path) -> Result<Option<String>, BucketFilesError> {
     let path = data_dir.join(CACHE_FILE);
     match fs::read_to_string(&path) {
         Ok(name) => Ok(Some(name)),
@@ -362,7 +368,7 @@ pub fn unshare(files: &FileTree) -> Result<(), BucketFilesError> {
 /// If the file cannot be removed.
 pub fn forget_bucket(data_dir: &Path) -> Result<(), BucketFilesError> {
     let path = data_dir.join(CACHE_FILE);
-    match fs::remove_file(&path) {
+    match fs::remove_file(&path).and_then(|()| sync_parent(&path)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(file_error(&path)(error)),
         _ => Ok(()),
     }

@@ -23,9 +23,15 @@ pub enum SharedFilesError {
     File { path: PathBuf, reason: io::Error },
     #[error("{link} leads to {found}, but cluster.files is {expected}: correct one of them", link = .link.display(), found = .found.display(), expected = .expected.display())]
     OtherLink { link: PathBuf, found: PathBuf, expected: PathBuf },
-    #[error("{} is not mounted, or no directory of a cluster: it has no file {OWNER_FILE}", .0.display())]
+    #[error(
+        "{} is not mounted, or no directory of a cluster: it has no file {OWNER_FILE}. Mount it, or correct cluster.files",
+        .0.display()
+    )]
     NotMounted(PathBuf),
-    #[error("{path} has the files of the log {found}, but this node has the log {expected}", path = .path.display())]
+    #[error(
+        "{path} has the files of the log {found}, but this node has the log {expected}: correct cluster.files",
+        path = .path.display()
+    )]
     OtherLog { path: PathBuf, found: String, expected: Uuid },
 }
 
@@ -39,9 +45,7 @@ fn file_error(path: &Path) -> impl FnOnce(io::Error) -> SharedFilesError + use<>
 /// # Errors
 /// If the shared directory belongs to another log, or a file cannot be copied.
 pub fn share(data_dir: &Path, shared_dir: &Path, log_id: Uuid) -> Result<(), SharedFilesError> {
-    if shared_dir.join(OWNER_FILE).exists() {
-        check_owner(shared_dir, log_id)?;
-    }
+    check_vacant(shared_dir, log_id)?;
     for tree in SHARED_TREES {
         let own = data_dir.join(tree);
         let shared = shared_dir.join(tree);
@@ -54,6 +58,17 @@ pub fn share(data_dir: &Path, shared_dir: &Path, log_id: Uuid) -> Result<(), Sha
     let owner = shared_dir.join(OWNER_FILE);
     write_private(&owner, log_id.to_string().as_bytes()).map_err(file_error(&owner))?;
     link(data_dir, shared_dir, log_id)
+}
+
+/// Checks that the shared directory belongs to no other log.
+///
+/// # Errors
+/// If it does.
+pub fn check_vacant(shared_dir: &Path, log_id: Uuid) -> Result<(), SharedFilesError> {
+    match check_owner(shared_dir, log_id) {
+        Err(SharedFilesError::NotMounted(_)) => Ok(()),
+        checked => checked,
+    }
 }
 
 fn check_owner(shared_dir: &Path, log_id: Uuid) -> Result<(), SharedFilesError> {
@@ -100,7 +115,19 @@ pub fn link(data_dir: &Path, shared_dir: &Path, log_id: Uuid) -> Result<(), Shar
         }
         symlink(&shared, &own).and_then(|()| sync_parent(&own)).map_err(file_error(&own))?;
     }
+
+    // Of an interrupted `unshare`: it would return files, and keys of users, that are removed until the next one.
+    for tree in SHARED_TREES {
+        let draft = data_dir.join(draft_name(tree));
+        if draft.exists() {
+            fs::remove_dir_all(&draft).map_err(file_error(&draft))?;
+        }
+    }
     Ok(())
+}
+
+fn draft_name(tree: &str) -> String {
+    format!("{tree}.draft")
 }
 
 /// Returns `true` if a tree of the data directory is still linked to the shared directory.
@@ -116,7 +143,7 @@ pub fn is_linked(data_dir: &Path) -> bool {
 pub fn unshare(data_dir: &Path) -> Result<(), SharedFilesError> {
     for tree in SHARED_TREES {
         let own = data_dir.join(tree);
-        let draft = data_dir.join(format!("{tree}.draft"));
+        let draft = data_dir.join(draft_name(tree));
         if own.is_symlink() {
             copy_missing(&own, &draft)?;
             fs::remove_file(&own).map_err(file_error(&own))?;
@@ -146,6 +173,17 @@ pub fn list_records(shared_dir: &Path, directory: &str, log_id: Uuid) -> Result<
         names.push(name.to_string_lossy().into_owned());
     }
     Ok(names)
+}
+
+/// Reads a record; `None` if it does not exist.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn read_record(path: &Path) -> Result<Option<Vec<u8>>, SharedFilesError> {
+    match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        bytes => bytes.map(Some).map_err(file_error(path)),
+    }
 }
 
 /// Writes a record durably, unless it exists. `session` is an id that no other caller uses.

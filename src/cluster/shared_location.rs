@@ -1,8 +1,6 @@
 //! Location that all nodes use, a mounted directory or a bucket. It has their files, and records where each generation of
 //! the log begins and where clusters have ended.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,6 +34,7 @@ pub enum SharedLocationError {
     Directory(#[from] SharedFilesError),
     #[error(transparent)]
     Bucket(#[from] BucketFilesError),
+    /// A record exists, but is malformed.
     #[error("{name} {reason}")]
     Record { name: String, reason: String },
 }
@@ -50,10 +49,10 @@ impl SharedLocationError {
         )
     }
 
-    /// Returns `true` if the location could not be reached, so that nothing is known about it.
+    /// Returns `true` if the location does not respond as it should, so that nothing is known about it.
     #[must_use]
-    pub fn is_unavailable(&self) -> bool {
-        matches!(self, Self::Bucket(error) if error.is_unavailable())
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Bucket(error) if error.is_outage())
     }
 }
 
@@ -79,12 +78,18 @@ impl SharedLocation {
     /// Checks that the first node of a new cluster may move its files to the location. Changes nothing.
     ///
     /// # Errors
-    /// If it has the files of another cluster.
-    pub fn check_vacant(&self, data_dir: &Path) -> Result<(), SharedLocationError> {
+    /// If the location has other files, or is not suitable.
+    pub fn check_vacant(
+        &self,
+        data_dir: &Path,
+        log_id: Uuid,
+        environment: &Environment,
+    ) -> Result<(), SharedLocationError> {
         match self {
-            Self::Directory(_) => Ok(()),
-            Self::Bucket(bucket) => Ok(bucket_files::check_vacant(data_dir, bucket)?),
+            Self::Directory(directory) => shared_files::check_vacant(directory, log_id)?,
+            Self::Bucket(bucket) => bucket_files::check_vacant(data_dir, bucket, log_id, environment)?,
         }
+        Ok(())
     }
 
     /// Moves the files of the first node to the location. Run again, it continues an interrupted attempt.
@@ -126,12 +131,14 @@ impl SharedLocation {
     }
 
     /// Returns `true` if the data directory still uses the files of the location.
-    #[must_use]
-    pub fn is_used_by(&self, data_dir: &Path) -> bool {
-        match self {
+    ///
+    /// # Errors
+    /// If the data directory cannot be read.
+    pub fn is_used_by(&self, data_dir: &Path) -> Result<bool, SharedLocationError> {
+        Ok(match self {
             Self::Directory(_) => shared_files::is_linked(data_dir),
-            Self::Bucket(_) => data_dir.join(bucket_files::CACHE_FILE).exists(),
-        }
+            Self::Bucket(_) => bucket_files::used_bucket(data_dir)?.is_some(),
+        })
     }
 
     /// Copies all files to the data directory, which does not use the location any more then. Run again, it continues an
@@ -142,7 +149,7 @@ impl SharedLocation {
     pub fn unshare(&self, data_dir: &Path, environment: &Environment) -> Result<(), SharedLocationError> {
         match self {
             Self::Directory(_) => shared_files::unshare(data_dir)?,
-            Self::Bucket(_) if self.is_used_by(data_dir) => {
+            Self::Bucket(_) if self.is_used_by(data_dir)? => {
                 bucket_files::unshare(&self.file_tree(data_dir, environment))?;
             }
             Self::Bucket(_) => {}
@@ -153,15 +160,14 @@ impl SharedLocation {
 
 /// The records.
 impl SharedLocation {
-    /// Returns the beginning of the latest generation of the log; `None` if there is only the first one.
+    /// Returns the beginning of the latest generation of the log; `None` if none is recorded, because earlier releases did
+    /// not record the first one.
     ///
     /// # Errors
     /// If the location is not that of the log, or cannot be read.
     pub fn read_generation(&self, log_id: Uuid) -> Result<Option<GenerationRecord>, SharedLocationError> {
-        match self.latest_number(log_id, GENERATIONS)? {
-            Some(number) => self.find_generation(LogGeneration { log_id, number }),
-            None => Ok(None),
-        }
+        let Some(number) = self.latest_number(log_id, GENERATIONS)? else { return Ok(None) };
+        self.require_generation(LogGeneration { log_id, number }).map(Some)
     }
 
     /// Returns the beginning of a generation; `None` if it has not begun.
@@ -183,10 +189,12 @@ impl SharedLocation {
         session: Uuid,
     ) -> Result<GenerationRecord, SharedLocationError> {
         self.create_record(GENERATIONS, record.log(), record, session)?;
-        self.find_generation(record.log())?.ok_or_else(|| SharedLocationError::Record {
-            name: self.generation_name(record.log()),
-            reason: "has disappeared".to_owned(),
-        })
+        self.require_generation(record.log())
+    }
+
+    fn require_generation(&self, log: LogGeneration) -> Result<GenerationRecord, SharedLocationError> {
+        let name = record_name(GENERATIONS, log);
+        self.find_generation(log)?.ok_or_else(|| self.record_error(&name, &"has disappeared"))
     }
 
     /// Returns the end of the last cluster of the log that has ended; `None` if none has.
@@ -196,7 +204,9 @@ impl SharedLocation {
     pub fn read_leave(&self, log_id: Uuid) -> Result<Option<LeaveRecord>, SharedLocationError> {
         let Some(number) = self.latest_number(log_id, ENDED_CLUSTERS)? else { return Ok(None) };
         let log = LogGeneration { log_id, number };
-        self.read_record(&record_name(ENDED_CLUSTERS, log), |bytes| LeaveRecord::parse(bytes, log))
+        let name = record_name(ENDED_CLUSTERS, log);
+        let record = self.read_record(&name, |bytes| LeaveRecord::parse(bytes, log))?;
+        record.map(Some).ok_or_else(|| self.record_error(&name, &"has disappeared"))
     }
 
     /// Records the end of a cluster durably, unless that was done before. `session` is an id that no other caller uses.
@@ -241,10 +251,7 @@ impl SharedLocation {
         parse: impl FnOnce(&[u8]) -> Result<T, String>,
     ) -> Result<Option<T>, SharedLocationError> {
         let bytes = match self {
-            Self::Directory(shared_dir) => match fs::read(shared_dir.join(name)) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-                bytes => Some(bytes.map_err(|reason| self.record_error(name, &reason))?),
-            },
+            Self::Directory(shared_dir) => shared_files::read_record(&shared_dir.join(name))?,
             Self::Bucket(bucket) => bucket.get(name).map_err(BucketFilesError::Bucket)?.map(Vec::from),
         };
         bytes.map(|bytes| parse(&bytes).map_err(|reason| self.record_error(name, &reason))).transpose()

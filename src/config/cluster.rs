@@ -18,7 +18,7 @@ pub struct ClusterSettings {
     pub credentials: Option<PathBuf>,
     /// Monitoring URLs of the NATS servers.
     pub monitor: Vec<String>,
-    /// Place that all nodes use, with the files of tasks, archives and personal keys.
+    /// Location that all nodes use, with the files of tasks, archives and personal keys.
     pub files: Option<SharedFiles>,
     pub s3: S3Settings,
     /// Time for the engine to confirm a change. After that its outcome is unknown, and the client gets 503.
@@ -28,7 +28,7 @@ pub struct ClusterSettings {
     pub stale_after: Duration,
 }
 
-/// Place of the files that all nodes use.
+/// Location of the files that all nodes use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SharedFiles {
     /// A directory that all nodes mount.

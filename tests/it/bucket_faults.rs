@@ -141,20 +141,24 @@ fn a_download_that_stalls_ends_and_concerns_no_other_call() {
 
 #[test]
 fn transfers_leave_calls_for_keys() {
-    // Given as many downloads as there may be, all stalled
+    // Given as many downloads and uploads of small files as there may be, all stalled
     let (started, stalled) = mpsc::channel();
-    let bucket = bucket_at(serve(move |_, path| {
+    let bucket = bucket_at(serve(move |method, path| {
         if path == "/files/key" || path == "/files/more" {
             return content("key");
         }
         let _ = started.send(());
-        Answer::Stall(object(1 << 29))
+        Answer::Stall(if method == "put" { String::new() } else { object(1 << 29) })
     }));
     let directory = tempfile::tempdir().unwrap();
+    let small = directory.path().join("small");
+    std::fs::write(&small, "small").unwrap();
     thread::scope(|scope| {
-        for number in 0..TRANSFERS_MAX {
-            let (bucket, directory) = (&bucket, &directory);
+        for number in 0..TRANSFERS_MAX / 2 {
+            let (bucket, directory, small) = (&bucket, &directory, &small);
             scope.spawn(move || failure(|| download(bucket, &number.to_string(), directory.path())));
+            // What stalls an upload may be its size, so other calls go on.
+            scope.spawn(move || assert!(!failure(|| bucket.upload(&format!("upload-{number}"), small))));
         }
         (0..TRANSFERS_MAX).for_each(|_| stalled.recv_timeout(END_TIME_MAX).unwrap());
 

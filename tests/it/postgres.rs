@@ -120,7 +120,7 @@ fn a_schema_is_created_once_and_opened_by_the_id_of_its_log() {
 
     let created = PostgresEngine::create(options.clone(), log_id).unwrap();
     let reason = unsuitable(PostgresEngine::create(options.clone(), log_id));
-    assert!(reason.contains("exists") && reason.contains(&format!("DROP SCHEMA {schema} CASCADE")), "{reason}");
+    assert!(reason.contains(&format!("schema {schema} exists")), "{reason}");
 
     let opened = PostgresEngine::open(options, log_id).unwrap();
     assert_eq!(created.send(b"a group"), SendResult::Stored { sequence: 1 });

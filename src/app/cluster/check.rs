@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
-use super::generation::{GenerationGap, REPLACE};
+use super::generation::{GenerationError, GenerationGap, REPLACE};
 use super::verify::{is_ended, read_groups};
 use crate::app::shared_location::open_location;
 use crate::cluster::bucket_files;
@@ -60,7 +60,10 @@ pub fn check_cluster(
     if let Some((membership, log)) = membership.zip(log) {
         report.checks.push(check_directory(&settings.data_dir, &membership)?);
         if is_engine_suitable {
-            report.checks.push(check_log(&settings.data_dir, log, &*open_engine(log)?)?);
+            report.checks.push(match open_engine(log) {
+                Ok(engine) => check_log(&settings.data_dir, log, &*engine)?,
+                Err(error) => EngineCheck::failed(log.to_string(), format!("{error:#}")),
+            });
         }
     }
     Ok(report)
@@ -131,10 +134,12 @@ fn check_location(
         Some(latest) if latest.log().number > own.log().number => {
             check_joining(settings, own.log(), latest, open_engine)?
         }
-        Some(latest) if latest.log() == own.log() && latest != own => EngineCheck::failed(
-            subject,
-            format!("{} begins at {}, but for this directory at {}", own.log(), latest.base(), own.base()),
-        ),
+        Some(recorded) if recorded.log() == own.log() && recorded != own => {
+            let own_base = own.base().clone();
+            let recorded = recorded.base().clone();
+            let error = GenerationError::OtherBase { log: own.log(), own: own_base, recorded };
+            EngineCheck::failed(subject, error.to_string())
+        }
         _ => EngineCheck::met(subject, "it has the shared files of the cluster"),
     })
 }

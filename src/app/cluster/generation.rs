@@ -73,7 +73,7 @@ impl fmt::Display for GenerationGap {
 /// Stops a running node once a later generation is recorded: `rebuild-engine --lost` cannot hear the node.
 pub(super) struct GenerationWatch {
     pub log: Weak<SharedLog>,
-    pub own: LogGeneration,
+    pub own: GenerationRecord,
     pub location: SharedLocation,
 }
 
@@ -81,18 +81,40 @@ impl GenerationWatch {
     pub fn watch_until(self, stop_requested: &Arc<AtomicBool>) -> impl FnOnce() + Send + use<> {
         let stop_requested = Arc::clone(stop_requested);
         move || {
+            // The start may not have read them.
+            let mut is_latest_read = false;
             while !stop_requested.load(Ordering::Acquire) {
-                // One record, and not a list of all: a bucket bills every request.
-                let next = self.location.find_generation(self.own.next());
-                if let Ok(Some(next)) = &next {
-                    let reason = format!("{} begins at {}", next.log(), next.base());
-                    self.log.upgrade().inspect(|log| log.stop_as_ended(&reason));
-                    return;
-                }
-                // An error shows nothing, and the bucket has logged it.
-                thread::park_timeout(if next.is_ok() { WATCH_INTERVAL } else { WATCH_ERROR_INTERVAL });
+                let pause = match self.find_later(is_latest_read) {
+                    Ok(None) => {
+                        is_latest_read = true;
+                        WATCH_INTERVAL
+                    }
+                    Ok(Some(later)) => return self.stop(&format!("{} begins at {}", later.log(), later.base())),
+                    // The record exists, perhaps in the format of a later release.
+                    Err(SharedLocationError::Record { name, reason }) => return self.stop(&format!("{name} {reason}")),
+                    Err(error) => {
+                        tracing::warn!(%error, "generation not checked");
+                        WATCH_ERROR_INTERVAL
+                    }
+                };
+                thread::park_timeout(pause);
             }
         }
+    }
+
+    /// Returns the record of a generation that makes the own one outdated.
+    fn find_later(&self, is_latest_read: bool) -> Result<Option<GenerationRecord>, SharedLocationError> {
+        let own = self.own.log();
+        if is_latest_read {
+            // One record, and not a list of all: a bucket bills every request.
+            return self.location.find_generation(own.next());
+        }
+        let latest = self.location.read_generation(own.log_id)?;
+        Ok(latest.filter(|latest| latest.log().number >= own.number && *latest != self.own))
+    }
+
+    fn stop(&self, reason: &str) {
+        self.log.upgrade().inspect(|log| log.stop_as_ended(reason));
     }
 }
 
@@ -141,7 +163,6 @@ pub(super) fn settle_generation(
     let recorded = location.read_generation(membership.log_id())?;
     let recorded = match recorded {
         Some(recorded) if recorded.log().number >= own.log().number => recorded,
-        // The first generation has no record.
         _ => return Ok(membership),
     };
 
@@ -177,19 +198,19 @@ pub(super) fn settle_generation(
 pub(super) fn record_again(member: &ClusterMember, environment: &Environment) -> Result<(), SharedLocationError> {
     let ClusterMember { membership, location } = member;
     let own = membership.record();
-    if own.log().is_first() {
-        return Ok(());
-    }
-    let recorded = match location.read_generation(membership.log_id()) {
-        Err(error) if error.is_unavailable() => {
-            tracing::warn!(%error, "generation not recorded again");
-            return Ok(());
+    let record = || {
+        let recorded = location.read_generation(membership.log_id())?;
+        if recorded.is_none_or(|recorded| recorded.log().number < own.log().number) {
+            location.record_generation(&own, environment.uuid())?;
+            tracing::warn!(generation = own.log().number, "generation recorded again");
         }
-        recorded => recorded?,
+        Ok(())
     };
-    if recorded.is_none_or(|recorded| recorded.log().number < own.log().number) {
-        location.record_generation(&own, environment.uuid())?;
-        tracing::warn!(generation = own.log().number, "generation recorded again");
+    match record() {
+        Err(error) if SharedLocationError::is_outage(&error) => {
+            tracing::warn!(%error, "generation not recorded again");
+            Ok(())
+        }
+        recorded => recorded,
     }
-    Ok(())
 }

@@ -9,6 +9,7 @@ use super::generation::settle_generation;
 use super::rebuild::{EngineAccess, is_missing};
 use super::verify::is_ended;
 use super::{ClusterMember, ensure_checkpoint};
+use crate::app::cluster_engine::deletion_command;
 use crate::app::open_data_dir;
 use crate::app::recovery::log_options;
 use crate::app::shared_location::open_location;
@@ -48,18 +49,20 @@ pub fn init_cluster(settings: &Settings, environment: &Environment, engine: &Eng
         );
     }
     let location = open_location(&settings.cluster)?;
-    let log = first_generation(&location, &local, engine)?;
+    let log = first_generation(&location, &local, settings, engine)?;
     let membership = Membership::of(data.root(), log, head, location.kind())?;
 
     // Before the stream exists, which another attempt with another location would find.
-    location.check_vacant(data.root())?;
+    location.check_vacant(data.root(), local.log_id(), environment)?;
     (engine.create)(log)?;
     location.share(data.root(), local.log_id(), environment)?;
-    if !log.is_first() {
-        let record = membership.record();
-        let recorded = location.record_generation(&record, environment.uuid())?;
-        anyhow::ensure!(recorded == record, "another directory has begun {log} at {}", recorded.base());
-    }
+    let record = membership.record();
+    let recorded = location.record_generation(&record, environment.uuid())?;
+    anyhow::ensure!(
+        recorded == record,
+        "another directory has begun {log} at {}: add this one as a node with a backup of that one",
+        recorded.base()
+    );
     local.close()?;
     // Of an earlier cluster.
     LeaveMarker::remove(data.root())?;
@@ -72,6 +75,7 @@ pub fn init_cluster(settings: &Settings, environment: &Environment, engine: &Eng
 fn first_generation(
     location: &SharedLocation,
     local: &SledLog,
+    settings: &Settings,
     engine: &EngineAccess<'_>,
 ) -> anyhow::Result<LogGeneration> {
     let log_id = local.log_id();
@@ -112,8 +116,14 @@ fn first_generation(
             continue;
         }
         // An attempt that was interrupted may have left an empty stream.
+        let is_empty = stream.last()? == 0;
         anyhow::ensure!(
-            listed == log && stream.last()? == 0,
+            !is_empty || listed == log,
+            "the engine has the empty stream of {listed}. If no directory is a node of that cluster, delete the stream: {}",
+            deletion_command(&settings.cluster, listed)
+        );
+        anyhow::ensure!(
+            is_empty,
             "the engine has the stream of {listed}, which was not ended: this log has a cluster already. Add a node with a \
              backup of one, or end that cluster with `mediary cluster leave`"
         );
@@ -144,7 +154,7 @@ pub fn leave_cluster(
     let member = ClusterMember::open(membership, &settings.cluster)?;
     let location = member.location.clone();
     // Otherwise an interrupted attempt has ended the log and copied the files back.
-    if !is_leaving || location.is_used_by(data.root()) {
+    if !is_leaving || location.is_used_by(data.root())? {
         end_cluster(&data, member, settings, environment, evidence, open_engine)?;
     }
 

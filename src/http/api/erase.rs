@@ -58,12 +58,14 @@ async fn erase(call: &RequestContext, user: UserId) -> Result<ApiResponse, Probl
 }
 
 async fn run_erasure(user: UserId, services: &Services, command_context: &CommandContext) -> Result<(), Problem> {
-    let publishers = publishers_to_leave(user, &services.models.read())?;
-    // Comes first because it fails without the bucket, and a refused erasure must change nothing.
+    publishers_to_leave(user, &services.models.read())?;
+    // Before the user leaves publishers, because it fails while the bucket of a cluster does not respond.
     let keyring = services.keyring.clone();
     let started = web::block(move || keyring.begin_erasure(user)).await.map_err(Problem::internal)?;
     started.map_err(|failure| personal_fields::key_error(&failure, &services.space))?;
 
+    // Read again, because the bucket may have taken seconds.
+    let publishers = publishers_to_leave(user, &services.models.read())?;
     for publisher in publishers {
         match services
             .dispatch

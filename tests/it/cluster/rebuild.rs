@@ -573,7 +573,7 @@ async fn after_a_leave_no_other_directory_continues_the_log() {
     for refused in [streams.rebuild(&other, &files, LOST), streams.init(&alone, &files).map(|()| 0)] {
         let refused = refused.unwrap_err();
         assert!(refused.contains("on another directory has ended the cluster"), "{refused}");
-        assert!(refused.contains("log-left-1"), "{refused}");
+        assert!(refused.contains("log-left/1"), "{refused}");
     }
     assert_eq!(streams.generations(), [0; 0]);
 

@@ -5,7 +5,7 @@ const shellQuote = (text) => `'${String(text).replaceAll("'", "'\\''")}'`;
 const escapeHeredoc = (text) => text.replaceAll(/[\\$`]/g, (letter) => `\\${letter}`);
 
 // Stands for a file in a JSON body, where programs insert its content as base64.
-export class LocationKindholder {
+export class FilePlaceholder {
   constructor(name) { this.name = name; }
 }
 
@@ -19,7 +19,7 @@ export function collectFiles() {
     const candidates = [...Array(all.size + 1).keys()].map((index) => `${stem}${index ? `-${index + 1}` : ''}${ending ?? ''}`);
     const name = candidates.find((name) => [undefined, picture].includes(all.get(name)));
     all.set(name, picture);
-    return new LocationKindholder(name);
+    return new FilePlaceholder(name);
   };
   return { all, of };
 }
@@ -27,7 +27,7 @@ export function collectFiles() {
 // Serializes JSON with shell substitutions for files. Does not search the finished text for placeholders, because user input
 // could look like one.
 function toShellJson(value, margin = '\n') {
-  if (value instanceof LocationKindholder) return `"$(base64 < ${shellQuote(value.name)} | tr -d '\\n')"`;
+  if (value instanceof FilePlaceholder) return `"$(base64 < ${shellQuote(value.name)} | tr -d '\\n')"`;
   if (value === null || typeof value !== 'object') return escapeHeredoc(JSON.stringify(value));
   const inner = `${margin}  `;
   const [first, last] = Array.isArray(value) ? '[]' : '{}';

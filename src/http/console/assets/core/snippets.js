@@ -1,10 +1,10 @@
 // Writes a request as a program. Files are read by name, and the token comes from the environment.
-import { LocationKindholder, curl } from './curl.js';
+import { FilePlaceholder, curl } from './curl.js';
 
 // Serializes a JSON value as an expression of a language: `text` quotes a string, `words` has the literals that differ from
 // JSON, and `file` returns the expression for the content of a file.
 function literal(value, { text, words, file }, margin = '') {
-  if (value instanceof LocationKindholder) return file(value.name);
+  if (value instanceof FilePlaceholder) return file(value.name);
   if (typeof value === 'string') return text(value);
   if (value === null || typeof value !== 'object') return words[String(value)] ?? String(value);
   const inner = `${margin}  `;
@@ -14,7 +14,7 @@ function literal(value, { text, words, file }, margin = '') {
   return parts.length ? `${first}\n${inner}${parts.join(`,\n${inner}`)}\n${margin}${last}` : first + last;
 }
 
-const hasFile = (value) => value instanceof LocationKindholder || (typeof value === 'object' && value !== null && Object.values(value).some(hasFile));
+const hasFile = (value) => value instanceof FilePlaceholder || (typeof value === 'object' && value !== null && Object.values(value).some(hasFile));
 
 const PYTHON = { text: JSON.stringify, words: { true: 'True', false: 'False', null: 'None' }, file: (name) => `picture(${JSON.stringify(name)})` };
 
