@@ -1,4 +1,8 @@
-//! Ways from the thread of an engine's client to a blocked caller: signals of a follower, and announced messages.
+//! Channels from the thread of an engine's asynchronous client to the blocked callers of [`Engine::follow`] and
+//! [`Engine::listen`].
+//!
+//! [`Engine::follow`]: super::engine::Engine::follow
+//! [`Engine::listen`]: super::engine::Engine::listen
 
 use std::ops::ControlFlow;
 use std::pin::pin;
@@ -10,12 +14,12 @@ use tokio::time::{Instant, sleep_until};
 use super::engine::{EngineFault, EngineSignal};
 use crate::client_thread::ClientThread;
 
-/// Groups that were received and not passed on yet.
+/// Maximum number of events that the caller has not taken yet.
 const QUEUE_MAX: usize = 16;
-/// Longest time between two signals.
+/// Longest time between two signals. Callers expect one at least once a second.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(800);
 
-/// Message of a follower.
+/// Event that a follower sends to its caller.
 pub enum FollowEvent {
     Signal(EngineSignal),
     /// The last event.
@@ -29,14 +33,14 @@ pub enum FollowEnd {
     Fault(EngineFault),
 }
 
-/// Sends the signals of a follower, and knows when one is due.
+/// Sender of the signals of a follower. Knows when the next one is due.
 pub struct SignalSender {
     events: mpsc::Sender<FollowEvent>,
     signalled_at: Instant,
 }
 
 impl SignalSender {
-    /// Sends a signal. Waits while the receiver has too many groups.
+    /// Sends a signal. Waits while the channel is full.
     pub async fn send(&mut self, signal: EngineSignal) -> Result<(), FollowEnd> {
         self.events.send(FollowEvent::Signal(signal)).await.map_err(|_| FollowEnd::Closed)?;
         self.signalled_at = Instant::now();
@@ -44,18 +48,18 @@ impl SignalSender {
     }
 
     /// Waits until the next signal is due.
-    pub async fn until_silent(&self) {
+    pub async fn wait_until_due(&self) {
         sleep_until(self.signalled_at + SIGNAL_INTERVAL).await;
     }
 
-    /// Waits for a future, and signals in the meantime that the engine is silent.
+    /// Waits for a future. Meanwhile, signals at intervals that the engine is silent, so that the caller can stop.
     pub async fn wait_for<T>(&mut self, future: impl Future<Output = T>) -> Result<T, FollowEnd> {
         let mut future = pin!(future);
         loop {
             tokio::select! {
                 biased;
                 output = &mut future => return Ok(output),
-                () = self.until_silent() => self.send(EngineSignal::Silent).await?,
+                () = self.wait_until_due() => self.send(EngineSignal::Silent).await?,
             }
         }
     }
@@ -80,8 +84,9 @@ where
     receiver
 }
 
-/// Calls `each` with the signals until it breaks or the follower ends; `None` if that gave no reason.
-pub fn pass_on(
+/// Calls `each` with the signals until it breaks or the follower ends. Returns `None` if the follower ended without a
+/// fault. Blocks.
+pub fn forward_signals(
     mut events: mpsc::Receiver<FollowEvent>,
     each: &mut dyn FnMut(EngineSignal) -> ControlFlow<()>,
 ) -> Option<Result<(), EngineFault>> {
@@ -97,8 +102,9 @@ pub fn pass_on(
     }
 }
 
-/// Calls `each` with the messages until it breaks or the listener ends.
-pub fn pass_on_messages<M: AsRef<[u8]>>(
+/// Calls `each` with the messages, or with `None` after a while without one, until it breaks or the listener ends.
+/// Blocks.
+pub fn forward_messages<M: AsRef<[u8]>>(
     mut messages: mpsc::Receiver<Option<M>>,
     each: &mut dyn FnMut(Option<&[u8]>) -> ControlFlow<()>,
 ) {

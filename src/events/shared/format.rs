@@ -1,7 +1,7 @@
-//! Format 1 of groups: what a node proposes as one message of the engine. Integers are little endian.
+//! Format 1 of groups: the messages that a node sends to the engine of the shared log. Integers are little endian.
 //!
 //! ```text
-//! group:  format 1 │ session 16 │ counter 8 │ sequence seen 8 │ chain hash at it 32 │ entries │ crc32c 4
+//! group:  format 1 │ session 16 │ counter 8 │ sequence seen 8 │ chain hash there 32 │ entries │ crc32c 4
 //! entry:  length of the rest 4 │ number of guards 1 │ guards │ commit without its position
 //! guard:  position 8 │ length of the tag 1 │ tag
 //! ```
@@ -87,26 +87,26 @@ pub struct Group {
     pub sequence_seen: u64,
     /// Chain hash of the node's journal after that group.
     pub chain_seen: ChainHash,
-    /// Empty for a group that only settles the fate of earlier ones.
+    /// Empty in a group that is sent only so that earlier ones of its session cannot be admitted any more.
     pub entries: Vec<GroupEntry>,
 }
 
 impl Group {
-    /// The group that ends the log: what follows it in the engine is void, and every node stops there. `attempt` is the
-    /// id of the attempt to end it.
+    /// Creates the group that ends the log: every node stops there and ignores later groups. `attempt` is the id of the
+    /// attempt to end it.
     #[must_use]
     pub fn closing(attempt: u64, sequence_seen: u64, chain_seen: ChainHash) -> Self {
         Self { session: Uuid::nil(), counter: attempt, sequence_seen, chain_seen, entries: Vec::new() }
     }
 
-    /// Returns the id of the attempt that ends the log with this group; `None` unless it is [`Group::closing`]. The first
-    /// release with clusters wrote [`u64::MAX`] always.
+    /// Returns the id of the attempt that ends the log with this group; `None` unless it is [`Group::closing`]. The
+    /// first release with clusters always wrote [`u64::MAX`].
     #[must_use]
     pub fn closing_attempt(&self) -> Option<u64> {
         self.session.is_nil().then_some(self.counter)
     }
 
-    /// Number of entries, from the first on, that fit into one group; at least 1 if there are any.
+    /// Returns how many of the entries, from the first on, fit into one group: at least 1 if there are any.
     #[must_use]
     pub fn entries_that_fit(entries: &[GroupEntry]) -> usize {
         let mut bytes = HEADER_BYTES + CHECKSUM_BYTES;
@@ -149,7 +149,7 @@ impl Group {
         match bytes.first() {
             None => return Err(GroupDecodeError::Short),
             Some(&FORMAT) => {}
-            Some(&other) => return Err(GroupDecodeError::UnknownFormat(other)),
+            Some(&format) => return Err(GroupDecodeError::UnknownFormat(format)),
         }
         if bytes.len() > SINGLE_ENTRY_GROUP_BYTES_MAX {
             return Err(GroupDecodeError::TooLarge { bytes: bytes.len(), max: SINGLE_ENTRY_GROUP_BYTES_MAX });
@@ -191,6 +191,7 @@ fn encode_entry(entry: &GroupEntry, out: &mut Vec<u8>) -> Result<(), GroupTooLar
     let GroupEntry { guards, commit } = entry;
     let too_many = |_| GroupTooLarge { what: "guards of an entry", found: guards.len(), max: GUARDS_MAX };
     let guard_count = u8::try_from(guards.len()).map_err(too_many)?;
+    // The length does not count its own four bytes.
     let length = u32::try_from(entry.encoded_bytes() - 4).expect("a group has less than 4 GiB");
 
     out.extend_from_slice(&length.to_le_bytes());

@@ -156,7 +156,8 @@ impl Engine for PostgresEngine {
 
     fn follow(&self, after: u64, each: &mut dyn FnMut(EngineSignal) -> ControlFlow<()>) -> Result<(), EngineFault> {
         let events = follower::start(&self.thread, self.store.clone(), after);
-        engine_events::pass_on(events, each).unwrap_or_else(|| Err(EngineFault::Unsuitable(CLIENT_ENDED.to_owned())))
+        engine_events::forward_signals(events, each)
+            .unwrap_or_else(|| Err(EngineFault::Unsuitable(CLIENT_ENDED.to_owned())))
     }
 
     fn last(&self) -> Result<u64, EngineUnreachable> {
@@ -175,7 +176,7 @@ impl Engine for PostgresEngine {
 
     fn listen(&self, each: &mut dyn FnMut(Option<&[u8]>) -> ControlFlow<()>) {
         let messages = announcements::listen(&self.thread, self.store.clone());
-        engine_events::pass_on_messages(messages, each);
+        engine_events::forward_messages(messages, each);
     }
 }
 

@@ -1,7 +1,9 @@
-//! Opening the log: the journal is checked, and repaired from the copies in sled; then sled is compared with its end.
+//! Opening the log: the journal is checked, and damaged records are repaired from their copies in sled. Then the end of
+//! sled is compared with the journal.
 //!
-//! The start never waits for sled. Locations that it lacks are collected while the journal is read. If sled cannot be
-//! used, the whole journal is read, so that all locations are in memory, and the follower replaces sled later.
+//! The start never waits for sled to catch up. Locations that sled lacks are collected while the journal is read. If
+//! sled cannot be used, the whole journal is read, so that all locations are in memory, and the follower replaces sled
+//! later.
 
 use std::fs;
 use std::path::PathBuf;
@@ -31,11 +33,11 @@ pub struct OpenReport {
     pub index_doubt: Option<IndexDoubt>,
 }
 
-/// Reason why the index cannot be used.
+/// Reason why the index, which sled holds, cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexDoubt {
     pub reason: String,
-    /// The resource that was missing at opening; `None` if sled is damaged or outdated.
+    /// Name of the resource that was missing at opening; `None` if sled is damaged or outdated.
     pub missing_resource: Option<&'static str>,
 }
 
@@ -55,7 +57,7 @@ impl IndexDoubt {
 }
 
 impl OpenReport {
-    /// Messages for the operator, one sentence each; empty if there was nothing unusual.
+    /// Returns messages for the operator, each about one finding; empty if there was nothing unusual.
     #[must_use]
     pub fn messages(&self) -> Vec<String> {
         let torn_message = self.torn_tail.as_ref().map(|TornTail { file, offset, position, bytes, reason }| {
@@ -88,7 +90,7 @@ fn describe_repair(JournalRepair { file, offset, position, part }: &JournalRepai
 pub(super) struct OpenedSledLog {
     pub journal: Journal,
     pub index: LogIndex,
-    /// A sled that cannot be used.
+    /// A sled that cannot be used. The follower deletes it.
     pub retired: Option<SledIndex>,
     /// The last commit in a usable sled.
     pub end: Option<IndexEnd>,
@@ -97,17 +99,17 @@ pub(super) struct OpenedSledLog {
     pub deferred: Option<DeferredCheck>,
 }
 
-/// Directory of sled.
+/// Returns the directory of sled.
 pub(super) fn sled_directory(options: &SledLogOptions) -> PathBuf {
     options.journal.directory.join("sled")
 }
 
-/// Marker file that requests a full check of the journal.
+/// Returns the path of the marker file that requests a full check of the journal.
 pub(super) fn journal_damage_mark(options: &SledLogOptions) -> PathBuf {
     options.journal.directory.join("journal.damaged")
 }
 
-/// Removes a marker file.
+/// Removes a marker file, if it exists.
 fn remove_mark(path: PathBuf) -> Result<(), OpenError> {
     match fs::remove_file(&path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(OpenError::io("remove", path)(error)),
@@ -145,20 +147,26 @@ pub(super) fn open(
 
     let deferred = match deferred_to {
         Some(anchor) => Some(DeferredCheck::new(&journal, *anchor)?),
-        None => remove_mark(journal_damage_mark(options)).map(|()| None)?,
+        None => {
+            // Everything was checked.
+            remove_mark(journal_damage_mark(options))?;
+            None
+        }
     };
     // Older releases asked for a new sled with this file.
     remove_mark(options.journal.directory.join("sled.damaged"))?;
 
     let head = journal.head();
     let (sled, retired) = if index_doubt.is_some() { (None, sled) } else { (sled, None) };
+    // The counts are complete only if the whole journal was read.
     let counts = deferred.is_none().then_some(contents.counts);
     let index = LogIndex { head, sled: sled.map(Arc::new), indexed, recent: contents.locations, counts };
     let report = OpenReport { head, torn_tail, repairs, index_doubt };
     Ok(OpenedSledLog { journal, index, retired, end, report, deferred })
 }
 
-/// Opens the index, with its end. In case of doubt sled may still hold copies of damaged records.
+/// Opens the index; returns it with its end. An index that cannot be used is returned too if sled opens, because it
+/// may hold copies of damaged records.
 fn open_index(options: &SledLogOptions) -> (Option<SledIndex>, Option<IndexEnd>, Option<IndexDoubt>) {
     match SledIndex::open(&sled_directory(options)) {
         Err(SledOpenError { reason, missing_resource }) => (None, None, Some(IndexDoubt { reason, missing_resource })),

@@ -32,14 +32,14 @@ pub async fn announce(stream: NatsStream, message: Bytes) {
     }
 }
 
-/// Starts to listen. `None` tells that there was no message for a while. It ends when the receiver is dropped.
+/// Starts to listen, until the receiver is dropped. The receiver gets `None` after a while without a message.
 pub fn listen(thread: &ClientThread, stream: NatsStream) -> mpsc::Receiver<Option<Bytes>> {
     let (messages, receiver) = mpsc::channel(QUEUE_MAX);
     thread.spawn(async move {
         while !messages.is_closed() {
             let subscription = stream.connection.client.subscribe(subject_of(&stream));
             match timeout(ANNOUNCE_TIMEOUT, subscription).await {
-                Ok(Ok(subscriber)) => pass_on(subscriber, &messages).await,
+                Ok(Ok(subscriber)) => forward_messages(subscriber, &messages).await,
                 Ok(Err(error)) => tracing::debug!(%error, "announcements not subscribed"),
                 Err(_) => tracing::debug!("announcements not subscribed in time"),
             }
@@ -50,8 +50,8 @@ pub fn listen(thread: &ClientThread, stream: NatsStream) -> mpsc::Receiver<Optio
     receiver
 }
 
-/// Passes messages on until the subscription or the receiver has ended.
-async fn pass_on(mut subscriber: Subscriber, messages: &mpsc::Sender<Option<Bytes>>) {
+/// Forwards messages until the subscription ends or the receiver is dropped.
+async fn forward_messages(mut subscriber: Subscriber, messages: &mpsc::Sender<Option<Bytes>>) {
     loop {
         let next = match timeout(LISTEN_INTERVAL, subscriber.next()).await {
             Ok(None) => return,

@@ -125,7 +125,7 @@ impl NatsFollower<'_> {
                     }
                     self.signal_report().await?;
                 }
-                () = self.signals.until_silent() => self.signals.send(EngineSignal::Silent).await?,
+                () = self.signals.wait_until_due() => self.signals.send(EngineSignal::Silent).await?,
             }
         }
     }

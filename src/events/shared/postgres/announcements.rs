@@ -35,23 +35,23 @@ pub async fn announce(store: PostgresStore, message: Vec<u8>) {
     }
 }
 
-/// Starts to listen. `None` tells that there was no message for a while. It ends when the receiver is dropped.
+/// Starts to listen, until the receiver is dropped. The receiver gets `None` after a while without a message.
 pub fn listen(thread: &ClientThread, store: PostgresStore) -> mpsc::Receiver<Option<Vec<u8>>> {
     let (messages, receiver) = mpsc::channel(QUEUE_MAX);
     thread.spawn(async move {
         while !messages.is_closed() {
             // The numbers start again after a crash of the server, which ends the connection.
-            let passed_on = match store.announcer().session().await {
+            let result = match store.announcer().session().await {
                 Ok(session) => {
-                    let passed_on = pass_on(&session, store.schema(), &messages).await;
-                    if matches!(passed_on, Err(PostgresFailure::NoAnswer(_))) {
+                    let result = forward_messages(&session, store.schema(), &messages).await;
+                    if matches!(result, Err(PostgresFailure::NoAnswer(_))) {
                         store.announcer().discard(&session).await;
                     }
-                    passed_on
+                    result
                 }
                 Err(failure) => Err(failure),
             };
-            if let Err(failure) = passed_on {
+            if let Err(failure) = result {
                 tracing::debug!(%failure, "no announcements");
             }
             let _ = messages.send(None).await;
@@ -61,19 +61,19 @@ pub fn listen(thread: &ClientThread, store: PostgresStore) -> mpsc::Receiver<Opt
     receiver
 }
 
-/// Passes messages on until the connection or the receiver has ended.
-async fn pass_on(
+/// Forwards messages until the connection fails or the receiver is dropped.
+async fn forward_messages(
     session: &Arc<PostgresSession>,
     schema: &str,
     messages: &mpsc::Sender<Option<Vec<u8>>>,
 ) -> Result<(), PostgresFailure> {
-    let last = format!("SELECT coalesce(max(id), 0) FROM {schema}.announcements");
-    let after = format!("SELECT id, body FROM {schema}.announcements WHERE id > $1 ORDER BY id");
-    let rows = session.query(&last, &[], ANSWER_TIMEOUT).await?;
+    let last_id = format!("SELECT coalesce(max(id), 0) FROM {schema}.announcements");
+    let next_messages = format!("SELECT id, body FROM {schema}.announcements WHERE id > $1 ORDER BY id");
+    let rows = session.query(&last_id, &[], ANSWER_TIMEOUT).await?;
     let mut heard = rows.first().map_or(0, |row| row.get::<_, i64>(0));
     let mut called_at = Instant::now();
     while !messages.is_closed() {
-        for row in session.query(&after, &[&heard], ANSWER_TIMEOUT).await? {
+        for row in session.query(&next_messages, &[&heard], ANSWER_TIMEOUT).await? {
             heard = row.get(0);
             let _ = messages.send(Some(row.get(1))).await;
             called_at = Instant::now();
