@@ -4,8 +4,8 @@
 //! twice for 8 and 16, each time in tiles, and converted to pixels. Two steps keep kernels small and add one octave of
 //! detail each.
 //!
-//! Memory: about 45 bytes per pixel of the input, 3 or 4 per pixel of the result and about 20 MB per core; at most
-//! about 15 bytes per pixel of a large result.
+//! Memory: about 45 bytes per pixel of the input, 3 or 4 per pixel of the result and about 20 MB per core. In total,
+//! that is at most about 15 bytes per pixel of a large result.
 
 use crate::colour::Planes;
 use crate::detail::{Detailer, Pass};
@@ -74,20 +74,23 @@ mod tests {
         pixels
     }
 
-    fn planes(parameters: &PictureUpscale) -> Planes {
+    fn upscaled_planes(parameters: &PictureUpscale) -> Planes {
         Planes::from_pixels(&upscale(decoded(test_pictures::photo(40)), parameters, 1).pixels)
     }
 
+    /// Returns the standard deviation.
     fn deviation(plane: &Plane) -> f32 {
         let count = plane.values().len() as f32;
         let mean = plane.values().iter().sum::<f32>() / count;
         (plane.values().iter().map(|value| (value - mean).powi(2)).sum::<f32>() / count).sqrt()
     }
 
-    fn fine(parameters: &PictureUpscale) -> f32 {
-        deviation(&finer_than(&planes(parameters).luma, 1))
+    /// Returns the amount of fine detail in an enlarged photograph.
+    fn detail_amount(parameters: &PictureUpscale) -> f32 {
+        deviation(&finer_than(&upscaled_planes(parameters).luma, 1))
     }
 
+    /// Returns the mean absolute difference.
     fn distance(a: &Plane, b: &Plane) -> f32 {
         let mut difference = a.clone();
         difference.combine(b, |a, b| (a - b).abs());
@@ -98,8 +101,8 @@ mod tests {
         plane.values().iter().sum::<f32>() / plane.values().len() as f32
     }
 
-    /// Measures at -1, 0 and 1 of one dial.
-    fn along(set: impl Fn(&mut PictureUpscale, f32), measure: impl Fn(&PictureUpscale) -> f32) -> [f32; 3] {
+    /// Measures the results for -1, 0 and 1 of one parameter.
+    fn measure_range(set: impl Fn(&mut PictureUpscale, f32), measure: impl Fn(&PictureUpscale) -> f32) -> [f32; 3] {
         [-1.0, 0.0, 1.0].map(|value| {
             let mut parameters = plain_job(UpscaleFactor::X2);
             set(&mut parameters, value);
@@ -107,12 +110,13 @@ mod tests {
         })
     }
 
+    /// Asserts that each measure is at least 3 % above the one before.
     fn assert_rises(measures: [f32; 3]) {
         let [low, middle, high] = measures;
         assert!(low < 0.97 * middle && middle < 0.97 * high, "{measures:?}");
     }
 
-    fn error(a: &RgbImage, b: &RgbImage) -> f32 {
+    fn mean_squared_error(a: &RgbImage, b: &RgbImage) -> f32 {
         let squares: f32 = a.iter().zip(b.iter()).map(|(a, b)| (f32::from(*a) - f32::from(*b)).powi(2)).sum();
         squares / a.len() as f32
     }
@@ -127,8 +131,8 @@ mod tests {
             let reduced = imageops::thumbnail(&original, 32, 32);
             let bicubic = imageops::resize(&reduced, 128, 128, FilterType::CatmullRom);
             let upscaled = opaque(upscale(decoded(Pixels::Opaque(reduced)), &plain_job(UpscaleFactor::X4), 1).pixels);
-            let upscaled_error = error(&upscaled, &original);
-            let bicubic_error = error(&bicubic, &original);
+            let upscaled_error = mean_squared_error(&upscaled, &original);
+            let bicubic_error = mean_squared_error(&bicubic, &original);
             assert!(upscaled_error <= bicubic_error, "squared error {upscaled_error}, bicubic {bicubic_error}");
         }
     }
@@ -141,9 +145,9 @@ mod tests {
             let side = (10 * before.unwrap_or(1) * last) as u32;
             let result = upscale(decoded(input.clone()), &plain_job(*scale), 1);
             assert_eq!(result.dimensions(), (side, side));
-            let before = mean(&Planes::from_pixels(&input).luma);
-            let after = mean(&Planes::from_pixels(&result.pixels).luma);
-            assert!((before - after).abs() < 0.01, "{scale:?} {before} {after}");
+            let input_brightness = mean(&Planes::from_pixels(&input).luma);
+            let brightness = mean(&Planes::from_pixels(&result.pixels).luma);
+            assert!((input_brightness - brightness).abs() < 0.01, "{scale:?} {input_brightness} {brightness}");
         }
     }
 
@@ -173,36 +177,37 @@ mod tests {
     #[test]
     fn resemblance_brings_the_reduced_result_closer_to_the_input() {
         let input = Planes::from_pixels(&test_pictures::photo(40)).luma;
-        let [low, middle, high] = along(
-            |parameters, dial| parameters.resemblance = dial,
-            |parameters| distance(&resample::reduce(&planes(parameters).luma, 2), &input),
+        let [low, middle, high] = measure_range(
+            |parameters, value| parameters.resemblance = value,
+            |parameters| distance(&resample::reduce(&upscaled_planes(parameters).luma, 2), &input),
         );
         assert!(high < 0.97 * middle && middle < 0.97 * low, "{low} {middle} {high}");
     }
 
     #[test]
     fn resemblance_has_a_visible_effect_in_both_directions() {
-        // Given usual parameters, and some that style
+        // Given default parameters, and some that change the picture a lot
         let styled = PictureUpscale { engine: UpscaleCharacter::Sharpy, hdr: 0.8, ..plain_job(UpscaleFactor::X2) };
         for (base, minimum) in [(plain_job(UpscaleFactor::X2), 0.5), (styled, 2.0)] {
-            let with_resemblance = |resemblance: f32| planes(&PictureUpscale { resemblance, ..base.clone() }).luma;
-            // Each step goes further, measured in 1/255, and the total range is visible
-            let distances =
-                [0.0, 0.3, 0.6, 1.0].map(|dial| 255.0 * distance(&with_resemblance(dial), &with_resemblance(0.0)));
-            assert!(distances.is_sorted_by(|a, b| a + 0.1 * minimum < *b) && distances[3] > minimum, "{distances:?}");
-            let other =
-                [0.0, -0.3, -0.6, -1.0].map(|dial| 255.0 * distance(&with_resemblance(dial), &with_resemblance(0.0)));
-            assert!(other.is_sorted_by(|a, b| a + 0.1 < *b) && other[3] > 0.5, "{other:?}");
+            let luma = |resemblance: f32| upscaled_planes(&PictureUpscale { resemblance, ..base.clone() }).luma;
+            // In 1/255
+            let change = |resemblance: f32| 255.0 * distance(&luma(resemblance), &luma(0.0));
+
+            // Then each step goes further, and the total range is visible
+            let upward = [0.0, 0.3, 0.6, 1.0].map(change);
+            assert!(upward.is_sorted_by(|a, b| a + 0.1 * minimum < *b) && upward[3] > minimum, "{upward:?}");
+            let downward = [0.0, -0.3, -0.6, -1.0].map(change);
+            assert!(downward.is_sorted_by(|a, b| a + 0.1 < *b) && downward[3] > 0.5, "{downward:?}");
         }
     }
 
     #[test]
     fn creativity_invents_detail() {
-        assert_rises(along(|parameters, dial| parameters.creativity = dial, fine));
+        assert_rises(measure_range(|parameters, value| parameters.creativity = value, detail_amount));
     }
 
     #[test]
-    fn creativity_does_not_burn_bright_texture() {
+    fn creativity_does_not_clip_bright_texture() {
         // Given pale skin with pores: the red channel is nearly full
         let pores = crate::noise::texture(Region { left: 0, top: 0, width: 64, height: 64 }, 1, 2);
         let skin = RgbImage::from_fn(64, 64, |x, y| {
@@ -219,24 +224,24 @@ mod tests {
         let job = PictureUpscale { creativity: 1.0, ..plain_job(UpscaleFactor::X4) };
         let result = opaque(upscale(decoded(Pixels::Opaque(skin)), &job, 1).pixels);
 
-        // Then it is not burnt
+        // Then almost no pixel is clipped
         assert!(clipped(&result) < 0.002, "{}", clipped(&result));
     }
 
     #[test]
     fn fractality_makes_small_scales_intricate() {
-        assert_rises(along(|parameters, dial| parameters.fractality = dial, fine));
+        assert_rises(measure_range(|parameters, value| parameters.fractality = value, detail_amount));
     }
 
     #[test]
     fn hdr_raises_local_contrast() {
         let local_contrast = |parameters: &PictureUpscale| {
-            let luma = planes(parameters).luma;
+            let luma = upscaled_planes(parameters).luma;
             let mut difference = box_blur(&luma, 8);
             difference.combine(&luma, |wide, value| value - wide);
             deviation(&difference)
         };
-        assert_rises(along(|parameters, dial| parameters.hdr = dial, local_contrast));
+        assert_rises(measure_range(|parameters, value| parameters.hdr = value, local_contrast));
     }
 
     #[test]
@@ -245,9 +250,9 @@ mod tests {
             let mut parameters = plain_job(UpscaleFactor::X2);
             parameters.fractality = fractality;
             parameters.prompt = prompt.map(str::to_owned);
-            mean(&planes(&parameters).red)
+            mean(&upscaled_planes(&parameters).red)
         };
-        let shifts = [-1.0, 0.0, 1.0].map(|dial| warmth(dial, Some("warm")) - warmth(dial, None));
+        let shifts = [-1.0, 0.0, 1.0].map(|fractality| warmth(fractality, Some("warm")) - warmth(fractality, None));
         assert!(shifts[0].abs() < 1e-4 && shifts[0] < shifts[1] && shifts[1] < shifts[2], "{shifts:?}");
     }
 
@@ -265,29 +270,35 @@ mod tests {
             )
             .luma
         };
-        let [low, middle, high] =
-            [-1.0, 0.0, 1.0].map(|dial| distance(&with_prompt(dial, "a cat", 1), &with_prompt(dial, "?", 1)));
+        // "?" has no words, so it adds no texture.
+        let [low, middle, high] = [-1.0, 0.0, 1.0]
+            .map(|fractality| distance(&with_prompt(fractality, "a cat", 1), &with_prompt(fractality, "?", 1)));
         assert!(low < 1e-6 && middle > 1e-4 && middle < high && high < 0.02, "{low} {middle} {high}");
-        assert!(distance(&with_prompt(0.0, "a cat", 1), &with_prompt(0.0, "a dog", 2)) > 1e-4);
-        assert!(distance(&with_prompt(0.0, "?", 1), &planes(&plain_job(UpscaleFactor::X2)).luma) < 1e-6);
+        let prompt_difference = distance(&with_prompt(0.0, "a cat", 1), &with_prompt(0.0, "a dog", 2));
+        assert!(prompt_difference > 1e-4, "two prompts give the same texture: {prompt_difference}");
+        let without_prompt = upscaled_planes(&plain_job(UpscaleFactor::X2)).luma;
+        let difference = distance(&with_prompt(0.0, "?", 1), &without_prompt);
+        assert!(difference < 1e-6, "a prompt without words has an effect: {difference}");
     }
 
     #[test]
     fn engines_have_their_characters() {
         let with_engine = |engine| PictureUpscale { engine, ..plain_job(UpscaleFactor::X2) };
-        let fine_of = |engine| fine(&with_engine(engine));
-        let soft = fine_of(UpscaleCharacter::Illusio);
-        let crisp = fine_of(UpscaleCharacter::Sharpy);
-        let moderate = fine_of(UpscaleCharacter::Sparkle);
-        let automatic = fine_of(UpscaleCharacter::Automatic);
+        let detail_of = |engine| detail_amount(&with_engine(engine));
+        let soft = detail_of(UpscaleCharacter::Illusio);
+        let crisp = detail_of(UpscaleCharacter::Sharpy);
+        let moderate = detail_of(UpscaleCharacter::Sparkle);
+        let automatic = detail_of(UpscaleCharacter::Automatic);
         assert!(soft < automatic && automatic < moderate && moderate < crisp, "{soft} {automatic} {moderate} {crisp}");
 
-        let highest = |engine| {
-            let luma = planes(&with_engine(engine)).luma;
+        let highlights = |engine| {
+            let luma = upscaled_planes(&with_engine(engine)).luma;
             let bright: Vec<f32> = luma.values().iter().copied().filter(|value| *value > 0.6).collect();
             bright.iter().sum::<f32>() / bright.len() as f32
         };
-        assert!(highest(UpscaleCharacter::Sparkle) > highest(UpscaleCharacter::Sharpy));
+        let sparkle = highlights(UpscaleCharacter::Sparkle);
+        let sharpy = highlights(UpscaleCharacter::Sharpy);
+        assert!(sparkle > sharpy, "mean of the bright pixels: {sparkle} {sharpy}");
     }
 
     #[test]
@@ -299,7 +310,7 @@ mod tests {
             let original = opaque(test_pictures::photo(side));
             let reduced = imageops::thumbnail(&original, 32, 32);
             let lanczos = imageops::resize(&reduced, side, side, FilterType::Lanczos3);
-            let fine_of = |picture: &RgbImage| {
+            let detail_of = |picture: &RgbImage| {
                 deviation(&finer_than(&Planes::from_pixels(&Pixels::Opaque(picture.clone())).luma, 1))
             };
 
@@ -308,43 +319,46 @@ mod tests {
             let upscaled = opaque(upscale(decoded(Pixels::Opaque(reduced)), &job, 1).pixels);
 
             // Then it loses at most half a decibel, and is sharper
-            let loss = 10.0 * (error(&upscaled, &original) / error(&lanczos, &original)).log10();
+            let error_of = |picture: &RgbImage| mean_squared_error(picture, &original);
+            let loss = 10.0 * (error_of(&upscaled) / error_of(&lanczos)).log10();
             assert!(loss < 0.5, "{factor:?}: {loss} dB");
-            let [ours, theirs] = [fine_of(&upscaled), fine_of(&lanczos)];
-            assert!(ours > 1.1 * theirs, "{factor:?}: {ours} {theirs}");
+            let detail = detail_of(&upscaled);
+            let lanczos_detail = detail_of(&lanczos);
+            assert!(detail > 1.1 * lanczos_detail, "{factor:?}: {detail} {lanczos_detail}");
         }
     }
 
     #[test]
     fn each_kind_of_picture_has_the_effect_of_its_name() {
-        let with_kind = |kind| planes(&PictureUpscale { optimized_for: kind, ..plain_job(UpscaleFactor::X2) });
-        let fine = |planes: &Planes| deviation(&finer_than(&planes.luma, 1));
+        let with_kind = |kind| upscaled_planes(&PictureUpscale { optimized_for: kind, ..plain_job(UpscaleFactor::X2) });
+        let detail = |planes: &Planes| deviation(&finer_than(&planes.luma, 1));
         let variants: Vec<Planes> = PictureKind::ALL.iter().map(|kind| with_kind(*kind)).collect();
-        for (at, one) in variants.iter().enumerate() {
-            for other in &variants[at + 1..] {
-                assert!(distance(&one.luma, &other.luma) > 1e-3);
+        for (index, variant) in variants.iter().enumerate() {
+            for later in &variants[index + 1..] {
+                assert!(distance(&variant.luma, &later.luma) > 1e-3, "two kinds after kind {index} look the same");
             }
         }
 
         let [standard, soft, hard, art, assets, nature, film, renders, dark] = &variants[..] else {
             panic!("nine kinds")
         };
+        // Contrast in parts of the photograph
         let skin = |planes: &Planes| {
             deviation(&finer_than(&planes.luma.window(Region { left: 18, top: 22, width: 12, height: 12 }), 2))
         };
         let ground =
             |planes: &Planes| deviation(&planes.luma.window(Region { left: 0, top: 60, width: 80, height: 20 }));
         let sky = |planes: &Planes| {
-            fine(&Planes {
+            detail(&Planes {
                 luma: planes.luma.window(Region { left: 0, top: 0, width: 16, height: 8 }),
                 ..Planes::new(1, 1)
             })
         };
-        assert!(skin(soft) <= skin(standard) && fine(soft) < fine(standard));
-        assert!(deviation(&hard.luma) > deviation(&standard.luma) && fine(hard) > fine(standard));
+        assert!(skin(soft) <= skin(standard) && detail(soft) < detail(standard));
+        assert!(deviation(&hard.luma) > deviation(&standard.luma) && detail(hard) > detail(standard));
         assert!(ground(art) < ground(standard));
-        assert!(sky(assets) <= sky(standard) + 1e-3 && fine(assets) > fine(renders));
-        assert!(fine(nature) > fine(standard) && deviation(&nature.red) > deviation(&standard.red));
+        assert!(sky(assets) <= sky(standard) + 1e-3 && detail(assets) > detail(renders));
+        assert!(detail(nature) > detail(standard) && deviation(&nature.red) > deviation(&standard.red));
         assert!(sky(film) > sky(standard) + 0.002);
         assert!(ground(renders) < ground(standard));
         assert!(mean(&dark.luma) < mean(&standard.luma) - 0.03 && mean(&dark.red) < mean(&standard.red));

@@ -31,17 +31,17 @@ impl SeededRng {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a number from 0 to below 1.
+    /// Returns a number from 0 to less than 1.
     pub fn unit(&mut self) -> f32 {
         (self.bits() >> 40) as f32 / (1_u32 << 24) as f32
     }
 
-    /// Returns a number from `low` to below `high`.
+    /// Returns a number from `low` to less than `high`.
     pub fn between(&mut self, low: f32, high: f32) -> f32 {
         low + (high - low) * self.unit()
     }
 
-    /// Returns an integer from 0 to below `count`, or 0 if `count` is 0.
+    /// Returns an integer less than `count`, or 0 if `count` is 0.
     pub fn below(&mut self, count: usize) -> usize {
         ((u128::from(self.bits()) * count as u128) >> 64) as usize
     }
@@ -51,7 +51,7 @@ impl SeededRng {
         self.unit() < probability
     }
 
-    /// Returns one of the choices. Callers pass only tables that are not empty.
+    /// Returns one of the choices, which must not be empty.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())]
     }
@@ -59,18 +59,19 @@ impl SeededRng {
     /// Returns an index, drawn in proportion to its weight, or 0 if no weight is positive.
     pub fn weighted(&mut self, weights: &[f32]) -> usize {
         let mut remaining = self.unit() * weights.iter().map(|weight| weight.max(0.0)).sum::<f32>();
-        for (at, weight) in weights.iter().enumerate() {
+        for (index, weight) in weights.iter().enumerate() {
             remaining -= weight.max(0.0);
             if remaining < 0.0 {
-                return at;
+                return index;
             }
         }
         0
     }
 }
 
+/// Returns the first 8 bytes as a big-endian number.
 fn first_bytes(digest: &[u8]) -> u64 {
-    digest.iter().take(8).fold(0, |sum, byte| (sum << 8) | u64::from(*byte))
+    digest.iter().take(8).fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Distortion of a picture: magnification around a centre, and waves. The waves fade out towards the border.
+//! Distortion of a picture: magnification around a centre, as for a caricature, and waves. The waves fade out towards
+//! the border.
 
 use image::{ImageBuffer, Pixel, Rgb, RgbImage, Rgba, RgbaImage};
 use rayon::prelude::*;
@@ -27,26 +28,28 @@ const WAVE_COUNT: f32 = 4.5;
 impl Distortion {
     /// Returns the source position of a pixel.
     fn source(&self, x: f32, y: f32, [width, height]: [f32; 2]) -> [f32; 2] {
-        let [right, down] = [x - self.centre[0], y - self.centre[1]];
-        // The region is higher than wide like a head. The part above the centre grows more and the part below narrows:
-        // a large brow and a small chin.
-        let away = ((right * 1.15).powi(2) + (down * 0.9).powi(2)).sqrt() / self.radius;
+        let right = x - self.centre[0];
+        let down = y - self.centre[1];
+        // The region is taller than wide, like a head.
+        let distance = ((right * 1.15).powi(2) + (down * 0.9).powi(2)).sqrt() / self.radius;
 
         let mut point = [x, y];
 
-        if away < 1.0 {
-            let inner = (1.0 - away * away).powi(2);
-            let brow = (down / self.radius).clamp(-1.0, 1.0);
-            let across = 1.0 - self.bulge * inner * (1.0 - 1.3 * brow);
-            let along = 1.0 - self.bulge * inner * 0.8;
-            point = [self.centre[0] + right * across, self.centre[1] + down * along];
+        if distance < 1.0 {
+            let strength = self.bulge * (1.0 - distance * distance).powi(2);
+            // The part above the centre grows more and the part below narrows: a large brow and a small chin.
+            let chin = (down / self.radius).clamp(-1.0, 1.0);
+            let across = 1.0 - strength * (1.0 - 1.3 * chin);
+            let vertical = 1.0 - strength * 0.8;
+            point = [self.centre[0] + right * across, self.centre[1] + down * vertical];
         }
 
         if self.waves > 0.0 {
             let longer = width.max(height);
             let wave = |value: f32| (std::f32::consts::TAU * (WAVE_COUNT * value / longer + self.phase)).sin();
-            let edge = |value: f32, side: f32| (8.0 * value.min(side - value).max(0.0) / side).min(1.0);
-            let amplitude = self.waves * edge(x, width) * edge(y, height);
+            // The waves fade out in the outer eighth of each side.
+            let fade = |value: f32, side: f32| (8.0 * value.min(side - value).max(0.0) / side).min(1.0);
+            let amplitude = self.waves * fade(x, width) * fade(y, height);
             point = [point[0] + amplitude * wave(y + 0.3 * x), point[1] + amplitude * wave(x * 0.8 - 0.2 * y)];
         }
 
@@ -114,16 +117,16 @@ fn interpolate_opaque(pixels: &RgbImage, x: f32, y: f32) -> Rgb<u8> {
 fn interpolate_transparent(pixels: &RgbaImage, x: f32, y: f32) -> Rgba<u8> {
     let light = oklab::light_of_bytes();
     let mut sum = [0.0; 3];
-    let mut visible = 0.0;
+    let mut total_weight = 0.0;
     for (x, y, share) in corners(x, y, pixels.dimensions()) {
         let [red, green, blue, alpha] = pixels.get_pixel(x, y).0;
         let weight = share * f32::from(alpha);
         let part = [red, green, blue].map(|part| weight * light[usize::from(part)]);
         sum = std::array::from_fn(|at| sum[at] + part[at]);
-        visible += weight;
+        total_weight += weight;
     }
-    let [red, green, blue] = sum.map(|part| oklab::to_byte(part / visible.max(1e-6), 0.5));
-    Rgba([red, green, blue, (visible + 0.5) as u8])
+    let [red, green, blue] = sum.map(|part| oklab::to_byte(part / total_weight.max(1e-6), 0.5));
+    Rgba([red, green, blue, (total_weight + 0.5) as u8])
 }
 
 #[cfg(test)]
@@ -148,7 +151,7 @@ mod tests {
         };
         let before = count(&disc());
         let after = count(&distort(&disc(), &BULGE));
-        assert!(after > before * 3 / 2, "{before} {after}");
+        assert!(after > before * 3 / 2, "the disc has {after} pixels instead of {before}");
     }
 
     #[test]
@@ -158,7 +161,7 @@ mod tests {
         let Pixels::Transparent(distorted) = distort(&Pixels::Transparent(pixels.clone()), &waves) else {
             panic!("the picture is transparent")
         };
-        assert_ne!(distorted, pixels);
+        assert_ne!(distorted, pixels, "no pixel moved");
         assert!(distorted.pixels().all(|pixel| pixel.0[3] == 0 || pixel.0[0].abs_diff(90) <= 1));
     }
 }

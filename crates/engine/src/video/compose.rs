@@ -78,9 +78,8 @@ pub fn compose(references: &[Raster], keywords: &VideoKeywords, prompt: &str, si
         let scale =
             (height_max / subject.picture.size().height as f32).min(width_max / subject.picture.size().width as f32);
         let side = |length: usize| ((length as f32 * scale) as usize).max(4);
-        let fitted = subject
-            .picture
-            .cover(Size { width: side(subject.picture.size().width), height: side(subject.picture.size().height) });
+        let Size { width, height } = subject.picture.size();
+        let fitted = subject.picture.resize_to_cover(Size { width: side(width), height: side(height) });
 
         let Size { width, height } = fitted.size();
         let left = (slot * size.width as f32 - width as f32 * 0.5) as isize;
@@ -136,7 +135,7 @@ fn draw_background(references: &[Raster], keywords: &VideoKeywords, prompt: &str
         return scene::paint(keywords, prompt, size, seed);
     };
 
-    let small = first.cover(Size { width: (size.width / 8).max(4), height: (size.height / 8).max(4) });
+    let small = first.resize_to_cover(Size { width: (size.width / 8).max(4), height: (size.height / 8).max(4) });
     let radius = (small.size().height / 5).max(2);
     let soft: Vec<Plane> = (0..3).map(|at| smooth(&smooth(&small.channel(at), radius), radius)).collect();
 
@@ -147,7 +146,7 @@ fn draw_background(references: &[Raster], keywords: &VideoKeywords, prompt: &str
 
     let depth = Plane::from_fn(8, 8, |_, y| y as f32 / 14.0 + 0.1 * random(seed, 12));
 
-    View { picture: soft.cover(size), depth: Depth::from_map(depth, size.aspect()) }
+    View { picture: soft.resize_to_cover(size), depth: Depth::from_map(depth, size.aspect()) }
 }
 
 impl SceneObject {

@@ -1,7 +1,7 @@
 //! Depth estimation from a single picture.
 //!
-//! Cues for nearness are: the subject in front of its background (as for relighting, from changes of colour seen from
-//! the border), a low position, sharpness, warm colours and darkness. High, even, bright and blue areas such as haze
+//! Cues for nearness are: the subject in front of its background ([`find_subject`]), a low position, sharpness, warm
+//! colours and darkness. High, even, bright and blue areas such as haze
 //! and sky are far. The sum is filtered along the edges of the picture, so that an object has one distance.
 
 use super::camera::{FAR, NEAR};
@@ -13,8 +13,8 @@ use crate::picture::Pixels;
 use crate::plane::Plane;
 use crate::relight::subject::find_subject;
 
-/// Longest side of a map in samples.
-const SIDE: usize = 224;
+/// Longest side of an estimated map in samples.
+const MAP_SIDE: usize = 224;
 
 /// Map of nearness (1 / distance), from [`FAR`] to [`NEAR`].
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ impl Depth {
     #[must_use]
     pub fn estimate(picture: &Raster) -> Self {
         let size = picture.size();
-        let overview = Overview::from_pixels(&Pixels::Opaque(picture.to_image()), SIDE);
+        let overview = Overview::from_pixels(&Pixels::Opaque(picture.to_image()), MAP_SIDE);
         let luma = overview.map(|light| to_srgb(luminance(light)));
         let width = luma.width();
         let height = luma.height();
@@ -50,20 +50,22 @@ impl Depth {
         let warm = overview.map(|[red, _, blue]| ((red - blue) / (red + blue + 0.05)).clamp(-1.0, 1.0));
 
         let mut map = Plane::from_fn(width, height, |x, y| {
-            let at = y * width + x;
+            let index = y * width + x;
             let down = (y as f32 + 0.5) / height as f32;
             // The ground comes nearer downwards. Objects on it have a constant distance from head to foot; otherwise
             // they would bend.
             let ground = ramp(down, 0.55, 1.15);
-            let standing = subject.values()[at];
-            let cues = 0.06 * (sharp.values()[at] / sharpest) + 0.04 * warm.values()[at] - 0.04 * luma.values()[at];
-            let nearness = 0.15 + 0.40 * ground * (1.0 - standing) + 0.45 * standing + cues;
-            nearness * (1.0 - 0.9 * sky.values()[at])
+            let object = subject.values()[index];
+            let sharpness = sharp.values()[index] / sharpest;
+            let cues = 0.06 * sharpness + 0.04 * warm.values()[index] - 0.04 * luma.values()[index];
+            let nearness = 0.15 + 0.40 * ground * (1.0 - object) + 0.45 * object + cues;
+            nearness * (1.0 - 0.9 * sky.values()[index])
         });
         map = GuidedFilter::fit(&luma, &smooth(&map, radius / 2), 2 * radius, 0.08).small(&luma);
-        stretch(&mut map);
-        // The border of an object belongs to it. Smoothing turns steps beyond it into slopes, which avoids gaps in the
-        // drawn picture.
+        stretch_contrast(&mut map);
+
+        // Dilating gives the border of an object the depth of the object. Smoothing then turns the steps beyond it into
+        // slopes, which avoids gaps in the drawn picture.
         let soft = (width.max(height) / 90).max(1);
         Self::from_map(smooth(&dilate(&map, soft), soft), size.aspect())
     }
@@ -129,7 +131,7 @@ pub fn find_sky(overview: &Overview, luma: &Plane) -> Plane {
     smooth(&sky, 2)
 }
 
-/// Dilates near areas by a radius.
+/// Dilates near areas by a radius: each value becomes the maximum around it.
 fn dilate(map: &Plane, radius: usize) -> Plane {
     let maximum_of = |plane: &Plane, across: usize, down: usize| {
         let width = plane.width();
@@ -144,11 +146,12 @@ fn dilate(map: &Plane, radius: usize) -> Plane {
 }
 
 /// Maps the 2nd to the 98th percentile to 0 to 1.
-fn stretch(map: &mut Plane) {
+fn stretch_contrast(map: &mut Plane) {
     let mut sorted = map.values().to_vec();
     sorted.sort_by(f32::total_cmp);
     let low = sorted[sorted.len() / 50];
     let high = sorted[(sorted.len() - 1) * 49 / 50];
+    // A nearly flat map is not stretched completely, because that would amplify noise.
     let span = (high - low).max(0.3);
     map.values_mut().iter_mut().for_each(|value| *value = ((*value - low) / span).clamp(0.0, 1.0));
 }

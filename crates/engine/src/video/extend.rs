@@ -192,7 +192,7 @@ pub fn footage_bytes(file: &[u8]) -> Option<u64> {
 
 /// Resizes a decoded picture if necessary.
 fn fit_to(picture: Yuv, size: Size) -> Yuv {
-    if picture.size == size { picture } else { Yuv::from_raster(&picture.to_raster().cover(size)) }
+    if picture.size == size { picture } else { Yuv::from_raster(&picture.to_raster().resize_to_cover(size)) }
 }
 
 /// Continuation of a video.

@@ -14,7 +14,7 @@ use crate::resample;
 /// Red, green and blue as sRGB values from 0 to 1, and the coverage from 0 to 1.
 pub type Pixel = [f32; 4];
 
-/// A position or distance on a picture: from its centre, to the right and down, in halves of its height.
+/// A position or distance on a picture: to the right and down from its centre, where 1 is half of its height.
 pub type Vec2 = [f32; 2];
 
 /// Width and height in pixels. Those of a video are even, because it has one chroma sample for every four pixels.
@@ -33,7 +33,7 @@ impl fmt::Display for Size {
 }
 
 impl Size {
-    /// Returns half the width in halves of the height.
+    /// Returns width divided by height, which is the [`Vec2`] position of the right border.
     #[must_use]
     pub fn aspect(self) -> f32 {
         self.width as f32 / self.height as f32
@@ -77,15 +77,16 @@ impl Raster {
             Pixels::Opaque(picture) => Self::from_samples::<3>(picture, picture.dimensions(), size),
             Pixels::Transparent(picture) => Self::from_samples::<4>(picture, picture.dimensions(), size),
         }
-        .cover(size)
+        .resize_to_cover(size)
     }
 
-    /// Converts samples, averaging large pictures down to about twice the size, because a pixel here has 16 bytes.
+    /// Converts samples, averaging large pictures down to about twice the size, because each pixel becomes four times
+    /// as large.
     fn from_samples<const N: usize>(samples: &[u8], (width, height): (u32, u32), size: Size) -> Self {
         let width = width as usize;
         let height = height as usize;
         let factor = (width / (2 * size.width)).min(height / (2 * size.height)).max(1);
-        let full_cover = (255 * factor * factor) as f32;
+        let full_coverage = (255 * factor * factor) as f32;
         let reduced = Size { width: width / factor, height: height / factor };
 
         Self::from_fn(reduced, |x, y| {
@@ -93,14 +94,16 @@ impl Raster {
             for row in samples.chunks_exact(N * width).skip(y * factor).take(factor) {
                 for pixel in &row.as_chunks::<N>().0[x * factor..][..factor] {
                     // Colours are weighted by their coverage.
-                    let cover = if N == 3 { 255 } else { u32::from(pixel[N - 1]) };
-                    (0..3).for_each(|at| sum[at] += cover * u32::from(pixel[at]));
-                    sum[3] += cover;
+                    let coverage = if N == 3 { 255 } else { u32::from(pixel[N - 1]) };
+                    for (total, value) in sum[..3].iter_mut().zip(pixel) {
+                        *total += coverage * u32::from(*value);
+                    }
+                    sum[3] += coverage;
                 }
             }
             let full_colour = 255.0 * sum[3].max(1) as f32;
             let [red, green, blue] = [0, 1, 2].map(|at| sum[at] as f32 / full_colour);
-            [red, green, blue, sum[3] as f32 / full_cover]
+            [red, green, blue, sum[3] as f32 / full_coverage]
         })
     }
 
@@ -142,7 +145,7 @@ impl Raster {
     /// Returns the picture at another size, resampled with a sharp kernel and cropped to its centre if the proportions
     /// differ.
     #[must_use]
-    pub fn cover(&self, size: Size) -> Self {
+    pub fn resize_to_cover(&self, size: Size) -> Self {
         if self.size == size {
             return self.clone();
         }
@@ -161,7 +164,7 @@ impl Raster {
             .map(|at| {
                 let mut channel = self.channel(at);
                 if !is_covered && at < 3 {
-                    channel.combine(&self.channel(3), |value, cover| value * cover);
+                    channel.combine(&self.channel(3), |value, coverage| value * coverage);
                 }
                 resample::resize_part(&channel, part, size.width, size.height)
             })
@@ -176,37 +179,37 @@ impl Raster {
         }
 
         for pixel in &mut raster.pixels {
-            let cover = if is_covered { 1.0 } else { pixel[3].max(1e-3) };
-            (0..3).for_each(|at| pixel[at] = (pixel[at] / cover).clamp(0.0, 1.0));
+            let coverage = if is_covered { 1.0 } else { pixel[3].max(1e-3) };
+            for value in &mut pixel[..3] {
+                *value = (*value / coverage).clamp(0.0, 1.0);
+            }
             pixel[3] = pixel[3].clamp(0.0, 1.0);
         }
 
         raster
     }
 
-    /// Returns the interpolated pixel at a position; beyond its borders the picture is mirrored.
+    /// Returns the interpolated pixel at a position in pixels; beyond its borders the picture is mirrored.
     #[must_use]
     pub fn sample(&self, x: f32, y: f32) -> Pixel {
         let (left, right, across) = mirrored_neighbours(x, self.size.width);
         let (top, bottom, down) = mirrored_neighbours(y, self.size.height);
         let upper = self.row(top);
         let lower = self.row(bottom);
-        let a = upper[left];
-        let b = upper[right];
-        let c = lower[left];
-        let d = lower[right];
 
-        std::array::from_fn(|at| {
-            let above = a[at] + across * (b[at] - a[at]);
-            let below = c[at] + across * (d[at] - c[at]);
+        std::array::from_fn(|channel| {
+            let above = upper[left][channel] + across * (upper[right][channel] - upper[left][channel]);
+            let below = lower[left][channel] + across * (lower[right][channel] - lower[left][channel]);
             above + down * (below - above)
         })
     }
 
-    /// Blends a colour over a pixel.
-    pub fn blend_pixel(&mut self, x: usize, y: usize, colour: [f32; 3], cover: f32) {
+    /// Blends a colour over a pixel. A `coverage` of 1 replaces the pixel's colour, 0 keeps it.
+    pub fn blend_pixel(&mut self, x: usize, y: usize, colour: [f32; 3], coverage: f32) {
         let pixel = &mut self.pixels[y * self.size.width + x];
-        (0..3).for_each(|at| pixel[at] += cover * (colour[at] - pixel[at]));
+        for (value, target) in pixel.iter_mut().zip(colour) {
+            *value += coverage * (target - *value);
+        }
     }
 
     /// Returns the luma of every pixel.
@@ -219,7 +222,7 @@ impl Raster {
         })
     }
 
-    /// Increases local contrast, colour and, slightly, global contrast.
+    /// Increases local contrast, colour and, slightly, global contrast. An amount of 0 changes nothing, 1 is usual.
     pub fn enhance(&mut self, amount: f32) {
         let luma = self.luma();
         let fine = smooth(&luma, 1);
@@ -229,11 +232,14 @@ impl Raster {
         {
             let [_, blue, red] = split([pixel[0], pixel[1], pixel[2]]);
             let sharper = value + amount * (0.8 * (value - fine) + 0.25 * (value - broad));
-            let bent = sharper
+            // An S-curve that keeps black, middle grey and white.
+            let contrasted = sharper
                 + amount * 0.25 * (sharper - 0.5) * sharper.clamp(0.0, 1.0) * (1.0 - sharper.clamp(0.0, 1.0)) * 4.0;
-            let vivid = 1.0 + 0.18 * amount;
-            let colour = to_rgb([bent, vivid * blue, vivid * red]);
-            (0..3).for_each(|at| pixel[at] = colour[at].clamp(0.0, 1.0));
+            let saturation = 1.0 + 0.18 * amount;
+            let colour = to_rgb([contrasted, saturation * blue, saturation * red]);
+            for (target, value) in pixel.iter_mut().zip(colour) {
+                *target = value.clamp(0.0, 1.0);
+            }
         }
     }
 
@@ -256,8 +262,8 @@ fn mirrored_neighbours(at: f32, length: usize) -> (usize, usize, f32) {
     let last = (length - 1) as f32;
     let mut at = at;
     if !(0.0..=last).contains(&at) {
-        let turned = at.abs().rem_euclid(2.0 * last.max(0.5));
-        at = if turned > last { 2.0 * last - turned } else { turned }.clamp(0.0, last);
+        let folded = at.abs().rem_euclid(2.0 * last.max(0.5));
+        at = if folded > last { 2.0 * last - folded } else { folded }.clamp(0.0, last);
     }
     let first = at as usize;
     (first, (first + 1).min(length - 1), at - first as f32)
@@ -267,13 +273,13 @@ fn mirrored_neighbours(at: f32, length: usize) -> (usize, usize, f32) {
 mod tests {
     use super::*;
 
-    fn steps(width: usize, height: usize) -> Raster {
+    fn gradient(width: usize, height: usize) -> Raster {
         Raster::from_fn(Size { width, height }, |x, y| [x as f32 / 10.0, y as f32 / 10.0, 0.0, 1.0])
     }
 
     #[test]
     fn beyond_its_borders_a_picture_is_mirrored() {
-        let picture = steps(5, 3);
+        let picture = gradient(5, 3);
         for (inner, outer) in [(1.0, -1.0), (3.5, 4.5), (0.0, 8.0), (2.0, -6.0)] {
             assert!((picture.sample(inner, 1.0)[0] - picture.sample(outer, 1.0)[0]).abs() < 1e-5, "{outer}");
         }
@@ -283,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn large_pictures_are_averaged_on_the_way() {
+    fn large_pictures_are_averaged_while_they_are_converted() {
         let picture = RgbImage::from_fn(90, 60, |x, y| Rgb([if (x + y) % 2 == 0 { 255 } else { 0 }, 51, 0]));
         let raster = Raster::from_pixels(&Pixels::Opaque(picture), Size { width: 8, height: 6 });
         assert_eq!(raster.size(), Size { width: 8, height: 6 });
@@ -291,15 +297,15 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_fills_another_shape() {
-        let covered = steps(10, 4).cover(Size { width: 4, height: 4 });
+    fn a_picture_is_cropped_to_its_centre_for_another_shape() {
+        let covered = gradient(10, 4).resize_to_cover(Size { width: 4, height: 4 });
         let row: Vec<_> = covered.row(0).iter().map(|pixel| (pixel[0] * 10.0).round() as i32).collect();
         assert_eq!(row, [3, 4, 5, 6]);
     }
 
     #[test]
     fn uncovered_pixels_are_white() {
-        let mut raster = steps(2, 2);
+        let mut raster = gradient(2, 2);
         raster.pixels_mut()[0] = [0.0, 0.0, 0.0, 0.0];
         assert_eq!(raster.to_image().get_pixel(0, 0).0, [255; 3]);
     }
@@ -308,12 +314,12 @@ mod tests {
     fn hidden_colours_do_not_show_at_another_size() {
         // Given a red disc whose transparent background is white
         let disc = Raster::from_fn(Size { width: 60, height: 60 }, |x, y| {
-            let cover = (25.0 - (x as f32 - 29.5).hypot(y as f32 - 29.5)).clamp(0.0, 1.0);
-            if cover > 0.0 { [0.8, 0.1, 0.1, cover] } else { [1.0, 1.0, 1.0, 0.0] }
+            let coverage = (25.0 - (x as f32 - 29.5).hypot(y as f32 - 29.5)).clamp(0.0, 1.0);
+            if coverage > 0.0 { [0.8, 0.1, 0.1, coverage] } else { [1.0, 1.0, 1.0, 0.0] }
         });
         for side in [34, 100] {
-            let other = disc.cover(Size { width: side, height: side });
-            let fringe = other.pixels().iter().map(|pixel| pixel[3] * (pixel[1] - 0.1).abs()).fold(0.0, f32::max);
+            let resized = disc.resize_to_cover(Size { width: side, height: side });
+            let fringe = resized.pixels().iter().map(|pixel| pixel[3] * (pixel[1] - 0.1).abs()).fold(0.0, f32::max);
             assert!(fringe < 0.03, "{side}: {fringe}");
         }
     }

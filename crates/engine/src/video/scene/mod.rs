@@ -29,13 +29,14 @@ pub fn paint(keywords: &VideoKeywords, prompt: &str, size: Size, seed: u32) -> V
 
     let picture = Raster::from_fn(size, |x, y| {
         let point = [(x as f32 + 0.5) / half - size.aspect(), (y as f32 + 0.5) / half - 1.0];
-        let ([red, green, blue], _) = painter.point(point, 1.0 / half);
+        let (colour, _) = painter.point(point, 1.0 / half);
         // Dithering avoids banding in skies.
         let grain = ((hash(x as u32, y as u32, seed) & 0xff) as f32 / 255.0 - 0.5) / 128.0;
-        let [red, green, blue] = [red, green, blue].map(|part| (part + grain).clamp(0.0, 1.0));
+        let [red, green, blue] = colour.map(|part| (part + grain).clamp(0.0, 1.0));
         [red, green, blue, 1.0]
     });
 
+    // The depth map has one sample for each cell of pixels.
     let cell = size.width.max(size.height).div_ceil(DEPTH_SIDE);
     let width = size.width.div_ceil(cell);
     let height = size.height.div_ceil(cell);
@@ -45,7 +46,8 @@ pub fn paint(keywords: &VideoKeywords, prompt: &str, size: Size, seed: u32) -> V
             ((x as f32 + 0.5) / width as f32 * 2.0 - 1.0) * size.aspect(),
             (y as f32 + 0.5) / height as f32 * 2.0 - 1.0,
         ];
-        painter.point(point, 1.0 / half).1
+        let (_, nearness) = painter.point(point, 1.0 / half);
+        nearness
     });
 
     let map = crate::filters::box_blur(&map, 1);
@@ -68,8 +70,9 @@ struct SceneColours {
     zenith: Colour,
     horizon: Colour,
     sun: Colour,
-    /// Colours in light; `dark` is the colour in shadow.
+    /// Colour of lit surfaces.
     lit: Colour,
+    /// Colour of surfaces in shadow.
     dark: Colour,
     is_night: bool,
 }
@@ -100,6 +103,7 @@ struct Painter {
     scenery: Scenery,
     palette: SceneColours,
     seed: u32,
+    /// Position of the sun, or of the moon at night.
     sun: [f32; 2],
     /// Vertical position of the horizon.
     horizon: f32,
@@ -152,6 +156,7 @@ impl Painter {
         colour = mix(colour, sun, 0.65 * glow);
 
         if is_night {
+            // One random number per cell of the sky; few cells have a star.
             let star = random(self.seed ^ 0x57A5, hash((x * 260.0 + 900.0) as u32, (y * 260.0 + 900.0) as u32, 1));
             colour = mix(colour, [1.0; 3], if star > 0.9975 { 0.8 * height } else { 0.0 });
         }
@@ -175,12 +180,13 @@ impl Painter {
         for octave in 0..octaves {
             sum +=
                 weight * self.noise([x * scale + 17.3 * octave as f32, y * scale - 9.1 * octave as f32], salt + octave);
-            (weight, scale) = (weight * 0.5, scale * 2.03);
+            weight *= 0.5;
+            scale *= 2.03;
         }
         sum / (1.0 - 0.5_f32.powi(octaves as i32))
     }
 
-    /// Returns smooth noise from 0 to 1 with one random value per unit.
+    /// Returns smooth noise from 0 to 1, interpolated between random values at integer positions.
     fn noise(&self, [x, y]: [f32; 2], salt: u32) -> f32 {
         let left = x.floor();
         let top = y.floor();
@@ -221,10 +227,10 @@ mod tests {
         let mut pictures = Vec::new();
         for prompt in ["mountains", "sea", "city", "forest", "desert", "galaxy", "abstract"] {
             let view = painted(prompt);
-            let nears: Vec<f32> = (0..36).map(|at| view.depth.at([0.3, at as f32 / 18.0 - 1.0])).collect();
-            let span = nears.iter().copied().fold(0.0, f32::max) - nears.iter().copied().fold(1.0, f32::min);
-            assert!(span > 0.1, "{prompt}: {span}");
-            assert!(!pictures.contains(&view.picture), "{prompt}");
+            let column: Vec<f32> = (0..36).map(|y| view.depth.at([0.3, y as f32 / 18.0 - 1.0])).collect();
+            let span = column.iter().copied().fold(0.0, f32::max) - column.iter().copied().fold(1.0, f32::min);
+            assert!(span > 0.1, "{prompt}: the depths differ only by {span}");
+            assert!(!pictures.contains(&view.picture), "{prompt} looks like another scenery");
             pictures.push(view.picture);
         }
     }
