@@ -339,7 +339,7 @@ impl BackupWriter<'_> {
         };
 
         let missing = "is missing in the data directory";
-        if entry.digest().is_none_or(|digest| self.pool.intact_bytes(&digest).is_none()) {
+        if entry.digest().is_none_or(|digest| self.pool.size_if_intact(&digest).is_none()) {
             return self.findings.push(format!("{URL_KEY}: it {missing}, and its copy in the backup is damaged"));
         }
 
@@ -369,7 +369,7 @@ impl BackupWriter<'_> {
             let mode = metadata.as_ref().map_or(0o600, |metadata| metadata.permissions().mode());
             self.advance(metadata.map_or(0, |metadata| metadata.len()));
 
-            if let Some(bytes) = self.pool.intact_bytes(&digest) {
+            if let Some(bytes) = self.pool.size_if_intact(&digest) {
                 self.add_file(&relative, digest, bytes, mode, None);
                 continue;
             }

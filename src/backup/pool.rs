@@ -1,4 +1,5 @@
-//! The files of a backup: each under the SHA-256 of its bytes, complete or absent, for its owner only.
+//! The files of a backup: each is named by the SHA-256 of its bytes, is complete or absent, and is private to its
+//! owner.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -16,9 +17,12 @@ use crate::media::content_check;
 const UNFINISHED: &str = "part";
 const CHUNK_BYTES: usize = 1 << 18;
 
+/// Files of a backup, while it is created.
 pub struct BackupFilePool {
     root: PathBuf,
+    /// Number of files written since the pool was opened.
     pub written_files: u64,
+    /// Total size of those files.
     pub written_bytes: u64,
     /// Files that existed with damaged content and were rewritten.
     pub repaired: HashSet<Digest>,
@@ -42,24 +46,24 @@ impl BackupFilePool {
         self.root.join(&name[..2]).join(name)
     }
 
-    /// Returns the length of a file if its content matches its hash. Reads the whole file, so that decay in a backup is
+    /// Returns the size of a file if its content matches its hash. Reads the whole file, so that decay in a backup is
     /// found while the original still exists.
-    pub fn intact_bytes(&self, digest: &Digest) -> Option<u64> {
-        let (found, bytes) = content_check::digest_of(&self.path(digest), &mut |_| {}).ok()?;
-        (found == *digest).then_some(bytes)
+    pub fn size_if_intact(&self, digest: &Digest) -> Option<u64> {
+        let (actual, bytes) = content_check::digest_of(&self.path(digest), &mut |_| {}).ok()?;
+        (actual == *digest).then_some(bytes)
     }
 
-    /// Stores bytes.
+    /// Stores bytes unless the pool has them intact; returns their hash.
     pub fn store(&mut self, bytes: &[u8]) -> io::Result<Digest> {
         let digest = Digest(Sha256::digest(bytes).into());
-        if self.intact_bytes(&digest).is_none() {
+        if self.size_if_intact(&digest).is_none() {
             self.write(&mut &bytes[..], None)?;
         }
         Ok(digest)
     }
 
-    /// Copies a file that the pool lacks or holds damaged; returns its hash and length. Stores nothing if the hash
-    /// is not `expected`.
+    /// Copies a file into the pool, replacing a damaged copy; returns its hash and size. Stores nothing if the hash is
+    /// not `expected`.
     pub fn copy(&mut self, file: &Path, expected: Option<Digest>) -> io::Result<(Digest, u64)> {
         self.write(&mut File::open(file)?, expected)
     }
@@ -81,6 +85,7 @@ impl BackupFilePool {
             bytes += count as u64;
         }
 
+        // The file gets its name only once it is complete and durable.
         let digest = Digest(hash.finalize().into());
         if expected.is_none_or(|expected| expected == digest) {
             file.sync_all()?;
@@ -112,7 +117,7 @@ impl BackupFilePool {
         }
     }
 
-    /// Removes the files that are not in `listed`; returns their number.
+    /// Removes the files that are not in `listed`, and unfinished ones; returns the number of the former.
     pub fn remove_unlisted(&self, listed: &HashSet<Digest>) -> io::Result<u64> {
         let mut removed = 0;
         for folder in fs::read_dir(&self.root)? {

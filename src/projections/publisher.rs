@@ -19,6 +19,7 @@ pub struct Publishers {
 impl Publishers {
     /// Applies an event of the publisher `id`.
     pub fn apply(&mut self, id: &str, event: &PublisherEvent, at: Timestamp) {
+        // Avoids the allocation of the id for each later event.
         if !self.by_id.contains_key(id) {
             self.by_id.insert(id.to_owned(), Publisher::default());
         }
@@ -68,7 +69,7 @@ impl Publishers {
         matches!(self.by_id.get(id.as_str()), Some(Publisher::Deleted))
     }
 
-    /// Returns a page of all publishers or, if `id_filter` is not empty, of those; ordered by id.
+    /// Returns a page of all publishers or, if `id_filter` is not empty, of those with these ids; ordered by id.
     #[must_use]
     pub fn page(
         &self,
@@ -84,7 +85,7 @@ impl Publishers {
         request.paginate(publishers.into_iter())
     }
 
-    /// Returns the publishers of a member, by id.
+    /// Returns the publishers of which a user is a member, ordered by id.
     pub fn for_member(&self, user: UserId) -> impl Iterator<Item = &PublisherProfile> {
         let ids = self.by_member.get(&user).into_iter().flatten();
         ids.filter_map(|id| profile_of(self.by_id.get(id)?))

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::rating::{Rating, Stars};
 use crate::domain::ids::UserId;
 
-/// Maximum entries of a chunk; a larger one is split in half.
+/// Maximum number of entries of a chunk; a larger one is split in half.
 const CHUNK_MAX: usize = 256;
 
 /// The last rating of each user.
@@ -102,12 +102,13 @@ mod tests {
             let mut reviews = Reviews::default();
             let mut model = BTreeMap::new();
             for (user, stars) in ratings {
+                // Spreads the ids, so that they arrive in no order.
                 let user = UserId(Uuid::from_u128(user.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
                 let stars = Stars::new(stars).unwrap();
                 let copy = reviews.clone();
                 prop_assert_eq!(copy.stars_of(user), model.get(&user).copied());
                 reviews.set(user, stars);
-                prop_assert_eq!(copy.stars_of(user), model.insert(user, stars), "a copy stays as it is");
+                prop_assert_eq!(copy.stars_of(user), model.insert(user, stars), "a copy does not change");
                 prop_assert_eq!(reviews.stars_of(user), Some(stars));
             }
             prop_assert!(reviews.iter().eq(model.iter().map(|(user, stars)| (*user, *stars))));

@@ -1,8 +1,8 @@
 //! `GET /users/export`: everything that the service stores about the caller's account, as one JSON document.
 //!
-//! The document is streamed in parts, so that its size does not matter: the head with what the read models hold, then
-//! the tasks, newest first, then events. A failure after the first part ends the connection, so that the client sees an
-//! incomplete document and never a wrong one.
+//! The document is streamed in parts, so that memory does not depend on its size: the head with what the read models
+//! hold, then the tasks, newest first, then events. A failure after the first part ends the connection, so that the
+//! client sees an incomplete document and never a wrong one.
 
 use std::io;
 
@@ -51,7 +51,7 @@ use crate::projections::task::index::{Ledger, TaskFilter};
 pub const ACCOUNT_EXPORTS_MAX: usize = 4;
 /// Maximum number of exports in progress of one account.
 pub const ACCOUNT_EXPORTS_PER_ACCOUNT: usize = 1;
-/// Tasks of one part.
+/// Maximum number of tasks in one part.
 const TASKS_PER_PART: usize = 50;
 /// Maximum number of tasks scanned for one part.
 const SCANNED_TASKS_MAX: usize = 65_536;
@@ -171,8 +171,8 @@ struct AccountExport {
     access: StreamAccess,
     /// Last event of the log when the export began.
     log_head: Position,
-    /// Position of the first event of the account, before which the user caused none. Known once the events of the
-    /// account are rendered.
+    /// Position of the first event of the account, before which the user caused none; the end of the log until the
+    /// events of the account are rendered.
     created: Position,
     /// `true` if the current array has no entry yet.
     is_array_empty: bool,
@@ -196,8 +196,8 @@ pub async fn export(call: Call<{ Action::ReadOwnAccount as u8 }>) -> Result<ApiR
     let export_head = serde_json::to_string(&head_of(&call).await?).map_err(Problem::internal)?;
     let log_head = *shared.services.models.changes().borrow();
 
-    let created = log_head;
-    let export = AccountExport { shared, user, access, log_head, created, is_array_empty: true, _permit: permit };
+    let export =
+        AccountExport { shared, user, access, log_head, created: log_head, is_array_empty: true, _permit: permit };
     Ok(ApiResponse::from_response(response.streaming(export.into_stream(export_head))))
 }
 
@@ -306,7 +306,7 @@ impl AccountExport {
 
         match part {
             ExportPart::Head(mut text) => {
-                // The head is an object; the arrays that follow belong to it.
+                // The arrays are further fields of the head, so its closing brace is removed.
                 text.pop();
                 text.push_str(",\"tasks\":[");
                 Ok((text, Some(ExportPart::Tasks(Position(self.log_head.0.saturating_add(1))))))
@@ -321,11 +321,11 @@ impl AccountExport {
     async fn render_tasks(&mut self, before: Position) -> Result<(String, Option<ExportPart>), Problem> {
         let services = self.shared.services.clone();
         let filter = TaskFilter { owner: Some(self.user), ..TaskFilter::default() };
-        let part = services.models.read().tasks.index.newest(&filter, Some(before), TASKS_PER_PART, SCANNED_TASKS_MAX);
+        let page = services.models.read().tasks.index.newest(&filter, Some(before), TASKS_PER_PART, SCANNED_TASKS_MAX);
 
         let mut text = String::new();
         let is_admin = false;
-        for snapshot in services.models.tasks_with_history(part.tasks).await? {
+        for snapshot in services.models.tasks_with_history(page.tasks).await? {
             let id = snapshot.record.submission.task;
             let deliveries = delivery_views(&services.models.deliveries_of(id).await?, id);
             let task = TaskRenderer::new(&services, is_admin).view(&snapshot);
@@ -333,7 +333,7 @@ impl AccountExport {
             self.push_entry(&mut text, &json);
         }
 
-        if let Some(before) = part.continue_before {
+        if let Some(before) = page.continue_before {
             return Ok((text, Some(ExportPart::Tasks(before))));
         }
         self.start_array(&mut text, "account_events");
@@ -343,8 +343,8 @@ impl AccountExport {
     async fn render_account_events(&mut self, after: Position) -> Result<(String, Option<ExportPart>), Problem> {
         let subject = AuditSubject::parse(&format!("user/{}", self.user));
         let subject = subject.map_err(|reason| Problem::internal(reason.to_string()))?;
-        let filter = AuditFilter { streams: StreamFilter::One(subject), ..self.filter() };
-        let EventBatch { events, scanned_to, end, .. } = self.read(filter, after).await?;
+        let filter = AuditFilter { streams: StreamFilter::One(subject), ..self.base_filter() };
+        let EventBatch { events, scanned_to, end, .. } = self.read_events(filter, after).await?;
         if let Some((position, _)) = events.first() {
             self.created = self.created.min(Position(*position));
         }
@@ -361,8 +361,8 @@ impl AccountExport {
     }
 
     async fn render_caused_events(&mut self, after: Position) -> Result<(String, Option<ExportPart>), Problem> {
-        let filter = AuditFilter { actor: Some(ActorFilter::Is(Actor::User(self.user))), ..self.filter() };
-        let EventBatch { events, scanned_to, end, .. } = self.read(filter, after).await?;
+        let filter = AuditFilter { actor: Some(ActorFilter::Is(Actor::User(self.user))), ..self.base_filter() };
+        let EventBatch { events, scanned_to, end, .. } = self.read_events(filter, after).await?;
 
         let mut text = String::new();
         for (_, json) in &events {
@@ -374,11 +374,11 @@ impl AccountExport {
     }
 
     /// Returns the filter of all events up to the beginning of the export.
-    fn filter(&self) -> AuditFilter {
+    fn base_filter(&self) -> AuditFilter {
         AuditFilter { to: Some(PointInTime::Position(self.log_head)), ..AuditFilter::default() }
     }
 
-    async fn read(&self, filter: AuditFilter, after: Position) -> Result<EventBatch, Problem> {
+    async fn read_events(&self, filter: AuditFilter, after: Position) -> Result<EventBatch, Problem> {
         let audit = self.shared.services.operations.audit.clone();
         let batch = web::block(move || audit.batch(&filter, after, EVENT_LIMITS)).await.map_err(Problem::internal)?;
         batch.map_err(query_error)

@@ -12,16 +12,17 @@ const COMPRESSION: u16 = 259;
 const PHOTOMETRIC: u16 = 262;
 const ORIENTATION: u16 = 274;
 const SAMPLES_PER_PIXEL: u16 = 277;
-/// Type of 16-bit values; the other types that matter have 32 bits.
+/// Type of 16-bit values; the values of the tags above have 16 or 32 bits.
 const SHORT: u16 = 3;
 /// Memory of the decoder per value of a tag, in bytes: as read and as stored.
 const MEMORY_PER_VALUE: u64 = 64;
-/// Compressions with embedded JPEG streams, in the old and the new form.
+/// Compression with embedded JPEG streams as in TIFF 6.0.
 const OLD_JPEG: u32 = 6;
+/// Compression with embedded JPEG streams as in the technical note that replaced it.
 const JPEG: u32 = 7;
 /// Photometric interpretation of CMYK pictures.
 const CMYK: u32 = 5;
-/// Metadata tags that do not count: XMP, IPTC, Photoshop (two) and EXIF.
+/// Metadata tags that do not count towards the memory of the decoder: XMP, IPTC, Photoshop (two) and EXIF.
 const SKIPPED_TAGS: [u16; 5] = [700, 33723, 34377, 34665, 37724];
 
 /// Reads numbers in the byte order of the file.
@@ -87,13 +88,13 @@ pub(super) fn read(bytes: &[u8]) -> Option<PictureHeader> {
     }
 
     let sample_bytes = u64::from(bits).div_ceil(8).clamp(1, 8);
-    let stored = u64::from(samples).clamp(1, 16) * sample_bytes;
-    // CMYK becomes RGB while it is copied.
+    let stored_pixel_bytes = u64::from(samples).clamp(1, 16) * sample_bytes;
+    // The decoder returns CMYK as RGB.
     let is_cmyk = photometric == CMYK;
-    let source = if is_cmyk { 3 * sample_bytes } else { stored };
+    let source = if is_cmyk { 3 * sample_bytes } else { stored_pixel_bytes };
     let has_alpha = !is_cmyk && matches!(samples, 2 | 4);
 
-    let buffer = u64::from(width).saturating_mul(u64::from(height)).saturating_mul(stored);
+    let buffer = u64::from(width).saturating_mul(u64::from(height)).saturating_mul(stored_pixel_bytes);
     // JPEG streams are copied and decoded completely; they may be larger than their strip.
     let embedded_memory = if matches!(compression, OLD_JPEG | JPEG) { jpeg::embedded_decode_memory(bytes) } else { 0 };
     // The stored picture, its JPEG streams, and the values of the tags.

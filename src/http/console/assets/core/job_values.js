@@ -1,11 +1,11 @@
-// Values of a job's form from other places: the request of a task, and the settings in a URL.
+// Converts the values of a job's form: from the request of a task, from and to the query of a link, to a request for a price.
 import { plain } from './openapi.js';
 import { toLocalUrl } from './api.js';
 import { body, fields, isEmpty } from './schema.js';
 
 const isStored = (value) => typeof value?.digest === 'string';
 
-// Reads a file of this service as a picture of a form.
+// Fetches a file of this service for a picture field. `readPicture` converts it to the value of the field.
 export async function fetchPicture(address, name, readPicture) {
   const response = await fetch(address, { credentials: 'omit' });
   if (!response.ok) throw new Error('This file has been deleted.');
@@ -13,8 +13,8 @@ export async function fetchPicture(address, name, readPicture) {
   return readPicture(new File([content], name ?? new URL(address).pathname.split('/').at(-1), { type: content.type }));
 }
 
-// Returns the form values of a task's request. Pictures are fetched, and `readPicture` reads their files; attached texts,
-// of which the service shows only the hash, are left out.
+// Returns the form values of a task's request. Pictures are fetched and converted by `readPicture`. Attached texts are left
+// out, because the service shows only their hash.
 export async function valuesOfRequest(document, schema, request, readPicture) {
   const values = {};
   for (const field of fields(document, schema)) {
@@ -47,7 +47,7 @@ function pictureOf(value, readPicture) {
 const PRIVATE = ['webhook_url', 'callback_url', 'payload', 'meta_data', 'video_creation_id', 'video_url'];
 const isShared = ({ name, kind }) => !PRIVATE.includes(name) && kind !== 'picture' && kind !== 'pictures';
 
-// Returns the query of a link with all settings.
+// Returns the parameters of a link that shares the values of a form.
 export function settingsOf(document, schema, values) {
   const shared = fields(document, schema).filter(isShared).map(({ name }) => name);
   const sent = body(document, schema, values, () => undefined);
@@ -55,10 +55,11 @@ export function settingsOf(document, schema, values) {
     .map(([name, value]) => [name, typeof value === 'object' ? JSON.stringify(value) : String(value)]));
 }
 
-// Returns the form values of a link's query. Ignores unknown fields and invalid values.
+// Returns the form values in the query of a shared link. Ignores unknown fields and invalid values.
 export function valuesOfSettings(document, schema, query) {
   const present = fields(document, schema).filter((field) => isShared(field) && query.has(field.name));
-  return Object.fromEntries(present.map((field) => [field.name, parse(field, query.get(field.name))]).filter(([, value]) => value !== undefined));
+  return Object.fromEntries(present.map((field) => [field.name, parse(field, query.get(field.name))])
+    .filter(([, value]) => value !== undefined));
 }
 
 function parse({ kind, schema }, text) {
@@ -68,7 +69,8 @@ function parse({ kind, schema }, text) {
   if (!['group', 'groups', 'list'].includes(kind)) return text;
   try {
     const value = JSON.parse(text);
-    return (kind === 'group') === !Array.isArray(value) && typeof value === 'object' ? value : undefined;
+    const isValid = kind === 'group' ? typeof value === 'object' && !Array.isArray(value) : Array.isArray(value);
+    return isValid ? value : undefined;
   } catch { return undefined; }
 }
 
@@ -76,7 +78,7 @@ function parse({ kind, schema }, text) {
 const DOT = 'iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAD0lEQVR42mNowAEYhpYEAILzYAEllbNjAAAAAElFTkSuQmCC';
 const PLACEHOLDERS = { video_url: 'https://example.org/video.mp4', video_creation_id: 'video' };
 
-// Returns the body of the request for a price; null while a field that decides about it is missing or out of range.
+// Returns the body of the request for a price; null while a field on which the price depends is missing or out of range.
 export function estimateBody(document, schema, values) {
   const sent = body(document, schema, values, (picture) => picture.url ?? DOT);
   const all = { ...placeholders(document, schema, sent), ...sent };
@@ -87,11 +89,13 @@ export function estimateBody(document, schema, values) {
 // length, on which the price depends.
 function placeholders(document, schema, sent) {
   const all = fields(document, schema);
-  const missing = Object.fromEntries(all.filter(({ required }) => required).map((field) => [field.name, placeholder(document, field)]).filter(([, value]) => value !== undefined));
+  const missing = Object.fromEntries(all.filter(({ required }) => required)
+    .map((field) => [field.name, placeholder(document, field)])
+    .filter(([, value]) => value !== undefined));
   // A job without required fields needs a picture or a prompt.
   const images = all.find(({ kind }) => kind === 'pictures');
-  const isStarted = all.some(({ required }) => required) || 'prompt' in sent || !images;
-  return isStarted ? missing : { ...missing, [images.name]: [DOT] };
+  const needsPicture = images && !('prompt' in sent) && !all.some(({ required }) => required);
+  return needsPicture ? { ...missing, [images.name]: [DOT] } : missing;
 }
 
 function placeholder(document, { name, kind, schema }) {
