@@ -13,7 +13,7 @@ use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
 
 use crate::http::{Connection, request};
 
-/// Stored response.
+/// Response with its headers.
 #[derive(Clone)]
 struct StoredPage {
     body: Bytes,
@@ -46,17 +46,17 @@ pub fn serve(workers: usize) {
 async fn store_page(request: HttpRequest, pages: Data<StoredPages>, body: Bytes) -> HttpResponse {
     let header =
         |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
-    let headers = header("x-stored-headers");
-    let headers = headers.split('|').filter_map(|line| line.split_once('='));
-    let headers = headers.filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?))).collect();
-    pages.write().expect("no panic").insert(header("x-stored-path"), StoredPage { body, headers });
+    let header_list = header("x-stored-headers");
+    let fields = header_list.split('|').filter_map(|field| field.split_once('='));
+    let headers = fields.filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?))).collect();
+    pages.write().expect("lock not poisoned").insert(header("x-stored-path"), StoredPage { body, headers });
     HttpResponse::NoContent().finish()
 }
 
-/// Reads the whole body of the request and ignores it.
+/// Sends the stored response for the path and query, after reading the whole body of the request.
 async fn serve_page(request: HttpRequest, pages: Data<StoredPages>, _body: Bytes) -> HttpResponse {
     let target = request.uri().path_and_query().map_or("", |target| target.as_str());
-    let stored = pages.read().expect("no panic").get(target).cloned();
+    let stored = pages.read().expect("lock not poisoned").get(target).cloned();
     let Some(stored) = stored else { return HttpResponse::NotFound().finish() };
     let mut response = HttpResponse::Ok();
     for (name, value) in &stored.headers {
@@ -78,9 +78,9 @@ pub async fn record(
     assert_eq!(response.status, 200, "{path}: {}", String::from_utf8_lossy(response.body));
     // The framework adds these headers to every response.
     let framework_headers = ["content-length", "date", "connection"];
-    let headers = response.head.lines().skip(1).filter_map(|line| line.split_once(": "));
-    let headers = headers.filter(|(name, _)| !framework_headers.contains(&name.to_ascii_lowercase().as_str()));
-    let headers: Vec<_> = headers.map(|(name, value)| format!("{name}={value}")).collect();
+    let fields = response.head.lines().skip(1).filter_map(|line| line.split_once(": "));
+    let kept = fields.filter(|(name, _)| !framework_headers.contains(&name.to_ascii_lowercase().as_str()));
+    let headers: Vec<_> = kept.map(|(name, value)| format!("{name}={value}")).collect();
     let head = format!(
         "PUT /store HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Stored-Path: {path}\r\nX-Stored-Headers: {}\r\n\
          Content-Length: {}\r\n\r\n",

@@ -2,8 +2,8 @@
 //!
 //! | Variable | Effect |
 //! |---|---|
-//! | `FAULT_KILL_AT` | Fail point, as its `Debug` shows it, at which the process kills itself |
-//! | `FAULT_KILL_PASS` | … at this pass of the fail point; by default at the first |
+//! | `FAULT_KILL_AT` | Fail point, in its `Debug` form, at which the process kills itself |
+//! | `FAULT_KILL_PASS` | … when it reaches the fail point for the nth time; by default the first |
 //! | `FAULT_ARMED_BY` | … counting passes only while this file exists |
 //! | `FAULT_PANIC_PATH` | Path of the requests whose handler panics |
 

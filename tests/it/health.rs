@@ -10,6 +10,28 @@ use serde_json::json;
 use crate::support::eventually::eventually;
 use crate::support::{TestApp, TestResponse};
 
+/// Disk whose syncs hang while the test wants it.
+#[derive(Default)]
+struct HangingDisk {
+    is_hanging: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl HangingDisk {
+    fn sync(&self) {
+        self.changed.wait_while(&mut self.is_hanging.lock(), |is_hanging| *is_hanging);
+    }
+
+    fn hang(&self) {
+        *self.is_hanging.lock() = true;
+    }
+
+    fn recover(&self) {
+        *self.is_hanging.lock() = false;
+        self.changed.notify_all();
+    }
+}
+
 #[actix_web::test]
 async fn a_running_service_is_healthy_and_ready() {
     let app = TestApp::start().await;
@@ -21,23 +43,23 @@ async fn a_running_service_is_healthy_and_ready() {
 
 #[actix_web::test]
 async fn a_hanging_disk_is_reported() {
-    // Given a disk whose next sync hangs until the test releases it
-    let hung = Arc::new((Mutex::new(false), Condvar::new()));
-    let gate = Arc::clone(&hung);
+    // Given a disk that the test can make hang
+    let disk = Arc::new(HangingDisk::default());
+    let disk_of_service = Arc::clone(&disk);
     let handler = move |point, _: &str| {
         if point == FailPoint::After(CommitStep::Written) {
-            gate.1.wait_while(&mut gate.0.lock(), |hung| *hung);
+            disk_of_service.sync();
         }
     };
     let app = TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(Arc::new(handler))).await;
-    let pending = async || {
+    let pending_seconds = async || {
         let text = app.get("/metrics").await.expect(200).text();
         let line =
             text.lines().find_map(|line| line.strip_prefix("mediary_journal_sync_pending_seconds ").map(str::to_owned));
         line.expect("the metric").parse::<f64>().expect("a number")
     };
     app.get("/ready").await.expect(200);
-    *hung.0.lock() = true;
+    disk.hang();
 
     // When a change is made
     let token = app.admin_token().to_owned();
@@ -46,15 +68,15 @@ async fn a_hanging_disk_is_reported() {
 
     // Then the duration of the sync is reported, and after some seconds the service is not ready; reads continue
     eventually("the service is not ready", async || app.get("/ready").await.status != 200).await;
-    assert!(pending().await >= 5.0);
+    let seconds = pending_seconds().await;
+    assert!(seconds >= 5.0, "the metric is {seconds}");
     app.get("/nodes").await.expect(200);
 
     // And when the disk works again, so does the service
-    *hung.0.lock() = false;
-    hung.1.notify_all();
-    assert_eq!(change.await.expect("the request is still waiting").expect("an answer").status(), 201);
+    disk.recover();
+    assert_eq!(change.await.expect("the request is still waiting").expect("a response").status(), 201);
     app.get("/ready").await.expect(200);
-    eventually("no sync is pending", async || pending().await <= 0.0).await;
+    eventually("no sync is pending", async || pending_seconds().await <= 0.0).await;
     app.stop().await;
 }
 
@@ -65,7 +87,7 @@ async fn a_known_etag_returns_304() {
     app.publisher("acme", &owner).await;
     let first = app.get("/nodes").await.expect(200);
     let tag = first.header("etag").expect("a tag").to_owned();
-    assert!(tag.starts_with('"'), "{tag} is strong");
+    assert!(tag.starts_with('"'), "{tag} is not a strong entity tag");
     let get_with_tag = |tag: &str| app.send(app.request(Method::GET, "/nodes").header("if-none-match", tag));
 
     let not_modified = get_with_tag(&format!("\"other\", {tag}")).await.expect(304);
@@ -126,7 +148,7 @@ async fn other_origins_may_read() {
 }
 
 #[actix_web::test]
-async fn the_fast_path_adds_the_same_headers() {
+async fn declining_compression_changes_no_header() {
     let app = TestApp::start().await;
     let sorted = |response: &TestResponse, name: &str| {
         let values = response.headers.get_all(name).iter().flat_map(|value| value.to_str().unwrap().split(','));
@@ -135,11 +157,11 @@ async fn the_fast_path_adds_the_same_headers() {
         values
     };
     for path in ["/nodes", "/health", "/nodes/none", "/nowhere"] {
-        let plain = app.get(path).await;
-        let long = app.send(app.request(Method::GET, path).header("accept-encoding", "identity")).await;
-        assert_eq!((plain.status, &plain.body), (long.status, &long.body));
+        let default = app.get(path).await;
+        let identity = app.send(app.request(Method::GET, path).header("accept-encoding", "identity")).await;
+        assert_eq!((default.status, &default.body), (identity.status, &identity.body), "{path}");
         for name in ["access-control-expose-headers", "vary", "etag", "content-type", "content-encoding"] {
-            assert_eq!(sorted(&plain, name), sorted(&long, name), "{path} {name}");
+            assert_eq!(sorted(&default, name), sorted(&identity, name), "{path} {name}");
         }
     }
     app.stop().await;
@@ -156,6 +178,6 @@ async fn a_repeated_command_changes_nothing() {
     let second = update().await.expect(200).json();
     assert_eq!(first, second);
     assert_eq!(app.app.models().read().position, head, "no event was recorded");
-    assert_eq!(first["name"], "acme");
+    assert_eq!(first["name"], "acme", "null does not change the name");
     app.stop().await;
 }

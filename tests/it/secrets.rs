@@ -18,7 +18,7 @@ const UPSCALER: &str = "/proxy/imagevendor/v1/ai/image-upscaler";
 const ADMINISTRATOR: &str = "00000000-0000-4000-8000-000000000001";
 /// Public text, to prove that the search works.
 const PUBLIC: &str = "publicly-known-node";
-/// Number of characters of a picture's text per search.
+/// Number of characters of a picture's base64 text that are searched for together.
 const PIECE: usize = 48;
 
 /// Texts that must not be found, each with a name.
@@ -34,7 +34,7 @@ async fn no_secret_is_in_the_data_directory_or_the_logs() {
 
     // When secrets of every kind pass through it
     let mut secrets = use_secrets(&service, data.path(), &receiver).await;
-    secrets.extend(token_of(&issuer, &key, &service).await);
+    secrets.extend(send_issuer_tokens(&issuer, &key, &service).await);
     collector.wait_until(|batches| !batches.is_empty()).await;
     let (status, log) = service.terminate();
     assert!(status.success(), "{status}");
@@ -54,7 +54,7 @@ async fn no_secret_is_in_the_data_directory_or_the_logs() {
     }
     assert!(found.is_empty(), "{found:#?}");
 
-    // And public text is found, which proves the search
+    // And public text is found, which proves that the search works
     let public_count = all_sources.iter().filter(|(_, bytes)| contains(bytes, PUBLIC.as_bytes())).count();
     assert!(public_count >= 2, "the search finds nothing at all");
     let traced = all_sources.iter().any(|(source, _)| source.starts_with("the trace collector"));
@@ -70,7 +70,7 @@ fn verbose_service(data: &Path, issuer: &TestIssuer, collector: &Receiver) -> Pr
     Process::from_command(&mut command)
 }
 
-/// Every file of the data directory, except those that hold a secret of the service itself.
+/// Returns every file of the data directory, except the one that holds the administrator's token on purpose.
 fn stored_files(data: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let files = crate::slow::damage::files(data).into_iter().filter(|file| !file.ends_with("admin-token"));
     files.map(|file| (file.strip_prefix(data).unwrap().to_owned(), std::fs::read(&file).unwrap())).collect()
@@ -89,7 +89,7 @@ fn contains(bytes: &[u8], searched: &[u8]) -> bool {
     false
 }
 
-/// Encodings in which a secret could be stored.
+/// Returns the encodings in which a secret could be stored.
 fn forms(secret: &str) -> Vec<String> {
     let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap();
     let hex: String = secret.bytes().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
@@ -138,20 +138,20 @@ async fn use_secrets(service: &Process, data: &Path, receiver: &Receiver) -> Sec
     let access = text(&admin.post("/publishers/keeper/tokens", json!({"name": "ci"})).await["token"]);
     secrets.extend([
         ("a user's token", user.clone()),
-        ("a token in an idempotent answer", text(&keyed_response["token"])),
+        ("a token in a stored response", text(&keyed_response["token"])),
         ("an idempotency key", key.to_owned()),
         ("a publisher's access token", access.clone()),
     ]);
 
     secrets.push(("an upload link", publish(service, &access).await));
-    secrets.extend(send_as_strangers(service).await);
+    secrets.extend(send_foreign_credentials(service).await);
 
     let signing = text(&admin.post("/users/webhook-secret", json!({})).await["secret"]);
     let key = "idempotency-key-of-a-webhook-secret";
     let keyed_response = admin.send(Method::POST, "/users/webhook-secret", Some(key), json!({})).await;
     secrets.extend([
-        ("a secret of callbacks", signing),
-        ("a secret of callbacks in an idempotent answer", text(&keyed_response["secret"])),
+        ("a webhook secret", signing),
+        ("a webhook secret in a stored response", text(&keyed_response["secret"])),
     ]);
 
     // A picture, as JSON contains it.
@@ -170,7 +170,7 @@ async fn use_secrets(service: &Process, data: &Path, receiver: &Receiver) -> Sec
     secrets
 }
 
-/// Publishes a version with an archive; returns the secret part of the link.
+/// Publishes a version with an archive; returns the secret part of the upload link.
 async fn publish(service: &Process, access: &str) -> String {
     let publisher = ApiCaller { service, token: access.to_owned() };
     let nodes = "/publishers/keeper/nodes";
@@ -182,8 +182,8 @@ async fn publish(service: &Process, access: &str) -> String {
     link[link.find("/uploads/").unwrap() + "/uploads/".len()..].to_owned()
 }
 
-/// Valid token of an issuer, and the signed and secret parts of an invalid one.
-async fn token_of(issuer: &TestIssuer, key: &SigningKey, service: &Process) -> SecretSet {
+/// Sends a valid and an invalid token of an issuer; returns their secret parts.
+async fn send_issuer_tokens(issuer: &TestIssuer, key: &SigningKey, service: &Process) -> SecretSet {
     let claims =
         |audience: &str| json!({"iss": issuer.url(), "sub": "subject-at-the-issuer", "aud": audience, "exp": 1e11});
     let (valid_token, invalid_token) = (key.token("1", &claims("mediary")), key.token("1", &claims("another-service")));
@@ -193,27 +193,27 @@ async fn token_of(issuer: &TestIssuer, key: &SigningKey, service: &Process) -> S
     let signature = |token: &str| token.rsplit('.').next().unwrap().to_owned();
     vec![
         ("the signature of a token of an issuer", signature(&valid_token)),
-        ("the signature of a token that was refused", signature(&invalid_token)),
+        ("the signature of a rejected token", signature(&invalid_token)),
         ("the subject of a token of the issuer", "subject-at-the-issuer".to_owned()),
     ]
 }
 
-/// Foreign credentials, sent in places where clients put them by mistake.
-async fn send_as_strangers(service: &Process) -> SecretSet {
+/// Sends credentials of other services, in places where clients put them by mistake; returns them.
+async fn send_foreign_credentials(service: &Process) -> SecretSet {
     let bearer = "a-token-of-another-service-in-a-header";
-    let problem = client().post(service.url("/publishers")).bearer_auth(bearer).json(&json!({"id": "x"}));
-    assert_eq!(problem.send().await.unwrap().status(), 401);
+    let with_token = client().post(service.url("/publishers")).bearer_auth(bearer).json(&json!({"id": "x"}));
+    assert_eq!(with_token.send().await.unwrap().status(), 401);
     let password = "password-of-a-user";
-    let problem = client().post(service.url("/publishers")).basic_auth("user", Some(password)).json(&json!({}));
-    assert_eq!(problem.send().await.unwrap().status(), 401);
+    let with_password = client().post(service.url("/publishers")).basic_auth("user", Some(password)).json(&json!({}));
+    assert_eq!(with_password.send().await.unwrap().status(), 401);
     let basic = STANDARD.encode(format!("user:{password}"));
     let field = "a-secret-in-an-unknown-field";
-    let unknown = client().post(service.url("/publishers")).bearer_auth(bearer).json(&json!({"password": field}));
-    assert!(unknown.send().await.unwrap().status().is_client_error());
+    let with_field = client().post(service.url("/publishers")).bearer_auth(bearer).json(&json!({"password": field}));
+    assert!(with_field.send().await.unwrap().status().is_client_error());
     vec![
-        ("a stranger's token", bearer.to_owned()),
-        ("a stranger's password", password.to_owned()),
-        ("a stranger's password in base64", basic),
+        ("a foreign token", bearer.to_owned()),
+        ("a foreign password", password.to_owned()),
+        ("a foreign password in base64", basic),
         ("a secret in an unknown field", field.to_owned()),
     ]
 }

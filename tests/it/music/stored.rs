@@ -1,4 +1,4 @@
-//! Files of music, which are kept until the retention of results ends.
+//! Music files, which are stored as results and kept for their retention.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,15 +10,15 @@ use super::{MusicListener, wait_for_end};
 use crate::support::TestApp;
 use crate::support::music_sim::{MusicSim, StreamAction, complete, duration, lines, sound, title};
 
-/// Sound of one of two files.
-fn sound_of(stream: u16, data: &str) -> Value {
+/// Returns a line with sound of the file `index` of two.
+fn sound_of_file(index: u16, data: &str) -> Value {
     let mut line = sound(data);
-    line["stream_index"] = json!(stream);
+    line["stream_index"] = json!(index);
     line["num_streams"] = json!(2);
     line
 }
 
-/// Path of a URL below the service.
+/// Returns the path of a media URL.
 fn path_of(url: &Value) -> String {
     let url = url.as_str().expect("a URL");
     url[url.find("/media/").expect("a result")..].to_owned()
@@ -26,7 +26,7 @@ fn path_of(url: &Value) -> String {
 
 #[actix_web::test]
 async fn the_music_can_be_fetched_after_a_restart() {
-    // Given music that was sent
+    // Given music that was streamed completely
     let app = TestApp::start().await;
     let user = app.user("listener").await;
     let listener = MusicListener::request(&app, &user, &[("prompt", "a slow waltz"), ("duration", "2")]).await;
@@ -39,7 +39,7 @@ async fn the_music_can_be_fetched_after_a_restart() {
     // When the service has been restarted
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
 
-    // Then the task has one file with the same bytes, which also can be read in parts
+    // Then the task has one file with the same bytes
     let task = app.get_as(&user.token, &format!("/tasks/{task}")).await.expect(200).json();
     assert_eq!(task["generated"].as_array().map(Vec::len), Some(1), "{task}");
     assert!(task["expires_at"].is_string(), "{task}");
@@ -51,19 +51,26 @@ async fn the_music_can_be_fetched_after_a_restart() {
 
 #[actix_web::test]
 async fn each_file_of_a_stream_is_stored() {
-    // Given a vendor that sends two files in turns
-    let acts = [duration(), title(), sound_of(0, "ID3 one"), sound_of(1, "OggS two"), sound_of(0, " more"), complete()];
-    let vendor = MusicSim::with_behavior(move |_| lines(&acts)).await;
+    // Given a vendor that sends two files in alternation
+    let sent = [
+        duration(),
+        title(),
+        sound_of_file(0, "ID3 one"),
+        sound_of_file(1, "OggS two"),
+        sound_of_file(0, " more"),
+        complete(),
+    ];
+    let vendor = MusicSim::with_behavior(move |_| lines(&sent)).await;
     let base = vendor.base();
     let app = TestApp::start_with(|settings| remote(settings, &base), Environment::system()).await;
     let user = app.user("listener").await;
 
-    // When they have been sent
+    // When the client has received them
     let listener = MusicListener::request(&app, &user, &[("prompt", "calm")]).await;
     let task = listener.task.clone();
     listener.collect().await;
 
-    // Then both are results, in their order
+    // Then both files are results, in the order of their indexes
     let task = wait_for_end(&app, &user, &task).await;
     let mut contents = Vec::new();
     for url in task["generated"].as_array().expect("a list") {
@@ -76,10 +83,10 @@ async fn each_file_of_a_stream_is_stored() {
 }
 
 #[actix_web::test]
-async fn music_that_cannot_be_stored_is_sent() {
+async fn music_that_cannot_be_stored_is_streamed_all_the_same() {
     // Given a vendor that sends an unknown container, or more files than are stored
     let many = || {
-        let mut line = sound_of(0, "ID3");
+        let mut line = sound_of_file(0, "ID3");
         line["num_streams"] = json!(5);
         line
     };
@@ -98,7 +105,7 @@ async fn music_that_cannot_be_stored_is_sent() {
         let task = listener.task.clone();
         let lines = listener.collect().await;
 
-        // Then it is sent completely, and the task succeeds without files
+        // Then it is streamed completely, and the task succeeds without files
         assert_eq!(lines.last().map(|line| &line["type"]), Some(&json!("complete")), "{prompt}");
         let task = wait_for_end(&app, &user, &task).await;
         assert_eq!((&task["state"], &task["generated"]), (&json!("success"), &json!([])), "{prompt}");
@@ -125,10 +132,10 @@ async fn unfinished_music_leaves_no_file() {
     let task = wait_for_end(&app, &user, &task).await;
     assert_eq!((&task["state"], &task["generated"]), (&json!("failed"), &json!([])));
 
-    // Then the area of results is empty
+    // Then no result is stored
     let dir = app.stop().await;
-    let directories = std::fs::read_dir(dir.path().join("media/results")).expect("the results");
+    let directories = std::fs::read_dir(dir.path().join("media/results")).expect("the directory of results");
     let files =
         directories.flat_map(|directory| std::fs::read_dir(directory.expect("readable").path()).expect("files"));
-    assert_eq!(files.count(), 0);
+    assert_eq!(files.count(), 0, "files under media/results");
 }

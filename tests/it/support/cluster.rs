@@ -25,7 +25,7 @@ pub struct TestCluster {
     pub nodes: Vec<TestApp>,
 }
 
-/// Settings of every node.
+/// Sets what all nodes have in common.
 pub fn node_settings(settings: &mut Settings, files: &Path) {
     settings.cluster.engine = vec!["nats://in-memory".to_owned()];
     settings.cluster.files = Some(SharedFiles::Directory(files.to_owned()));
@@ -33,7 +33,7 @@ pub fn node_settings(settings: &mut Settings, files: &Path) {
     settings.cluster.stale_after = Duration::from_secs(2);
 }
 
-/// Data directory of the first node of a new cluster.
+/// Creates a cluster; returns the data directory of its first node.
 pub async fn init_first(files: &Path, engine: &MemoryEngine) -> TempDir {
     let dir = TestApp::start().await.stop().await;
     let mut settings = settings(&dir);
@@ -53,7 +53,7 @@ pub fn init_on(settings: &Settings, engine: &Arc<MemoryEngine>) -> Result<(), St
     init_cluster(settings, &Environment::system(), &access).map_err(|error| format!("{error:#}"))
 }
 
-/// Restored backup of a node's data directory.
+/// Backs up a node's data directory and restores it into another one.
 pub fn restored_backup_of(node: &Path) -> TempDir {
     let backup = tempfile::tempdir().expect("a temporary directory");
     create(&FileTree::local(node), backup.path(), &Environment::system(), &mut |_, _| {}).expect("a backup");
@@ -63,17 +63,17 @@ pub fn restored_backup_of(node: &Path) -> TempDir {
 }
 
 impl TestCluster {
-    /// Starts this many nodes.
-    pub async fn start(nodes: usize) -> Self {
-        Self::start_with(nodes, |_| {}).await
+    /// Starts a cluster of `node_count` nodes.
+    pub async fn start(node_count: usize) -> Self {
+        Self::start_with(node_count, |_| {}).await
     }
 
-    /// Starts nodes with other settings.
-    pub async fn start_with(nodes: usize, change: impl Fn(&mut Settings)) -> Self {
+    /// Starts a cluster of `node_count` nodes, with settings changed by `change`.
+    pub async fn start_with(node_count: usize, change: impl Fn(&mut Settings)) -> Self {
         let engine = MemoryEngine::new(EngineFaults::default(), Environment::system());
         let files = tempfile::tempdir().expect("a temporary directory");
         let first = init_first(files.path(), &engine).await;
-        let mut dirs: Vec<_> = (1..nodes).map(|_| restored_backup_of(first.path())).collect();
+        let mut dirs: Vec<_> = (1..node_count).map(|_| restored_backup_of(first.path())).collect();
         dirs.insert(0, first);
 
         let mut cluster = Self { engine, files, nodes: Vec::new() };
