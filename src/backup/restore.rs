@@ -145,7 +145,7 @@ fn rename_error(to: &Path, error: io::Error) -> BackupError {
     BackupError::file(to)(error)
 }
 
-/// Path of the staging directory, next to the target.
+/// Returns the path of the staging directory, next to the target.
 fn staging_path(to: &Path) -> Result<PathBuf, BackupError> {
     let name =
         to.file_name().ok_or_else(|| BackupError::Refused(format!("{} is not a data directory", to.display())))?;

@@ -56,7 +56,7 @@ pub struct CommandClaim {
 }
 
 impl CommandContext {
-    /// Metadata of a command of the service itself. `causation` is the event that it reacts to.
+    /// Creates the metadata of a command of the service itself. `causation` is the event that it reacts to.
     #[must_use]
     pub fn from_system(causation: Option<EventId>, at: Timestamp) -> Self {
         Self { actor: Actor::System, request: None, causation, at, claim: None }

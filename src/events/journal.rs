@@ -58,7 +58,7 @@ pub struct JournalEnvironment {
 }
 
 impl JournalEnvironment {
-    /// The environment with these random numbers, fail points and disk space.
+    /// Creates the environment of a journal, with these random numbers, fail points and disk space.
     #[must_use]
     pub fn new(environment: &Environment, space: &DiskSpace) -> Arc<Self> {
         Arc::new(Self { environment: environment.clone(), space: space.clone() })

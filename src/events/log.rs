@@ -107,19 +107,19 @@ pub trait EventLog: Send + Sync + 'static {
     /// Returns [`LogFailure`] if the group could not be made durable. None of it is then acknowledged.
     fn append(&self, group: Vec<Append>) -> Result<GroupOutcome, LogFailure>;
 
-    /// The events of a stream after version `after`, oldest first.
+    /// Reads the events of a stream after version `after`, oldest first.
     ///
     /// # Errors
     /// Returns [`LogFailure`] if the events cannot be read as they were written.
     fn read_stream(&self, stream: &StreamId, after: Version) -> Result<Vec<RecordedEvent>, LogFailure>;
 
-    /// At most `limit` events after position `after`, oldest first; empty at the head.
+    /// Reads at most `limit` events after position `after`, oldest first; none at the head.
     ///
     /// # Errors
     /// Returns [`LogFailure`] if the events cannot be read as they were written.
     fn read_all(&self, after: Position, limit: usize) -> Result<Vec<RecordedEvent>, LogFailure>;
 
-    /// The position of the last acknowledged event.
+    /// Returns the position of the last acknowledged event.
     fn head(&self) -> Position;
 
     /// Returns `true` if several nodes append to the log. Such a log itself applies the commits of all nodes to the

@@ -57,7 +57,7 @@ pub struct SledLogOptions {
 }
 
 impl SledLogOptions {
-    /// Production options for a log directory, without a reserve of disk space.
+    /// Creates the production options for a log directory, without a reserve of disk space.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self { journal: JournalOptions::new(directory), space: DiskSpace::default() }
@@ -165,7 +165,7 @@ impl SledIndex {
         }
     }
 
-    /// Size on disk in bytes.
+    /// Returns the size on disk in bytes.
     fn bytes(&self) -> Result<u64, String> {
         catch_panic(|| self.db.size_on_disk())
     }
@@ -188,7 +188,7 @@ impl SledIndex {
         })
     }
 
-    /// The end of the index; `None` if it is empty.
+    /// Returns the end of the index; `None` if it is empty.
     ///
     /// # Errors
     /// If sled cannot be read, or its last value is damaged.
@@ -206,7 +206,7 @@ impl SledIndex {
         Ok(Some(IndexEnd { commit: last.position, position: event.position, stream, chain: last.chain }))
     }
 
-    /// The locations of the streams with this hash, up to a position, in order.
+    /// Returns the locations of the streams with this hash, up to a position, in order.
     fn locations(&self, stream: StreamHash, through: Position) -> Result<Vec<(Position, RecordLocation)>, String> {
         let mut entries = self.places.range(location_key(stream, Position(0))..=location_key(stream, through));
         let mut locations = Vec::new();
@@ -218,7 +218,7 @@ impl SledIndex {
         Ok(locations)
     }
 
-    /// The location of a commit.
+    /// Returns the location of a commit.
     ///
     /// # Errors
     /// If sled cannot be read.
@@ -226,7 +226,7 @@ impl SledIndex {
         Ok(catch_panic(|| self.places.get(location_key(stream, position)))?.and_then(|value| decode_location(&value)))
     }
 
-    /// The payload of the commit that begins at a position, if there is a readable copy.
+    /// Returns the payload of the commit that begins at a position, if there is a readable copy.
     fn payload_at(&self, position: Position) -> Option<Vec<u8>> {
         let run = catch_panic(|| self.copies.range(..=position.0.to_be_bytes()).next_back().transpose());
         let (_, bytes) = run.ok()??;

@@ -28,19 +28,19 @@ impl StreamId {
         (!key.is_empty()).then(|| Self { kind, name: name.into() })
     }
 
-    /// The kind of aggregate.
+    /// Returns the kind of aggregate.
     #[must_use]
     pub fn kind(&self) -> StreamKind {
         self.kind
     }
 
-    /// The part after the slash.
+    /// Returns the part after the slash.
     #[must_use]
     pub fn key(&self) -> &str {
         self.name.split_once('/').map_or("", |(_, key)| key)
     }
 
-    /// The whole name.
+    /// Returns the whole name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.name

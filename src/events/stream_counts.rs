@@ -30,13 +30,13 @@ impl StreamCounts {
         *count = count.saturating_add(u32::try_from(events).unwrap_or(u32::MAX));
     }
 
-    /// Number of events of all streams with this hash.
+    /// Returns the number of events of all streams with this hash.
     #[must_use]
     pub fn get(&self, stream: StreamHash) -> u64 {
         self.0.get(&stream.0).copied().map_or(0, u64::from)
     }
 
-    /// The entries, for a snapshot.
+    /// Returns the entries, for a snapshot.
     pub fn entries(&self) -> impl Iterator<Item = (u64, u32)> {
         self.0.iter().map(|(hash, count)| (*hash, *count))
     }

@@ -307,7 +307,7 @@ mod tests {
         }
     }
 
-    /// Field names of a struct, taken from its `Debug` output.
+    /// Returns the field names of a struct, taken from its `Debug` output.
     fn field_names(fields: &impl std::fmt::Debug) -> BTreeSet<String> {
         let text = format!("{fields:?}");
         let body = text.split_once('{').expect("a struct with fields").1;

@@ -47,7 +47,7 @@ pub enum InputFormat {
 }
 
 impl InputFormat {
-    /// All formats.
+    /// Returns all formats.
     pub fn all() -> impl Iterator<Item = Self> {
         let videos = VideoFormat::ALL.iter().copied().map(Self::Video);
         ImageFormat::ALL.iter().copied().map(Self::Picture).chain(videos)

@@ -6,8 +6,8 @@ use crate::noise;
 use crate::picture::Pixels;
 use crate::plane::Region;
 
-/// Square picture that resembles a photograph, with `side` pixels on each side: a sky gradient, discs in several
-/// colours, stripes that become finer, and rough ground.
+/// Returns a square picture that resembles a photograph, with `side` pixels on each side: a sky gradient, discs in
+/// several colours, stripes that become finer, and rough ground.
 pub fn photo(side: u32) -> Pixels {
     let ground = noise::texture(Region { left: 0, top: 0, width: side as usize, height: side as usize }, 1, 3);
     let scale = side as f32;
@@ -38,7 +38,7 @@ pub fn photo(side: u32) -> Pixels {
     }))
 }
 
-/// Flat areas with hard edges.
+/// Returns a picture of flat areas with hard edges.
 pub fn drawing(side: u32) -> Pixels {
     Pixels::Opaque(RgbImage::from_fn(side, side, |x, y| {
         let u = x * 100 / side;
@@ -51,7 +51,7 @@ pub fn drawing(side: u32) -> Pixels {
     }))
 }
 
-/// Flat grey with strong noise.
+/// Returns a flat grey picture with strong noise.
 pub fn noisy(side: u32) -> Pixels {
     let noise = noise::white(Region { left: 0, top: 0, width: side as usize, height: side as usize }, 5);
     Pixels::Opaque(RgbImage::from_fn(side, side, |x, y| {

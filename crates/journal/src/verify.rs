@@ -36,7 +36,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A defect of a whole file.
+    /// Creates a finding about a whole file.
     #[must_use]
     pub fn in_file(file: impl Into<PathBuf>, problem: impl Into<String>) -> Self {
         Self { file: file.into(), offset: None, position: None, problem: problem.into() }

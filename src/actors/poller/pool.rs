@@ -412,7 +412,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Vendor that is never called. Its circuit opens for a minute after one failure.
+    /// Returns a vendor that is never called. Its circuit opens for a minute after one failure.
     pub fn pool_vendor(name: &str, priority: i32, weight: u32, slots: Option<usize>) -> PoolVendor {
         let identity = RecordedVendor {
             name: Text::from_recorded(name.to_owned()),
@@ -443,7 +443,7 @@ pub(super) mod tests {
         pool.choose(TASK, None, &free_slots(free), || 0.0)
     }
 
-    /// Free slots of vendors that can be sent many tasks at a time.
+    /// Returns free slots of vendors that can be sent many tasks at a time.
     fn free_slots(slots: &[Option<usize>]) -> FreeVendorSlots {
         FreeVendorSlots { slots: slots.to_vec(), submissions: vec![100; slots.len()] }
     }

@@ -79,7 +79,7 @@ pub struct AdmissionState {
 }
 
 impl AdmissionState {
-    /// Position of the last admitted event.
+    /// Returns the position of the last admitted event.
     #[must_use]
     pub fn head(&self) -> Position {
         Position(self.head)
@@ -138,7 +138,7 @@ impl AdmissionState {
         }
     }
 
-    /// The tag of the first guard that does not hold.
+    /// Returns the tag of the first guard that does not hold.
     fn overtaken_tag(&self, guards: &[Guard]) -> Option<Tag> {
         guards.iter().find(|guard| !self.holds(guard)).map(|guard| guard.tag.clone())
     }
@@ -240,7 +240,7 @@ pub struct SessionCounter {
 }
 
 impl Sessions {
-    /// The sessions in the order of their ids.
+    /// Returns the sessions in the order of their ids.
     pub fn entries(&self) -> impl Iterator<Item = (Uuid, SessionCounter)> {
         self.0.iter().map(|(session, last)| (Uuid::from_bytes(*session), *last))
     }
@@ -391,18 +391,18 @@ pub fn guarded_tags<'e>(stream: &'e StreamId, events: &'e [NewEvent]) -> impl It
     })
 }
 
-/// Tag of the nodes of a publisher.
+/// Returns the tag of the nodes of a publisher.
 fn nodes_of(publisher: &str) -> Option<Tag> {
     Tag::new(format!("nodes-of/{publisher}"))
 }
 
-/// Tag of the submissions of the owner of this one.
+/// Returns the tag of the submissions of the owner of this one.
 fn tasks_of(submission: &Submission) -> Option<Tag> {
     let owner = submission.owner.map_or_else(|| "anonymous".to_owned(), |owner| owner.to_string());
     Tag::new(format!("tasks-of/{owner}"))
 }
 
-/// Tag of the submissions that a budget counts, and of the budget itself. `subject` is a
+/// Returns the tag of the submissions that a budget counts, and of the budget itself. `subject` is a
 /// [`BudgetSubject`](crate::domain::budget::BudgetSubject).
 pub fn spending_of(subject: &dyn fmt::Display) -> Option<Tag> {
     Tag::new(format!("spending-of/{subject}"))

@@ -61,7 +61,7 @@ pub struct UnmetRecords {
 }
 
 impl UnmetRecords {
-    /// The records after a position.
+    /// Reads the records after a position.
     ///
     /// # Errors
     /// If the journal cannot be read.

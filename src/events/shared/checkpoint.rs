@@ -55,7 +55,7 @@ fn is_first_generation(generation: &u64) -> bool {
 }
 
 impl EngineCheckpoint {
-    /// The checkpoint of an empty engine and an empty log.
+    /// Creates the checkpoint of an empty engine and an empty log.
     #[must_use]
     pub fn empty(log_id: Uuid) -> Self {
         let head = JournalHead { position: Position(0), chain: ChainHash::genesis(log_id) };

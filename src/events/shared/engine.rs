@@ -91,13 +91,13 @@ pub trait Engine: Send + Sync + 'static {
     /// If the engine must not be used any more.
     fn follow(&self, after: u64, each: &mut dyn FnMut(EngineSignal) -> ControlFlow<()>) -> Result<(), EngineFault>;
 
-    /// The sequence of the last group stored before the call, or 0 without one.
+    /// Returns the sequence of the last group stored before the call, or 0 without one.
     ///
     /// # Errors
     /// If the engine does not respond.
     fn last(&self) -> Result<u64, EngineUnreachable>;
 
-    /// What has happened since the engine was opened.
+    /// Returns what has happened since the engine was opened.
     fn incidents(&self) -> EngineIncidents {
         EngineIncidents::default()
     }

@@ -98,7 +98,7 @@ impl MemoryEngine {
         self.shared.state.lock().groups.truncate(length);
     }
 
-    /// All groups.
+    /// Returns all groups.
     #[must_use]
     pub fn groups(&self) -> Vec<Vec<u8>> {
         self.shared.state.lock().groups.clone()

@@ -17,7 +17,7 @@ impl DiskRequest {
         work()
     }
 
-    /// Time since the start of the request, or zero between requests. Never blocks.
+    /// Returns the time since the start of the request, or zero between requests. Never blocks.
     pub fn pending(&self) -> Duration {
         self.0.lock().map_or(Duration::ZERO, |since| since.elapsed())
     }

@@ -47,7 +47,7 @@ impl FollowerSignal {
         self.changed.notify_all();
     }
 
-    /// The requested end, if any.
+    /// Returns the requested end, if any.
     pub fn ending(&self) -> Option<FollowerEnd> {
         self.state.lock().ending
     }

@@ -119,7 +119,7 @@ impl SledLog {
         })
     }
 
-    /// The version of a stream. The stream is read only if its version is neither 0 nor `expected`.
+    /// Returns the version of a stream. The stream is read only if its version is neither 0 nor `expected`.
     ///
     /// # Errors
     /// If the stream has to be read and cannot be.
@@ -127,13 +127,13 @@ impl SledLog {
         version_after(stream, expected, &StagedCommits::default(), &self.shared)
     }
 
-    /// The end of the journal, with its chain hash.
+    /// Returns the end of the journal, with its chain hash.
     #[must_use]
     pub fn journal_head(&self) -> JournalHead {
         self.writer.lock().journal.journal_head()
     }
 
-    /// The id of the log.
+    /// Returns the id of the log.
     #[must_use]
     pub fn log_id(&self) -> Uuid {
         self.writer.lock().journal.log_id()
@@ -164,13 +164,13 @@ impl SledLog {
         outcome
     }
 
-    /// Number of groups synced since the log was opened.
+    /// Returns the number of groups synced since the log was opened.
     #[must_use]
     pub fn sync_count(&self) -> u64 {
         self.writer.lock().journal.sync_count()
     }
 
-    /// Time that the disk has spent on the current group or HEAD, or zero while it is idle. Never blocks.
+    /// Returns the time that the disk has spent on the current group or HEAD, or zero while it is idle. Never blocks.
     #[must_use]
     pub fn sync_pending(&self) -> Duration {
         self.shared.disk.pending()
@@ -195,13 +195,13 @@ impl SledLog {
         self.shared.space.check().map_err(|disk_full| LogFailure::Full { reason: disk_full.to_string() })
     }
 
-    /// Disk space of the log.
+    /// Returns the disk space of the log.
     #[must_use]
     pub fn space(&self) -> &DiskSpace {
         &self.shared.space
     }
 
-    /// Storage state: whether the log accepts appends, and the free space.
+    /// Returns the storage state: whether the log accepts appends, and the free space.
     #[must_use]
     pub fn storage(&self) -> StorageState {
         let (state, reason) = match self.state() {
@@ -212,19 +212,19 @@ impl SledLog {
         StorageState { state, reason, ..self.shared.space.state() }
     }
 
-    /// Result and extent of the verification.
+    /// Returns the result and extent of the verification.
     #[must_use]
     pub fn verification(&self) -> ScrubStatus {
         self.shared.scrub.status()
     }
 
-    /// The position up to which HEAD is signed.
+    /// Returns the position up to which HEAD is signed.
     #[must_use]
     pub fn signed_position(&self) -> Position {
         Position(self.shared.signed.load(Ordering::Relaxed))
     }
 
-    /// The anchor of the commit that ends at this position; `None` if no commit ends there.
+    /// Returns the anchor of the commit that ends at this position; `None` if no commit ends there.
     ///
     /// # Errors
     /// See [`Journal::read_from`]; also if the commit's segment is damaged.
@@ -239,13 +239,13 @@ impl SledLog {
         self.shared.index.write().counts.get_or_insert(counts);
     }
 
-    /// The position up to which sled has followed the journal; 0 while it is recreated.
+    /// Returns the position up to which sled has followed the journal; 0 while it is recreated.
     #[must_use]
     pub fn indexed_position(&self) -> Position {
         self.shared.index.read().indexed
     }
 
-    /// Size of sled on disk in bytes; `None` if sled is not open or its size is unavailable.
+    /// Returns the size of sled on disk in bytes; `None` if sled is not open or its size is unavailable.
     #[must_use]
     pub fn index_bytes(&self) -> Option<u64> {
         let sled = self.shared.index.read().sled.clone();
@@ -426,7 +426,7 @@ impl LogWriter {
     }
 }
 
-/// The version of a stream after the staged commits. The stream is read only if its version is neither 0 nor
+/// Returns the version of a stream after the staged commits. The stream is read only if its version is neither 0 nor
 /// `expected`.
 fn version_after(
     stream: &StreamId,

@@ -115,12 +115,12 @@ impl SledLogState {
         self.fail_points.hit_after(CommitStep::Published);
     }
 
-    /// Number of events of all streams with this hash, once known.
+    /// Returns the number of events of all streams with this hash, once known.
     pub fn count(&self, stream: StreamHash) -> Option<u64> {
         self.index.read().counts.as_ref().map(|counts| counts.get(stream))
     }
 
-    /// The events of a stream after version `after`. If the index is wrong, it is replaced first.
+    /// Reads the events of a stream after version `after`. If the index is wrong, it is replaced first.
     pub fn read_stream(&self, stream: &StreamId, after: Version) -> Result<Vec<RecordedEvent>, LogFailure> {
         let hash = StreamHash::from(stream);
         let mut replaced = false;
@@ -196,7 +196,7 @@ impl SledLogState {
         }
     }
 
-    /// All events after position `after` up to `last`.
+    /// Reads all events after position `after` up to `last`.
     pub fn read_all(&self, after: Position, last: Position) -> Result<Vec<RecordedEvent>, LogFailure> {
         let mut events = Vec::new();
         let walked = self.records.walk(after, last, |record| {

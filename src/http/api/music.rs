@@ -138,7 +138,7 @@ async fn replay(
     failure.map(replay_failure).ok_or_else(|| replay_unavailable(task, is_vendor_made))
 }
 
-/// Error for completed music that cannot be produced again.
+/// Returns the error for completed music that cannot be produced again.
 fn replay_unavailable(task: TaskId, is_vendor_made: bool) -> Problem {
     let maker = if is_vendor_made { "a vendor" } else { "the built-in engine, which is no longer in use" };
     let detail = format!(

@@ -206,7 +206,7 @@ pub(super) fn history_schema() -> Value {
     ])
 }
 
-/// Schema of the log verification of a running service.
+/// Returns the schema of the log verification of a running service.
 fn verification_schema() -> Value {
     response_object([
         field_with_schema(

@@ -16,7 +16,7 @@ const CHEEKS: Region = Region { left: 54, top: 66, width: 52, height: 24 };
 const LIPS: Region = Region { left: 72, top: 108, width: 16, height: 6 };
 const WALL: Region = Region { left: 4, top: 4, width: 30, height: 60 };
 
-/// Face with blotches, pores and red lips, half in the shade, in front of a rough blue wall.
+/// Returns a face with blotches, pores and red lips, half in the shade, in front of a rough blue wall.
 fn portrait() -> RgbImage {
     let whole = Region { left: 0, top: 0, width: SIDE as usize, height: SIDE as usize };
     let blotches = noise::texture(whole, 3, 5);
@@ -76,12 +76,12 @@ fn distance(one: &Plane, other: &Plane) -> f32 {
     mean(&difference)
 }
 
-/// Fine texture of the cheeks.
+/// Returns the amount of fine texture in the cheeks.
 fn pores(planes: &Planes) -> f32 {
     deviation(&finer_than(&planes.luma, 1).window(CHEEKS))
 }
 
-/// Detail coarser than texture and finer than form.
+/// Returns the amount of detail coarser than texture and finer than form.
 fn blotches(plane: &Plane) -> f32 {
     let mut band = smooth(plane, 2);
     band.combine(&smooth(plane, 6), |fine, coarse| fine - coarse);

@@ -16,7 +16,7 @@ fn photo() -> DecodedPicture {
     DecodedPicture { pixels: test_pictures::photo(SIDE), profile: None }
 }
 
-/// Dark blue, rough picture that is easy to recognize.
+/// Returns a dark blue, rough picture that is easy to recognize.
 fn reference() -> DecodedPicture {
     let pixels = test_pictures::noisy(SIDE);
     let Pixels::Opaque(noisy) = pixels else { panic!("the picture is opaque") };
@@ -27,7 +27,7 @@ fn reference() -> DecodedPicture {
     }
 }
 
-/// Picture like a face with pores: rough skin in front of green.
+/// Returns a picture like a face with pores: rough skin in front of green.
 fn face() -> DecodedPicture {
     let Pixels::Opaque(noisy) = test_pictures::noisy(SIDE) else { panic!("the picture is opaque") };
     let pixels = RgbImage::from_fn(SIDE, SIDE, |x, y| {
@@ -81,14 +81,14 @@ fn distance(one: &Colours, other: &Colours) -> f32 {
     planes.map(plane_distance).iter().sum()
 }
 
-/// Similarity of the slopes of two pictures, at most 1.
+/// Returns the similarity of the slopes of two pictures, at most 1.
 fn correlation(one: &Colours, other: &Colours) -> f32 {
     let [one, other] = [one, other].map(|colours| finer_than(&colours.l, 2));
     let product: f32 = one.values().iter().zip(other.values()).map(|(one, other)| one * other).sum();
     product / (deviation(one.values()) * deviation(other.values()) * one.values().len() as f32).max(1e-9)
 }
 
-/// Fraction of pixels that equal their neighbours.
+/// Returns the fraction of pixels that equal their neighbours.
 fn evenness(colours: &Colours) -> f32 {
     let rows = colours.l.rows();
     let even = |row: &[f32]| row.windows(2).filter(|pair| (pair[0] - pair[1]).abs() < 0.012).count();
@@ -184,7 +184,7 @@ fn cartoons_are_lit_and_drawn_ones_have_lines() {
     assert!(area(&caricature) > area(&anime) * 11 / 10, "{} {}", area(&caricature), area(&anime));
 }
 
-/// Maximum distance of the lightness in the middle column from its moving average, away from the border.
+/// Returns the maximum distance of the lightness in the middle column from its moving average, away from the border.
 fn ringing(colours: &Colours) -> f32 {
     const REACH: usize = 12;
     let middle = colours.l.width() / 2;
@@ -293,7 +293,7 @@ fn prompts_have_an_effect() {
     assert!(face_detail("a face") < face_detail("a cat"));
 }
 
-/// Prompt as the only parameter.
+/// Creates a job with the prompt as the only parameter.
 fn with_prompt(text: &str) -> StyleJob {
     StyleJob { prompt: Some(text.to_owned()), ..StyleJob::default() }
 }

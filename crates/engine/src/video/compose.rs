@@ -249,7 +249,7 @@ mod tests {
         })
     }
 
-    /// Object of a scene with one reference.
+    /// Returns an object of a scene with one reference.
     fn single_object(reference: &Raster) -> SceneObject {
         SceneObject::from_reference(reference, true)
     }

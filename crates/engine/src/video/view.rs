@@ -133,7 +133,7 @@ mod tests {
 
     const SIZE: Size = Size { width: 96, height: 64 };
 
-    /// Near red square in front of a far gradient from left to right.
+    /// Returns a near red square in front of a far gradient from left to right.
     fn view() -> View {
         let in_box = |x: usize, y: usize| (36..60).contains(&x) && (20..44).contains(&y);
         let picture =

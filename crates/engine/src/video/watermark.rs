@@ -141,7 +141,7 @@ mod tests {
 
     const FRAME: Size = Size { width: 192, height: 108 };
 
-    /// Centre of the pixels that a mark changes, as fractions of the frame, and their number.
+    /// Returns the centre of the pixels that a mark changes, as fractions of the frame, and their number.
     fn changed(watermark: &Watermark) -> ([f32; 2], usize) {
         let before = Raster::from_fn(FRAME, |_, _| [0.4, 0.4, 0.4, 1.0]);
         let mut after = before.clone();

@@ -130,7 +130,7 @@ impl NatsConnection {
         self.missing_groups.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What has happened since the connection was opened.
+    /// Returns what has happened since the connection was opened.
     pub fn incidents(&self) -> EngineIncidents {
         EngineIncidents {
             connections_lost: *self.losses.borrow(),
@@ -199,7 +199,7 @@ fn connect_error(error: &async_nats::ConnectError, options: &NatsOptions) -> Eng
     }
 }
 
-/// The host and port of a URL.
+/// Returns the host and port of a URL.
 fn without_password(server: &str) -> String {
     let url = Url::parse(server).ok().filter(Url::has_host);
     let named = url.and_then(|url| {

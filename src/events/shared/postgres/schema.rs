@@ -16,7 +16,7 @@ const COUNT_TIMEOUT: Duration = Duration::from_mins(5);
 
 const NAME_PREFIX: &str = "mdy_";
 
-/// Name of the schema of a log.
+/// Returns the name of the schema of a log.
 #[must_use]
 pub fn schema_of(log: LogGeneration) -> String {
     format!("{NAME_PREFIX}{}", log.name())

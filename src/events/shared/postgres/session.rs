@@ -194,7 +194,7 @@ impl PostgresConnector {
         Ok(session)
     }
 
-    /// Number of lost connections.
+    /// Returns the number of lost connections.
     pub fn losses(&self) -> u64 {
         self.losses.load(Ordering::Relaxed)
     }
@@ -308,7 +308,7 @@ fn servers_of(config: &Config) -> Vec<Config> {
     (0..count).map(server).collect()
 }
 
-/// The servers of options, without user and password.
+/// Returns the servers of options, without user and password.
 fn hosts_of(config: &Config) -> String {
     let ports = config.get_ports();
     let host = |(index, host): (usize, &Host)| {
@@ -467,7 +467,7 @@ impl PostgresLink {
     }
 }
 
-/// The error with its causes. The client names only the kind.
+/// Describes an error with its causes. The client names only the kind.
 pub fn describe(error: &Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -21,7 +21,7 @@ fn request(id: u8, caller_and_key: &str) -> IdempotentRequest {
     IdempotentRequest { id: Digest([id; 32]), caller_and_key: caller_and_key.to_owned(), fingerprint: Digest([9; 32]) }
 }
 
-/// Response to a request at `at`, with a body of `bytes` bytes.
+/// Returns a response to a request at `at`, with a body of `bytes` bytes.
 fn stored_response_at(at: Timestamp, bytes: usize) -> StoredResponse {
     let mut response = HttpResponse::Ok();
     let (head, ()) = response.insert_header(("location", "/x")).finish().set_body(()).into_parts();
