@@ -205,7 +205,7 @@ async fn an_idle_aggregate_is_unloaded_and_reloaded_from_the_log() {
     assert_eq!(models.publishers.get(&id("acme")).unwrap().fields.name, Some(Name::parse("Acme").unwrap()));
 }
 
-/// Environment in which the actor of `acme` panics once at `point`.
+/// Returns an environment in which the actor of `acme` panics once at `point`.
 fn panics_once_at(point: FailPoint) -> Environment {
     let armed = AtomicBool::new(true);
     Environment::system().with_fail_point_handler(Arc::new(move |hit, subject| {

@@ -29,7 +29,7 @@ async fn with_publisher(app: TestApp) -> (TestApp, TestUser) {
     (app, alice)
 }
 
-/// Path of an upload link; it stays valid when the service moves to another port.
+/// Returns the path of an upload link; it stays valid when the service moves to another port.
 fn path_of(response: &Value) -> String {
     let url = response["signedUrl"].as_str().expect("a link");
     url[url.find("/uploads/").expect("an upload link")..].to_owned()
@@ -54,7 +54,7 @@ fn files_below(folder: &Path) -> usize {
     entries.map(|path| if path.is_dir() { files_below(&path) } else { 1 }).sum()
 }
 
-/// Number of files in the archive store.
+/// Returns the number of files in the archive store.
 fn archives(app: &TestApp) -> usize {
     files_below(&app.dir.path().join("archives"))
 }

@@ -8,7 +8,7 @@ use crate::support::{TestApp, TestUser};
 
 const FILES: &str = "/nodes/face-tools/versions/1.0.0/files";
 
-/// Service with a node `face-tools` of the publisher `acme`.
+/// Starts a service with a node `face-tools` of the publisher `acme`.
 async fn app_with_node() -> (TestApp, TestUser) {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;

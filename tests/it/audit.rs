@@ -18,7 +18,7 @@ pub struct AuditFixture {
     pub snapshots: Vec<(u64, Vec<(String, Value)>)>,
 }
 
-/// State of a resource as an administrator sees it; null if it does not exist.
+/// Returns the state of a resource as an administrator sees it; null if it does not exist.
 async fn snapshot_of(app: &TestApp, subject: &str) -> Value {
     let (kind, id) = subject.split_once('/').expect("a kind and an id");
     let get = |path: String| async move { app.get_as(app.admin_token(), &path).await };

@@ -26,7 +26,7 @@ use crate::support::{TestApp, client};
 use crate::verification::{exchange_segments, two_histories};
 use crate::verify::{add, copy, file_below, flip, with_log, with_media};
 
-/// Position recorded in the backup's output.
+/// Returns the position recorded in the backup's output.
 fn position(out: &str) -> u64 {
     let remaining = out.split("position ").nth(1).unwrap_or_else(|| panic!("no position in {out}"));
     remaining.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
@@ -61,7 +61,7 @@ async fn write_until(base: String, writer: usize, stop: Arc<AtomicBool>) {
     }
 }
 
-/// Copy of the log up to a position, made by appending its events again.
+/// Copies the log up to a position, by appending its events again.
 fn as_of(data: &Path, position: u64) -> TempDir {
     let options = |data: &Path| mediary::app::log_options(data, &Settings::default());
     let (log, _) = SledLog::open(&options(data), &Environment::system(), |_| {}).unwrap();

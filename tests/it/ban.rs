@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{TestApp, TestResponse, TestUser};
 
-/// Publisher `acme` of alice with the node `face-tools`, and one of its tokens.
+/// Creates the publisher `acme` of alice with the node `face-tools`, and one of its tokens.
 async fn acme() -> (TestApp, TestUser, String) {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;

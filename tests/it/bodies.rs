@@ -20,7 +20,7 @@ const VIDEO: &str = "/proxy/videovendor/start-end2video";
 /// Number of elements in unknown fields of one body, close to the limit.
 const JUNK: usize = 98_000;
 
-/// Service that never starts a task.
+/// Starts a service that starts no task.
 async fn idle() -> TestApp {
     let handler = |point, _: &str| assert!(point != FailPoint::Reactor, "made to fail");
     TestApp::start_with(|_| {}, Environment::system().with_fail_point_handler(Arc::new(handler))).await

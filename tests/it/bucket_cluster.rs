@@ -152,7 +152,7 @@ fn text(value: &Value) -> String {
     value.as_str().expect("a text").to_owned()
 }
 
-/// Path of a URL that a node has given.
+/// Returns the path of a media URL.
 fn path_of(url: &str) -> String {
     let url = url::Url::parse(url).unwrap();
     url[url::Position::BeforePath..].to_owned()

@@ -33,7 +33,7 @@ fn status(status: &str) -> Answer {
     Answer::Whole(format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\netag: \"1\"\r\n\r\n"))
 }
 
-/// Head of an object with so many bytes.
+/// Returns the head of a response with an object of `length` bytes.
 fn object(length: usize) -> String {
     let modified = "last-modified: Sat, 01 Jan 2000 00:00:00 GMT";
     format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\netag: \"1\"\r\n{modified}\r\n\r\n")
@@ -43,7 +43,7 @@ fn content(body: &str) -> Answer {
     Answer::Whole(object(body.len()) + body)
 }
 
-/// Page of a list; `next` is the token of the next one.
+/// Returns a page of a list; `next` is the token of the next one.
 fn page(keys: &[String], next: Option<&str>) -> Answer {
     let objects = keys.iter().map(|key| {
         let modified = "<LastModified>2000-01-01T00:00:00.000Z</LastModified>";

@@ -35,7 +35,7 @@ async fn submit(app: &TestApp, user: &TestUser, prompt: &str) -> TestResponse {
     app.post_as(&user.token, START_END, of_prompt(prompt)).await
 }
 
-/// Service whose jobs last until they are cancelled, or end as their prompt requests.
+/// Starts a service whose jobs last until they are cancelled, or end as their prompt requests.
 async fn fixture() -> VideoFixture {
     VideoFixture::with_vendor(vendor(Duration::ZERO, behavior).await, |_| {}).await
 }
@@ -225,7 +225,7 @@ async fn a_submission_beyond_a_budget_stores_no_files() {
     app.stop().await;
 }
 
-/// Service with a vendor that costs 0.035 a job, and tasks of alice and bob with each outcome.
+/// Starts a service with a vendor that costs 0.035 a job, and tasks of alice and bob with each outcome.
 pub async fn used_fixture() -> (VideoFixture, TestUser) {
     let price = |settings: &mut Settings| settings.video_vendors[0].selection.price = VendorPrice::from_thousandths(35);
     let fixture = VideoFixture::with_vendor(vendor(Duration::ZERO, behavior).await, price).await;

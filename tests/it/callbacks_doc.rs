@@ -60,7 +60,7 @@ func main() {
 }
 "#;
 
-/// Case for the sample code: headers and body of a callback, and the key to check it with.
+/// Returns a case for the sample code: headers and body of a callback, and the key to check it with.
 fn case(callback: &ReceivedRequest, body: &[u8], key: &str) -> Value {
     let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
     let headers: Map<_, _> = names.iter().map(|name| ((*name).to_owned(), callback.header(name).into())).collect();
@@ -82,7 +82,7 @@ fn run_program(program: &str, arguments: &[&str], cases: &Value) -> Option<Value
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// Result of the Rust sample for one case.
+/// Runs the Rust sample for one case; returns its result.
 fn verify_in_rust(case: &Value) -> bool {
     let body = STANDARD.decode(case["body"].as_str().unwrap()).unwrap();
     let header = |name: &str| case["headers"][name].as_str();
@@ -129,7 +129,7 @@ async fn the_sample_code_verifies_webhooks() {
     assert_in_all_languages(&cases, &expected);
 }
 
-/// Malformed variants of a real callback's headers, each with the expected result of the check.
+/// Returns malformed variants of the headers of a real callback, each with the expected result of the check.
 fn malformed(valid_headers: &Value) -> Vec<(Value, bool)> {
     let mut all = Vec::new();
     for name in ["webhook-id", "webhook-timestamp", "webhook-signature"] {

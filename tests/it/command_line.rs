@@ -24,20 +24,20 @@ struct Workplace {
 }
 
 impl Workplace {
-    /// Machine of a user who is not signed in.
+    /// Creates the machine of a user who is not signed in.
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("work")).unwrap();
         Self { dir, variables: Vec::new() }
     }
 
-    /// Machine whose environment names the service and a token.
+    /// Creates a machine whose environment names the service and a token.
     fn of_user(app: &TestApp, token: &str) -> Self {
         let variables = vec![("MEDIARY_URL", app.url("")), ("MEDIARY_TOKEN", token.to_owned())];
         Self { variables, ..Self::new() }
     }
 
-    /// Path in the working directory.
+    /// Returns a path in the working directory.
     fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join("work").join(name)
     }

@@ -27,7 +27,7 @@ fn statuses(received: &[ReceivedRequest]) -> Vec<String> {
     received.iter().map(ReceivedRequest::status).collect()
 }
 
-/// Clock that only the test advances.
+/// Returns an environment whose clock only the test advances.
 fn manual_clock() -> Environment {
     Environment::manual(Timestamp::from_micros(1_800_000_000_000_000), 7)
 }

@@ -39,7 +39,7 @@ fn names(name: &str) -> Vec<IpAddr> {
     addresses.iter().map(|address| address.parse().unwrap()).collect()
 }
 
-/// Name that resolves to the redirecting server the first time, and to the canary afterwards.
+/// Returns a resolver of a name: the redirecting server the first time, and the canary afterwards.
 fn rebinding_resolver() -> impl Fn(&str) -> Vec<IpAddr> {
     let lookups = std::sync::atomic::AtomicUsize::new(0);
     move |name| match name {
@@ -71,7 +71,7 @@ async fn submit(app: &TestApp, input: &str, webhook_url: &str) -> Result<String,
     }
 }
 
-/// Outcome of an address as an input and as a callback.
+/// Uses an address as an input and as a callback; returns both outcomes.
 async fn outcome(app: &TestApp, url: &str) -> EgressOutcome {
     let (task, failure) = match submit(app, url, url).await {
         Ok(task) => (task, Some("input_unavailable")),

@@ -60,12 +60,12 @@ pub struct TestEngine<E: TestedEngine> {
 }
 
 impl<E: TestedEngine> TestEngine<E> {
-    /// The engine of a new log.
+    /// Creates the engine of a new log.
     pub fn create(servers: &impl TestedServers<Engine = E>) -> Self {
         Self::create_with(servers.options())
     }
 
-    /// The engine of a new log, with these options.
+    /// Creates the engine of a new log, with these options.
     pub fn create_with(options: E::Options) -> Self {
         let log_id = new_log_id();
         let engine = E::create(options.clone(), log_id).unwrap();

@@ -19,7 +19,7 @@ use crate::support::{TestApp, TestUser, client};
 const EMAIL: &str = "zyxwvut.srqponm@quetzalcoatl.example";
 const NAME: &str = "Ermintrude Quetzalcóatl";
 
-/// User whose name and e-mail address occur nowhere else.
+/// Creates a user whose name and e-mail address occur nowhere else.
 async fn distinctive(app: &TestApp) -> TestUser {
     let user = app.user("first-called-otherwise").await;
     let body = json!({"email": EMAIL, "name": NAME});
@@ -41,7 +41,7 @@ fn tombstone(user: &TestUser) -> Value {
     json!({"id": user.id, "isAdmin": false, "isApproved": false, "erased": true})
 }
 
-/// Every file below the directory.
+/// Returns every file below the directory.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
@@ -53,7 +53,7 @@ fn holding(folder: &Path, text: &str) -> Vec<PathBuf> {
     files(folder).into_iter().filter(holds).collect()
 }
 
-/// Number of events of this type in the log.
+/// Returns the number of events of this type in the log.
 fn recorded(app: &TestApp, name: &str) -> usize {
     let events = app.app.log().read_all(Position(0), usize::MAX).expect("the log can be read");
     events.iter().filter(|event| event.event.name() == name).count()

@@ -223,7 +223,7 @@ async fn valid_request_ids_are_kept() {
     app.stop().await;
 }
 
-/// Environment that calls `handler` before the command number `count` for the publisher `acme` is decided.
+/// Returns an environment that calls `handler` before the command number `count` for the publisher `acme` is decided.
 fn at_decision(count: usize, handler: impl Fn() + Send + Sync + 'static) -> Environment {
     let decisions = AtomicUsize::new(0);
     Environment::system().with_fail_point_handler(Arc::new(move |point, subject| {

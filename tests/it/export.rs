@@ -19,7 +19,7 @@ fn golden() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/export/log.jsonl")
 }
 
-/// Log that is identical to the byte each time it is made.
+/// Creates a log that is identical to the byte each time.
 fn same_log(commits: &[u64]) -> TempDir {
     let data = tempfile::tempdir().unwrap();
     let mut options = SledLogOptions::new(data.path().join("log"));

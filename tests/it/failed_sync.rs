@@ -12,7 +12,7 @@ use mediary::events::stream::Position;
 use crate::journal::{LogFixture, RECORDS_START, all, overwrite, write_group};
 use crate::samples::append;
 
-/// Log files on a disk that can be switched to fail every sync.
+/// Creates log files on a disk that can be switched to fail every sync.
 fn fixture_with_breakable_disk() -> (LogFixture, Arc<AtomicBool>) {
     let mut log_fixture = LogFixture::new();
     let is_broken = Arc::new(AtomicBool::new(false));

@@ -21,7 +21,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// Everything below a directory that users other than its owner may read, write or enter.
+/// Returns everything below a directory that users other than its owner may read, write or enter.
 fn open_below(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let open = |path: &Path| (mode(path) & 0o077 != 0).then(|| format!("{} {:o}", path.display(), mode(path)));

@@ -86,7 +86,7 @@ fn written_in(version: u16) -> Vec<(String, Vec<u8>)> {
     files.map(read_hex).collect()
 }
 
-/// Commit of an event in version 1, with personal fields in plain text.
+/// Encodes a commit of an event in version 1, with personal fields in plain text.
 fn as_of_v1(commit: &Commit) -> Commit {
     let to_plain =
         |value: &Option<PersonalValue>, text: &str| value.as_ref().map(|_| PersonalValue::Plain(text.into()));
@@ -113,7 +113,7 @@ fn encoded(commit: &Commit) -> Vec<u8> {
     bytes
 }
 
-/// Hexadecimal in lines of 32 bytes.
+/// Encodes in hexadecimal, in lines of 32 bytes.
 fn to_hex(bytes: &[u8]) -> String {
     let mut text = String::new();
     for line in bytes.chunks(32) {

@@ -26,13 +26,13 @@ impl TestApp {
         self.send(self.request(Method::PUT, path).bearer_auth(token).header(KEY, key).json(body)).await
     }
 
-    /// Number of events of this type in the log.
+    /// Returns the number of events of this type in the log.
     fn recorded(&self, name: &str) -> usize {
         let events = self.app.log().read_all(Position(0), usize::MAX).expect("the log can be read");
         events.iter().filter(|event| event.event.name() == name).count()
     }
 
-    /// Number of users, including the first administrator.
+    /// Returns the number of users, including the first administrator.
     async fn count_users(&self) -> Value {
         self.get_as(self.admin_token(), "/admin/users").await.expect(200).json()["total"].clone()
     }
@@ -43,7 +43,7 @@ fn replayed(response: &TestResponse) -> bool {
     response.header("idempotent-replayed") == Some("true")
 }
 
-/// All headers except those that belong to a single exchange.
+/// Returns all headers except those that belong to a single exchange.
 fn headers(response: &TestResponse) -> Vec<(String, String)> {
     // Each worker lists the exposed headers in its own order.
     let per_exchange = [
@@ -77,7 +77,7 @@ fn assert_problem(response: &TestResponse, status: u16, code: &str) {
     assert!(!replayed(response));
 }
 
-/// Body that creates a user.
+/// Returns a body that creates a user.
 fn user_body(name: &str) -> Value {
     json!({"name": name})
 }

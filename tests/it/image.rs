@@ -53,7 +53,7 @@ async fn upscaled(app: &TestApp, user: &TestUser, body: Value) -> Vec<u8> {
     result_of(app, &wait_for_end(app, user, UPSCALER, &task).await).await
 }
 
-/// Number of files in the input area of the media store.
+/// Returns the number of files in the input area of the media store.
 pub fn stored_inputs(app: &TestApp) -> usize {
     let folders = std::fs::read_dir(app.dir.path().join("media/inputs")).expect("the area of inputs");
     folders.map(|folder| std::fs::read_dir(folder.unwrap().path()).expect("a folder of inputs").count()).sum()

@@ -58,7 +58,7 @@ fn trust_local_proxies(settings: &mut Settings) {
     settings.limits.trusted_proxies = vec![Network::parse("127.0.0.0/8").unwrap()];
 }
 
-/// Download count that the node shows.
+/// Returns the download count that the node shows.
 async fn downloads(app: &TestApp) -> u64 {
     app.get("/nodes/face-tools").await.expect(200).json()["downloads"].as_u64().expect("a number")
 }
@@ -229,7 +229,7 @@ async fn upload_archive(app: &TestApp, alice: &TestUser) {
     app.send(app.request(Method::PUT, path).body(valid_archive())).await.expect(200);
 }
 
-/// Archive links of 1.0.0 in every response that shows the version.
+/// Returns the archive links of 1.0.0 in every response that shows the version.
 async fn links_shown(app: &TestApp) -> Vec<Value> {
     let query = json!({"node_versions": [{"node_id": "face-tools", "version": "1.0.0"}]});
     let bulk = app.post("/bulk/nodes/versions", query).await.expect(200).json();
@@ -302,7 +302,7 @@ async fn deleted_versions_have_no_download_link() {
     app.stop().await;
 }
 
-/// Recorded uses of the token.
+/// Returns the recorded uses of the token.
 fn uses(app: &TestApp, token: TokenId) -> Vec<Timestamp> {
     let stream = StreamId::from(&token);
     let history = app.app.log().read_stream(&stream, Version(0)).unwrap();

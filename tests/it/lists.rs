@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{TestApp, TestUser};
 
-/// Service with a publisher of these nodes.
+/// Starts a service with a publisher of these nodes.
 async fn app_with(nodes: &[Value]) -> (TestApp, TestUser) {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;

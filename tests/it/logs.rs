@@ -71,7 +71,7 @@ async fn every_request_is_logged_with_outcome_and_caller() {
     }
 }
 
-/// Log lines of a service that panics, for `GET /nodes` with the request id `r-panic`.
+/// Returns the log lines of a service that panics, for `GET /nodes` with the request id `r-panic`.
 async fn lines_of_a_panic(client_address: &str) -> Vec<Value> {
     let data = tempfile::tempdir().unwrap();
     let mut command = faulty_service(data.path());

@@ -10,7 +10,7 @@ use reqwest::Method;
 use crate::support::picture::png;
 use crate::support::{TestApp, TestResponse};
 
-/// Service with one result of 200 000 non-repeating bytes.
+/// Starts a service with one result of 200,000 non-repeating bytes.
 async fn app_with_result() -> (TestApp, String, Vec<u8>) {
     let app = TestApp::start().await;
     let bytes: Vec<u8> = (0..200_000_u32).flat_map(|n| n.to_be_bytes().into_iter().skip(3)).collect();

@@ -14,7 +14,7 @@ use crate::support::eventually::eventually;
 use crate::support::files::{FileServer, status};
 use crate::support::picture::base64_png;
 
-/// Samples, keyed by name and labels as written.
+/// Returns the samples, keyed by name and labels as written.
 async fn samples(app: &TestApp) -> BTreeMap<String, f64> {
     let response = app.get("/metrics").await.expect(200);
     assert!(response.header("content-type").is_some_and(|kind| kind.starts_with("application/openmetrics-text")));
@@ -123,7 +123,7 @@ fn names<'t>(text: &'t str, prefix: &str) -> BTreeSet<&'t str> {
     text.match_indices(prefix).map(|(at, _)| text[at..].split(|c| !is_of_name(c)).next().unwrap_or_default()).collect()
 }
 
-/// Name of a metric without the suffix that its type adds.
+/// Returns the name of a metric without the suffix that its type adds.
 fn family<'n>(name: &'n str, families: &BTreeSet<String>) -> Option<&'n str> {
     let without =
         ["", "_total", "_bucket", "_count", "_sum", "_info"].into_iter().filter_map(|end| name.strip_suffix(end));

@@ -55,7 +55,7 @@ impl TestedServers for NatsServers {
     }
 }
 
-/// The cluster of the tests that do it no harm.
+/// Returns the cluster of the tests that do it no harm.
 fn cluster() -> &'static NatsServers {
     static CLUSTER: OnceLock<NatsServers> = OnceLock::new();
     CLUSTER.get_or_init(NatsServers::start)

@@ -80,7 +80,7 @@ impl EngineSettings {
         ports.map(|port| SocketAddr::from(([127, 0, 0, 1], port.parse().expect("a port")))).collect()
     }
 
-    /// The same servers through a proxy.
+    /// Returns the same servers behind a proxy.
     fn behind(&self, proxy: &EngineProxy) -> Self {
         let replace = |url: String, (server, stand_in): (&SocketAddr, &SocketAddr)| {
             url.replace(&server.to_string(), &stand_in.to_string())
@@ -101,14 +101,14 @@ pub struct NodeDirectories {
 }
 
 impl NodeDirectories {
-    /// A cluster on three NATS servers.
+    /// Creates a cluster on three NATS servers.
     pub fn init() -> Self {
         let servers = NatsServers::start();
         let engine = EngineSettings::of_nats(&servers);
         Self::init_on(EngineServers::Nats(servers), engine)
     }
 
-    /// A cluster on a PostgreSQL server.
+    /// Creates a cluster on a PostgreSQL server.
     pub fn init_on_postgres() -> Self {
         let server = PostgresServer::start();
         let engine = EngineSettings { url: server.url(), monitors: Vec::new() };
@@ -137,7 +137,7 @@ impl NodeDirectories {
         self.home.path().join(format!("node-{}", index + 1))
     }
 
-    /// Name of the stream.
+    /// Returns the name of the stream.
     pub fn stream(&self) -> String {
         format!("MDY_{}", self.log_id().simple())
     }
@@ -148,17 +148,17 @@ impl NodeDirectories {
         membership["log_id"].as_str().unwrap().parse().unwrap()
     }
 
-    /// Command that starts a node.
+    /// Returns a command that starts a node.
     pub fn node(&self, index: usize) -> Command {
         self.node_on(&self.data_dir(index), &self.engine)
     }
 
-    /// Command that starts a node whose network to the engine can be cut.
+    /// Returns a command that starts a node whose network to the engine can be cut.
     pub fn node_behind_proxy(&self, index: usize) -> Command {
         self.node_on(&self.data_dir(index), &self.engine.behind(&self.proxies[index]))
     }
 
-    /// Command that starts a node on a directory and an engine.
+    /// Returns a command that starts a node on a directory and an engine.
     fn node_on(&self, data_dir: &Path, engine: &EngineSettings) -> Command {
         let mut command = command(data_dir);
         command.args(["--engine", &engine.url]);

@@ -59,7 +59,7 @@ impl OidcFixture {
             "name": "Ada", "email": "ada@example.org"})
     }
 
-    /// The same claims with one changed; `null` removes it.
+    /// Returns the claims with one changed; `null` removes it.
     fn claims_with(&self, claim: &str, value: Value) -> Value {
         let mut claims = self.claims();
         claims[claim] = value;

@@ -22,7 +22,7 @@ fn old_answers() -> Value {
     serde_json::from_slice(&fs::read(golden().join("answers.json")).unwrap()).unwrap()
 }
 
-/// Data directory with the old log.
+/// Creates a data directory with the old log.
 fn old_directory() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for folder in ["log/journal", "log/sled"] {

@@ -53,7 +53,7 @@ impl TestedServers for PostgresServer {
     }
 }
 
-/// The server of the tests that do it no harm.
+/// Returns the server of the tests that do it no harm.
 fn server() -> &'static PostgresServer {
     static SERVER: OnceLock<PostgresServer> = OnceLock::new();
     SERVER.get_or_init(PostgresServer::start)
@@ -274,7 +274,7 @@ fn a_first_server_that_hangs_or_accepts_no_writes_is_passed_over() {
     eventually_blocking("a group is stored", || matches!(engine.send(b"third"), SendResult::Stored { .. }));
 }
 
-/// URL that names two servers.
+/// Returns a URL that names two servers.
 fn url_of_both(servers: &[PostgresServer; 2]) -> String {
     let [first, second] = servers.each_ref().map(PostgresServer::url);
     let host = |url: &str| url.split('@').nth(1).unwrap().split('/').next().unwrap().to_owned();

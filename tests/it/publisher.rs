@@ -101,7 +101,7 @@ async fn a_publisher_token_works_for_its_nodes_only() {
     app.stop().await;
 }
 
-/// Edit permission of this caller for a publisher.
+/// Returns the edit permission of this caller for a publisher.
 async fn can_edit(app: &TestApp, token: Option<&str>) -> Value {
     let path = "/publishers/acme/permissions";
     let response = match token {

@@ -14,7 +14,7 @@ use crate::support::{TestApp, TestUser};
 const WEBHOOKS: &str = "/publishers/acme/webhooks";
 const NODES: &str = "/publishers/acme/nodes";
 
-/// Service with a publisher and a node.
+/// Creates the publisher `acme` with a node; returns its owner.
 async fn acme(app: &TestApp) -> TestUser {
     let alice = app.user("alice").await;
     app.publisher("acme", &alice).await;
@@ -358,7 +358,7 @@ async fn redelivery_is_bounded_and_paged() {
     receiver.wait_until(|received| received.len() == 204).await;
 }
 
-/// Service whose webhooks may have this many pending deliveries, with a clock that stands still, so that failed
+/// Starts a service whose webhooks may have `limit` pending deliveries, with a clock that stands still, so that failed
 /// deliveries stay pending.
 async fn with_pending_limit(limit: usize) -> TestApp {
     let environment = Environment::manual(Timestamp::from_micros(1_800_000_000_000_000), 7);

@@ -30,7 +30,7 @@ struct RepairCase {
 type RecordRange = (PathBuf, usize, usize);
 
 impl RepairCase {
-    /// Closed log of this many groups of two records; sled has all of them.
+    /// Creates and closes a log of `groups` groups of two records; sled has all of them.
     fn with_groups(groups: u64) -> Self {
         let fixture = LogFixture::with_groups(groups);
         let (log, report) = fixture.open();

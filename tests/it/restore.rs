@@ -18,7 +18,7 @@ fn back_up(data: &Path) -> (TempDir, String) {
     (other_dir, backup)
 }
 
-/// Sorted names of the entries of a directory.
+/// Returns the sorted names of the entries of a directory.
 fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -26,7 +26,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Metadata of a directory and of everything below it.
+/// Returns the metadata of a directory and of everything below it.
 fn metadata_of_tree(path: &Path) -> Vec<fs::Metadata> {
     let entries = fs::read_dir(path).into_iter().flatten().map(|entry| entry.unwrap().path());
     let inner = entries.flat_map(|path| metadata_of_tree(&path));

@@ -204,7 +204,7 @@ async fn try_cell(world: &RightsWorld, case: &RightsCase, caller: RightsCaller) 
     Some(format!("{method} {path} by {caller:?}: {} instead of {expected:?}: {}", response.status, response.text()))
 }
 
-/// Error code in the body of a response; empty without one.
+/// Returns the error code in the body of a response; empty without one.
 fn error_code_of(response: &TestResponse) -> String {
     let body: serde_json::Value = serde_json::from_slice(&response.body).unwrap_or_default();
     body["error"].as_str().unwrap_or_default().to_owned()

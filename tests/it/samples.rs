@@ -30,17 +30,17 @@ pub use video::{further, priced_music, stored_music};
 /// Time of all samples.
 pub const AT: Timestamp = Timestamp::from_micros(1_764_000_000_123_456);
 
-/// Id that shows its number.
+/// Returns an id that shows its number.
 pub fn id(value: u128) -> Uuid {
     Uuid::from_u128(value)
 }
 
-/// Stream of a task.
+/// Returns the stream of a task.
 pub fn task_stream(value: u128) -> StreamId {
     StreamId::from(&TaskId(id(value)))
 }
 
-/// Append of `count` small events to a task's stream; `mark` makes it recognisable.
+/// Returns an append of `count` small events to a task's stream; `mark` makes it recognisable.
 pub fn append(stream: u128, expected: u64, mark: u64, count: u64) -> Append {
     let event = |index| {
         let reason = Text::from_recorded(format!("{mark}/{index}"));
@@ -58,14 +58,14 @@ pub fn append(stream: u128, expected: u64, mark: u64, count: u64) -> Append {
     }
 }
 
-/// Append of one event of about `bytes` bytes.
+/// Returns an append of one event of about `bytes` bytes.
 pub fn large_append(stream: u128, expected: u64, bytes: usize) -> Append {
     let reason = Text::from_recorded("x".repeat(bytes));
     let events = vec![NewEvent { id: EventId(id(1)), event: TaskEvent::OutcomeUnknown { reason }.into() }];
     Append { events, ..append(stream, expected, 0, 0) }
 }
 
-/// Command context with every field filled.
+/// Returns a command context with every field filled.
 pub fn command_context() -> CommandContext {
     CommandContext {
         actor: Actor::User(UserId(id(0xA))),
@@ -76,7 +76,7 @@ pub fn command_context() -> CommandContext {
     }
 }
 
-/// One event of every kind.
+/// Returns one event of every kind.
 pub fn every_kind() -> Vec<Event> {
     let mut kinds = Vec::new();
     while let Some(event) = after(kinds.last()) {
@@ -85,8 +85,8 @@ pub fn every_kind() -> Vec<Event> {
     kinds
 }
 
-/// Next sample, in the order in which the kinds were added: the golden bytes contain each position. A new kind of event
-/// does not compile until it has a sample here.
+/// Returns the next sample, in the order in which the kinds were added: the golden bytes contain each position. A new
+/// kind of event does not compile until it has a sample here.
 fn after(last: Option<&Event>) -> Option<Event> {
     use DeliveryEvent as D;
     use TaskEvent as T;

@@ -79,7 +79,7 @@ impl SharedLogNode {
     }
 }
 
-/// Engine without faults.
+/// Returns an engine without faults.
 fn calm() -> MemoryEngine {
     MemoryEngine::new(EngineFaults::default(), Environment::manual(AT, 1))
 }

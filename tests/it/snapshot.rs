@@ -35,7 +35,7 @@ async fn start(dir: TempDir) -> TestApp {
     TestApp::start_in(dir, snapshot_always, Environment::system()).await
 }
 
-/// Data directory with a short history, stopped cleanly.
+/// Creates a data directory with a short history, by a service that is stopped cleanly.
 async fn directory_with_history() -> TempDir {
     let app = start(tempfile::tempdir().unwrap()).await;
     let user = app.user("alice").await;

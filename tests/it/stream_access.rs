@@ -13,7 +13,7 @@ use crate::support::eventually::within;
 use crate::support::files::FileServer;
 use crate::support::{TestApp, TestUser, client};
 
-/// Service with a heartbeat longer than the deadline of the tests.
+/// Starts a service with a heartbeat longer than the deadline of the tests.
 async fn silent() -> TestApp {
     let silent = |settings: &mut Settings| settings.streams.heartbeat = Duration::from_mins(5);
     TestApp::start_with(silent, Environment::system()).await

@@ -36,7 +36,7 @@ fn is_rust(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|extension| extension == "rs")
 }
 
-/// Every file below the directories, relative to the root of the repository, sorted.
+/// Returns every file below the directories, relative to the root of the repository, sorted.
 fn files(folders: &[&str]) -> Vec<String> {
     let mut unread: Vec<_> = folders.iter().map(|&folder| folder.to_owned()).collect();
     let mut files = Vec::new();

@@ -152,13 +152,13 @@ const OWN_TOKENS: &str = "/users/tokens";
 /// Time of a clock that a test advances.
 const NOON: &str = "2026-11-22T12:00:00Z";
 
-/// Service with a clock that starts at [`NOON`].
+/// Starts a service with a clock that starts at [`NOON`].
 async fn app_at_noon() -> (TestApp, Environment) {
     let environment = Environment::manual(Timestamp::parse(NOON).unwrap(), 7);
     (TestApp::start_with(|_| {}, environment.clone()).await, environment)
 }
 
-/// Time `seconds` after [`NOON`], formatted as in JSON.
+/// Returns the time `seconds` after [`NOON`], formatted as in JSON.
 fn after_noon(seconds: u64) -> String {
     Timestamp::parse(NOON).unwrap().saturating_add(Duration::from_secs(seconds)).to_string()
 }

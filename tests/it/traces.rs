@@ -37,7 +37,7 @@ impl ExportedSpan {
     }
 }
 
-/// Received spans, by name.
+/// Returns the received spans, by name.
 fn spans(received: &[ReceivedRequest]) -> BTreeMap<String, ExportedSpan> {
     let mut spans = BTreeMap::new();
     for batch in received {

@@ -22,7 +22,7 @@ mod webhooks;
 
 pub const API_KEY: &str = "vendor-secret-41";
 
-/// Simulator options with this duration of a job.
+/// Returns simulator options with this duration of a job.
 pub fn sim(mode: SimMode, work: Duration) -> SimOptions {
     SimOptions { mode, job_duration: work, result: picture::png(16, 16) }
 }
@@ -103,7 +103,7 @@ pub fn remote_by_file(command: &mut Command, directory: &Path, bases: &[String],
     command.env("MEDIARY_LIMITS__SUBMISSIONS_PER_CALLER", "100000");
 }
 
-/// Submission that the simulator identifies by its prompt.
+/// Returns a submission that the simulator identifies by its prompt.
 pub fn upscale(prompt: &str) -> Value {
     json!({"image": picture::base64_png(8, 8), "prompt": prompt})
 }

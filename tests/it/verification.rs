@@ -14,7 +14,7 @@ use crate::support::process::{CommandOutput, Process, TOKEN, command_on, run};
 use crate::support::{TestApp, TestUser, client};
 use crate::verify::{add, add_marked, copy, flip, segments, with_log};
 
-/// Two forks of one log, each up to position 40 with its own HEAD.
+/// Creates two forks of one log, each up to position 40 with its own HEAD.
 pub fn two_histories() -> (TempDir, TempDir) {
     let (first_history, second_history) = (with_log(10), tempfile::tempdir().unwrap());
     copy(first_history.path(), second_history.path());

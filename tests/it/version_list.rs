@@ -13,7 +13,7 @@ async fn app_with_publisher() -> (TestApp, TestUser) {
     (app, alice)
 }
 
-/// Node whose first version is Active, and whose others are pending.
+/// Creates a node whose first version is Active, and whose others are pending.
 async fn node_with_versions(app: &TestApp, owner: &TestUser, id: &str, numbers: &[&str]) {
     let node = json!({"id": id, "latest_version": {"version": numbers[0]}});
     app.post_as(&owner.token, NODES, node).await.expect(201);

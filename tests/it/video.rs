@@ -25,7 +25,7 @@ pub const REFERENCE: &str = "/proxy/videovendor/reference2video";
 pub const EXTEND: &str = "/proxy/videovendor/extend";
 pub const MULTIFRAME: &str = "/proxy/videovendor/multiframe";
 
-/// Vendor that needs this time for every video.
+/// Starts a vendor that needs this time for every video.
 pub async fn vendor(
     job_duration: Duration,
     behavior: impl Fn(&SimRequest) -> SimBehavior + Send + Sync + 'static,
@@ -93,7 +93,7 @@ pub async fn wait_for_task_end(app: &TestApp, task: &str) {
     eventually_on(models.task_changes(), "the task ends", has_ended).await;
 }
 
-/// Job that the simulator identifies by its prompt.
+/// Returns a job that the simulator identifies by its prompt.
 pub fn of_prompt(prompt: &str) -> Value {
     json!({"prompt": prompt, "model": "vq2-turbo", "duration": 1})
 }

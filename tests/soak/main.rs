@@ -178,7 +178,8 @@ async fn start(data: &Path, outside: &Outside) -> Process {
     started.await.expect("no panic").unwrap_or_else(|errors| panic!("the program did not start: {errors}"))
 }
 
-/// Program with remote vendors, and short pauses between attempts because the test lasts only an hour.
+/// Returns a command that starts the program with remote vendors, and short pauses between attempts because the test
+/// lasts only an hour.
 fn program(data: &Path, outside: &Outside) -> Command {
     let mut program = command(data);
     program.env("MEDIARY_LOG__LEVEL", "warn").env("MEDIARY_EGRESS__PRIVATE", "allow");

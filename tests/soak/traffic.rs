@@ -136,7 +136,7 @@ impl Traffic {
         self.acknowledged.borrow().tasks.len()
     }
 
-    /// One line with all counters.
+    /// Returns one line with all counters.
     pub fn progress(&self) -> String {
         let counts = self.counts.borrow();
         let counts: Vec<_> = counts.iter().map(|(what, count)| format!("{count} {what}")).collect();

@@ -13,7 +13,7 @@ const EDGE_VALUES: [u64; 14] =
 /// Size in bytes from which a mutant is not changed further. Repeated duplication would only make it slow.
 const BYTES_MAX: usize = 256 << 10;
 
-/// Mutant of a file; `other_files` are of the same kind.
+/// Returns a mutant of a file; `other_files` are of the same kind.
 pub fn mutant(file: &[u8], other_files: &[Vec<u8>], rng: &mut StdRng) -> Vec<u8> {
     let format = FileFormat::detect(file);
     let mut mutant = file.to_vec();
@@ -73,7 +73,7 @@ fn splice(file: &mut Vec<u8>, other: &[u8], rng: &mut StdRng) {
     file.splice(at..end, other[from].iter().copied());
 }
 
-/// Random range, mostly short.
+/// Returns a random range, mostly a short one.
 fn random_range(length: usize, rng: &mut StdRng) -> Range<usize> {
     let at = rng.gen_range(0..length);
     let maximum = if rng.gen_bool(0.8) { 64 } else { length };

@@ -71,7 +71,7 @@ fn kind(name: &str) -> &'static MutantKind {
     KINDS.iter().find(|kind| kind.name == name).expect("a kind")
 }
 
-/// Seed files of a kind, sorted by name.
+/// Returns the seed files of a kind, sorted by name.
 fn seeds(kind: &MutantKind) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(kind.seeds);
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

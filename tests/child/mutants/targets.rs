@@ -31,12 +31,12 @@ pub fn picture(bytes: &[u8]) -> bool {
     decoded.is_ok()
 }
 
-/// Memory limit for checking and decoding a picture: the amount that the budget of the decoders reserves.
+/// Returns the memory limit for checking and decoding a picture: the amount that the budget of the decoders reserves.
 pub fn bytes_for_picture(bytes: &[u8]) -> u64 {
     PictureDecoders::default().memory_needed(bytes).unwrap_or(0)
 }
 
-/// Video to extend. Its frames are decoded, and rendering ends soon after: see [`CancellingObserver`].
+/// Extends a video. Its frames are decoded, and rendering ends soon after: see [`CancellingObserver`].
 pub fn film(bytes: &[u8]) -> bool {
     let footage = Material::Footage { file: bytes.to_vec(), seconds: 1, end: None };
     match render(plan(footage, None), &CancellingObserver::default()) {
@@ -89,7 +89,7 @@ impl RenderObserver for CancellingObserver {
     }
 }
 
-/// Uploaded archive.
+/// Checks an uploaded archive.
 pub fn archive(bytes: &[u8]) -> bool {
     match check(Cursor::new(bytes)) {
         Ok(()) => true,
@@ -101,12 +101,12 @@ pub fn archive(bytes: &[u8]) -> bool {
     }
 }
 
-/// Text of a picture field: base64, a data URI, a URL.
+/// Parses the text of a picture field: base64, a data URI, a URL.
 pub fn text(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| PictureInput::parse(text).is_ok())
 }
 
-/// Form of the music endpoint: the first line is its content type.
+/// Parses a form of the music endpoint: the first line is its content type.
 pub fn form(bytes: &[u8]) -> bool {
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
     let (head, body) = (&bytes[..end], bytes.get(end + 1..).unwrap_or_default());
@@ -118,7 +118,7 @@ pub fn form(bytes: &[u8]) -> bool {
     actix_web::rt::Runtime::new().expect("a runtime").block_on(parsing).is_ok()
 }
 
-/// Encoded commit.
+/// Decodes a commit.
 pub fn commit(bytes: &[u8]) -> bool {
     let Ok(commit) = codec::decode(bytes) else { return false };
     let mut reencoded = Vec::new();
@@ -128,7 +128,7 @@ pub fn commit(bytes: &[u8]) -> bool {
     true
 }
 
-/// Encoded group of a shared log, with the commits in it.
+/// Decodes a group of a shared log, and the commits in it.
 pub fn group(bytes: &[u8]) -> bool {
     let Ok(group) = Group::decode(bytes) else { return false };
     assert_eq!(group.encode().as_deref(), Ok(bytes), "a decoded group is encoded to the same bytes");

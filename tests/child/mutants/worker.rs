@@ -68,7 +68,7 @@ pub fn run(kind_name: &str, numbers: std::ops::Range<u64>, progress: &Path) {
     );
 }
 
-/// Mutant with this number.
+/// Returns the mutant with this number.
 fn mutant_of(kind: &MutantKind, seeds: &[Vec<u8>], number: u64) -> Vec<u8> {
     let mut rng = StdRng::seed_from_u64(number);
     let at = usize::try_from(number).expect("a small number") % seeds.len();
@@ -143,7 +143,7 @@ fn reset_memory_peak() -> bool {
     std::fs::write("/proc/self/clear_refs", "5").is_ok()
 }
 
-/// Value of one line of the process's status, in bytes.
+/// Returns the value of one line of the process's status, in bytes.
 fn memory(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;

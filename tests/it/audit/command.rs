@@ -217,7 +217,7 @@ async fn errors_have_a_message_and_an_exit_code() {
     assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0, "a file was created");
 }
 
-/// Server that accepts one connection, sends no response, and returns the request it received.
+/// Starts a server that accepts one connection, sends no response, and returns the request it received.
 fn start_foreign_server() -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -48,7 +48,7 @@ fn is_node(dir: &TempDir) -> bool {
     dir.path().join("cluster.json").exists()
 }
 
-/// Copy of a stopped node's directory.
+/// Copies a stopped node's directory.
 pub fn copy_of(dir: &TempDir) -> TempDir {
     let copy = tempfile::tempdir().unwrap();
     let contents = dir.path().join(".");
@@ -56,7 +56,7 @@ pub fn copy_of(dir: &TempDir) -> TempDir {
     copy
 }
 
-/// Engine with the same groups.
+/// Copies an engine with its groups.
 pub fn copy_of_engine(engine: &MemoryEngine) -> MemoryEngine {
     let copy = MemoryEngine::new(EngineFaults::default(), Environment::system());
     engine.groups().into_iter().for_each(|group| copy.store(group));

@@ -176,7 +176,7 @@ fn settings_of(dir: &TempDir, files: &Path) -> mediary::config::Settings {
     settings
 }
 
-/// Environment that calls a function at a step.
+/// Returns an environment that calls a function at a step.
 fn on_step(step: RebuildStep, call: impl Fn() + Send + Sync + 'static) -> Environment {
     Environment::system().with_fail_point_handler(Arc::new(move |fail_point, _| {
         if fail_point == FailPoint::Rebuild(step) {
@@ -447,7 +447,7 @@ async fn a_directory_that_is_overtaken_by_another_one_does_not_begin_a_generatio
     assert!(streams.start_error(&current, &files).await.contains("replace it by a backup"));
 }
 
-/// Copy of a directory for another shared directory, which knows no generation.
+/// Copies a directory, for use with a new shared directory that records no generation.
 fn moved_copy_of(dir: &TempDir, files: &Path) -> (TempDir, TempDir) {
     let shared = tempfile::tempdir().unwrap();
     std::fs::copy(files.join("log-id"), shared.path().join("log-id")).unwrap();
@@ -458,7 +458,7 @@ fn moved_copy_of(dir: &TempDir, files: &Path) -> (TempDir, TempDir) {
     (copy, shared)
 }
 
-/// Copy of a directory that is no node.
+/// Copies a directory into one that is not in a cluster.
 fn alone_copy_of(dir: &TempDir) -> TempDir {
     let copy = restored_backup_of(dir.path());
     for file in ["cluster.json", "log/engine.json"] {

@@ -8,7 +8,7 @@ use crate::support::eventually::eventually;
 use crate::support::files::{FileServer, status};
 use crate::support::zip::{ZipTestEntry, valid_archive, zip};
 
-/// Service with a node whose version 1.0.0 has an archive, and 1.1.0 has none.
+/// Starts a service with a node whose version 1.0.0 has an archive, and 1.1.0 has none.
 async fn registry() -> TestApp {
     let app = TestApp::start().await;
     let ada = app.user("ada").await;
@@ -141,7 +141,7 @@ async fn nodes_are_listed_in_any_order_and_compared() {
     assert!(refused.err.contains("members"), "{}", refused.err);
 }
 
-/// Response with a body and an entity tag.
+/// Returns a response with a body and an entity tag.
 fn tagged(body: &[u8], tag: &str) -> Vec<u8> {
     let head =
         format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\netag: \"{tag}\"\r\nconnection: close\r\n\r\n", body.len());

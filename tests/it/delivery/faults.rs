@@ -48,7 +48,8 @@ impl DeliveryFaultRow {
     }
 }
 
-/// Receiver that writes `head` after it has read something, and closes; with `endless` it repeats that without end.
+/// Starts a receiver that writes `head` after it has read something, and closes; with `endless` it repeats that without
+/// end.
 async fn raw(head: &'static str, endless: Option<&'static str>) -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -66,7 +67,7 @@ async fn raw(head: &'static str, endless: Option<&'static str>) -> SocketAddr {
     address
 }
 
-/// Receiver that does not answer the first two times.
+/// Starts a receiver that does not respond the first two times.
 async fn slow_twice() -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -84,7 +85,7 @@ async fn slow_twice() -> SocketAddr {
     address
 }
 
-/// Receiver that answers with `head` the first time, and with success afterwards.
+/// Starts a receiver that responds with `head` the first time, and with success afterwards.
 async fn replying_at_first(head: &'static str) -> Receiver {
     let content = "HTTP/1.1 204 No Content";
     Receiver::with_replies(move |attempt, _| if attempt == 1 { head } else { content }.to_owned()).await

@@ -16,7 +16,7 @@ async fn rotate(app: &TestApp, user: &TestUser) -> Value {
     app.post_as(&user.token, SECRET, json!({})).await.expect(200).json()
 }
 
-/// The only callback of a new task.
+/// Waits for the only callback of a new task.
 async fn receive_callback(app: &TestApp, user: &TestUser, receiver: &Receiver) -> ReceivedRequest {
     let body = json!({"image": picture::base64_png(8, 8), "webhook_url": receiver.url("/hook")});
     let task = crate::image::submit(app, user, PRECISION, body).await;
@@ -24,7 +24,7 @@ async fn receive_callback(app: &TestApp, user: &TestUser, receiver: &Receiver) -
     receiver.received().pop().unwrap()
 }
 
-/// Symmetric signatures of a callback.
+/// Returns the symmetric signatures of a callback.
 fn signatures(callback: &ReceivedRequest) -> Vec<String> {
     let signatures: Vec<_> = callback.header("webhook-signature").split(' ').map(str::to_owned).collect();
     assert!(signatures[0].starts_with("v1a,"), "{signatures:?}");

@@ -46,7 +46,7 @@ impl AppendBarrier {
     }
 }
 
-/// Service whose aggregates wait before they append while the barrier is closed.
+/// Starts a service whose aggregates wait before they append while the barrier is closed.
 async fn app_with_barrier() -> (TestApp, Arc<AppendBarrier>) {
     let barrier = Arc::new(AppendBarrier::default());
     let at_barrier = barrier.clone();
@@ -204,7 +204,7 @@ async fn a_crash_between_commit_and_response_does_not_repeat_the_command() {
     app.stop().await;
 }
 
-/// Content of a response without its upload link, which expires and is new each time.
+/// Returns the content of a response without its upload link, which expires and is new each time.
 fn lasting(response: &TestResponse) -> Value {
     let mut body = response.json();
     body.as_object_mut().unwrap().remove("signedUrl");

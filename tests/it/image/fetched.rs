@@ -16,7 +16,7 @@ use crate::support::files::{FileServer, file, status};
 use crate::support::picture::{base64_png, png};
 use crate::support::{TestApp, TestUser};
 
-/// Server with a picture of 20x10 pixels at every path.
+/// Starts a server with a picture of 20x10 pixels at every path.
 async fn pictures() -> FileServer {
     FileServer::with_replies(|_| file(&png(20, 10))).await
 }

@@ -22,7 +22,7 @@ fn file(picture: impl Into<DynamicImage>, format: ImageFormat) -> Vec<u8> {
     bytes.into_inner()
 }
 
-/// Picture that results from doubling the file.
+/// Returns the picture that results from doubling the file.
 async fn doubled(bytes: &[u8]) -> DynamicImage {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
@@ -31,7 +31,7 @@ async fn doubled(bytes: &[u8]) -> DynamicImage {
     image::load_from_memory(&result).expect("a picture")
 }
 
-/// Reason for the rejection of a file.
+/// Submits a file that is rejected; returns the reason.
 async fn rejection_reason(bytes: &[u8]) -> String {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
@@ -106,7 +106,7 @@ async fn the_first_frame_of_an_animation_is_used() {
     assert!(middle[0] > 200 && middle[1] < 50, "{middle:?}");
 }
 
-/// JPEG of 8x8 pixels in CMYK, all cyan: levels are inverted, as is usual in such files.
+/// Returns a JPEG of 8x8 pixels in CMYK, all cyan: levels are inverted, as is usual in such files.
 fn cyan_jpeg() -> Vec<u8> {
     let mut jpeg = vec![0xFF, 0xD8];
     let mut segment = |marker: u8, payload: &[u8]| {
@@ -143,7 +143,7 @@ async fn a_decompression_bomb_is_refused_by_its_header() {
     assert_eq!(rejection_reason(&bytes).await, "has 20000x20000 pixels; at most 100 million are allowed");
 }
 
-/// Checksum of PNG chunks.
+/// Returns the checksum of PNG chunks.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg()))

@@ -32,7 +32,7 @@ struct Trial {
     default_body: Value,
 }
 
-/// Detail of a photograph in the repository, as base64.
+/// Returns a detail of a photograph in the repository, as base64.
 fn photograph(name: &str, [left, top, width, height]: [u32; 4]) -> Value {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photographs").join(name);
     let full_picture = image::load_from_memory(&std::fs::read(path).unwrap()).unwrap().into_rgb8();
@@ -42,7 +42,7 @@ fn photograph(name: &str, [left, top, width, height]: [u32; 4]) -> Value {
     STANDARD.encode(png.into_inner()).into()
 }
 
-/// Other fields that a field needs to have an effect, with a fixed seed.
+/// Returns the other fields that a field needs to have an effect, with a fixed seed.
 fn with_neighbour(path: &str, field: &str, other: &Value) -> Value {
     match (path, field) {
         (UPSCALER, _) => json!({}),
@@ -85,7 +85,7 @@ fn with_field(body: &Value, field: &str, value: Value) -> Value {
     body
 }
 
-/// Every value of every field of the body at `path`.
+/// Returns every value of every field of the body at `path`.
 fn trials(path: &'static str, fields: &Map<String, Value>, other: &Value) -> Vec<Trial> {
     let is_excluded = |field: &str| EXCLUDED.iter().any(|(excluded, _)| *excluded == field);
     let mut trials = Vec::new();
@@ -122,7 +122,7 @@ async fn render(app: &TestApp, user: &TestUser, path: &str, body: &Value, pictur
     image::load_from_memory(&file).unwrap().into_rgb8()
 }
 
-/// Mean over all samples, in steps of 255.
+/// Returns the mean over all samples, in steps of 255.
 fn difference(first: &RgbImage, other: &RgbImage) -> f64 {
     assert_eq!(first.dimensions(), other.dimensions());
     let sum: u64 = first.as_raw().iter().zip(other.as_raw()).map(|(a, b)| u64::from(a.abs_diff(*b))).sum();

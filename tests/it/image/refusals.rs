@@ -10,7 +10,7 @@ use super::{PRECISION, RELIGHT, SKIN, STYLE, UPSCALER, stored_inputs, submit};
 use crate::support::picture::{base64_png, encoded};
 use crate::support::{TestApp, TestResponse};
 
-/// Sorted pointers of the fields that a response names.
+/// Returns the sorted pointers of the fields that a response names.
 fn named_fields(rejected: TestResponse) -> Vec<String> {
     let problem = rejected.expect(400).json();
     let errors = problem["errors"].as_array().expect("errors");
@@ -19,7 +19,7 @@ fn named_fields(rejected: TestResponse) -> Vec<String> {
     pointers
 }
 
-/// Reason given for a field.
+/// Returns the reason given for a field.
 fn reason(rejected: &TestResponse, pointer: &str) -> String {
     let problem = rejected.json();
     let errors = problem["errors"].as_array().expect("errors");
@@ -113,7 +113,7 @@ async fn every_endpoint_reports_all_invalid_fields() {
     app.stop().await;
 }
 
-/// Sorted pointers of all present fields of a body.
+/// Returns the sorted pointers of all present fields of a body.
 fn pointers(body: &Value) -> Vec<String> {
     let mut pointers = Vec::new();
     for (name, value) in body.as_object().expect("an object") {

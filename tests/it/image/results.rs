@@ -116,7 +116,7 @@ async fn responses_are_wrapped_except_style_transfer_submissions() {
     app.stop().await;
 }
 
-/// Random seed of a task.
+/// Returns the random seed of a task.
 async fn seed_of(app: &TestApp, user: &TestUser, path: &str, body: Value) -> Option<u32> {
     let task = submit(app, user, path, body).await;
     let record = app.app.models().task(TaskId::parse(&task).unwrap()).await.expect("readable").expect("known");

@@ -14,7 +14,7 @@ use crate::support::{TestApp, TestUser, client};
 
 const KEY: &str = "Idempotency-Key";
 
-/// Form with a different boundary each time, as clients generate them.
+/// Returns a form with a different boundary each time, as clients generate them.
 fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
     static FORMS: AtomicU32 = AtomicU32::new(0);
     let boundary = format!("form-{}", FORMS.fetch_add(1, Ordering::Relaxed));

@@ -12,13 +12,13 @@ fn kinds(lines: &[Value]) -> Vec<&str> {
     lines.iter().map(|line| line["type"].as_str().expect("a type")).collect()
 }
 
-/// File assembled from the chunks.
+/// Assembles the file from the chunks.
 fn file(lines: &[Value]) -> Vec<u8> {
     let chunks = lines.iter().filter(|line| line["type"] == "audio_chunk");
     chunks.flat_map(|chunk| STANDARD.decode(chunk["data"].as_str().expect("data")).expect("base64")).collect()
 }
 
-/// Number of decoded samples per channel, and the peak.
+/// Decodes the music; returns the number of samples per channel, and the peak.
 fn decode_length_and_peak(file: &[u8]) -> (usize, f32) {
     let mut reader = OggOpusReader::new(file).expect("an Ogg file");
     let mut decoder = reader.head().decoder(48_000).expect("a decoder");

@@ -32,7 +32,7 @@ fn row(name: &'static str, actions: Vec<StreamAction>, code: &'static str) -> Mu
     MusicFaultRow { name, actions, code }
 }
 
-/// Usual first lines, followed by these actions.
+/// Returns the usual first lines, followed by these actions.
 fn after_first_lines(actions: Vec<StreamAction>) -> Vec<StreamAction> {
     [lines(&[duration(), title(), sound("one")]), actions].concat()
 }
@@ -41,7 +41,7 @@ fn send(text: impl Into<String>) -> Vec<StreamAction> {
     vec![StreamAction::Send(text.into())]
 }
 
-/// Usual lines, each with this line ending.
+/// Returns the usual lines, each with this line ending.
 fn lines_ended_by(end: &str) -> String {
     normal_lines().iter().flat_map(|line| [line.to_string(), end.to_owned()]).collect()
 }

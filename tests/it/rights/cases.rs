@@ -120,12 +120,12 @@ fn delete(action: Action, path: &'static str) -> RightsCase {
     case(action, Method::DELETE, path, 204, CaseBody::Nothing)
 }
 
-/// Archive to upload.
+/// Returns an archive to upload.
 pub fn archive() -> Vec<u8> {
     zip(&[ZipTestEntry::stored("node.py", b"pass")])
 }
 
-/// All routes.
+/// Returns a case for each route.
 pub fn cases() -> Vec<RightsCase> {
     [service(), accounts(), publishers(), nodes(), versions(), media()].into_iter().flatten().collect()
 }

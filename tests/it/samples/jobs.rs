@@ -13,12 +13,12 @@ use mediary::domain::value::CallbackUrl;
 
 use super::{id, picture, text};
 
-/// The oldest kind of submission: an upscale of a picture in the body.
+/// Returns the oldest kind of submission: an upscale of a picture in the body.
 pub(super) fn submitted() -> Event {
     submission_of(ImageWork { job: upscale(), image: stored_source(), reference: None, seed: None, credits: 0 })
 }
 
-/// Name of each later kind of job, and its submission.
+/// Returns the name of each later kind of job, and its submission.
 pub fn every_job() -> Vec<(&'static str, Event)> {
     let work = |job, image, reference, seed| submission_of(ImageWork { job, image, reference, seed, credits: 0 });
     let skin =
@@ -38,12 +38,12 @@ pub fn every_job() -> Vec<(&'static str, Event)> {
     ]
 }
 
-/// An image with a price.
+/// Returns an image with a price.
 pub fn priced() -> Event {
     submission_of(ImageWork { job: relight(), image: stored_source(), reference: None, seed: Some(9), credits: 7 })
 }
 
-/// An image that a token and a publisher pay for too.
+/// Returns an image that a token and a publisher pay for too.
 pub fn paid() -> Event {
     let work = ImageWork { job: upscale(), image: stored_source(), reference: None, seed: None, credits: 7 };
     let payers = Payers {

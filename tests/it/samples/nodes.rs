@@ -24,7 +24,7 @@ pub fn administered() -> Event {
     NodeEvent::NodeAdministered { admin_fields: node_admin_fields() }.into()
 }
 
-/// Next sample; `None` after the last.
+/// Returns the next sample; `None` after the last.
 pub fn after(last: &NodeEvent) -> Option<Event> {
     use NodeEvent as N;
     let version_id = VersionId(id(0xE));

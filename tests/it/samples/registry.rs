@@ -119,7 +119,7 @@ pub fn user_created() -> Event {
     .into()
 }
 
-/// Placeholder for encrypted bytes: their content does not matter to the log.
+/// Returns a placeholder for encrypted bytes: their content does not matter to the log.
 fn sealed(text: &str) -> PersonalValue {
     PersonalValue::Sealed([&[1], text.as_bytes()].concat().into())
 }

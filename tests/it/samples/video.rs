@@ -16,7 +16,7 @@ use mediary::domain::video::{
 
 use super::{id, picture, text};
 
-/// Further events with a different stored shape: name and event. New ones are added at the end.
+/// Returns further events with a different stored shape: name and event. New ones are added at the end.
 pub fn further() -> Vec<(&'static str, Event)> {
     let owner = Some(UserId(id(0xA)));
     vec![
@@ -129,13 +129,13 @@ fn music() -> TaskWork {
     TaskWork::Music(MusicWork { prompt, seconds, credits: 0 })
 }
 
-/// Music with a price.
+/// Returns music with a price.
 pub fn priced_music() -> Event {
     let TaskWork::Music(work) = music() else { unreachable!("music") };
     submitted(Some(UserId(id(0xA))), TaskWork::Music(MusicWork { credits: 25, ..work }))
 }
 
-/// Music whose files are stored.
+/// Returns music whose files are stored.
 pub fn stored_music() -> Event {
     let file = |byte, format| MusicFile { digest: Digest([byte; 32]), format, bytes: 5_760_000 };
     let files = Some(vec![file(0x5C, MusicFormat::Ogg), file(0x5D, MusicFormat::M4a)]);

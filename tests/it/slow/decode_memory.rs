@@ -64,7 +64,7 @@ fn chunk(name: &[u8], content: &[u8]) -> Vec<u8> {
     [&length[..], name, content, &crc.sum().to_be_bytes()].concat()
 }
 
-/// Black RGBA picture with 16 bits per channel.
+/// Returns a black RGBA picture with 16 bits per channel.
 fn deep_png(width: u32, height: u32, interlaced: bool, extra: &[u8]) -> Vec<u8> {
     // Passes of Adam7: offset and stride of their pixels.
     let passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)];
@@ -84,7 +84,7 @@ fn deep_png(width: u32, height: u32, interlaced: bool, extra: &[u8]) -> Vec<u8> 
         .concat()
 }
 
-/// Progressive JPEG without coefficients.
+/// Returns a progressive JPEG without coefficients.
 fn progressive_jpeg(width: u16, height: u16, components: u8) -> Vec<u8> {
     let mut jpeg = vec![0xFF, 0xD8, 0xFF, 0xDB, 0, 67, 0];
     jpeg.extend([1; 64]);

@@ -171,7 +171,7 @@ async fn compare_across_restarts(
     Ok(())
 }
 
-/// Creation of the first users.
+/// Returns the steps that create the first users.
 fn first_users() -> Vec<ModelStep> {
     let create = |name: &str| {
         let fields: JsonFields = [("name".to_owned(), name.into())].into_iter().collect();

@@ -32,7 +32,7 @@ use crate::support::receiver::Receiver;
 const WRITERS: usize = 16;
 const GROUPS: u64 = 40;
 
-/// Disk, or `None` with a message if this machine cannot provide one.
+/// Creates the disk; `None`, with a message, if this machine cannot provide one.
 fn disk(cuts: u64) -> Option<SimulatedDisk> {
     match SimulatedDisk::new(cuts) {
         Ok(disk) => Some(disk),

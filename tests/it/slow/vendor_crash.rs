@@ -69,8 +69,8 @@ fn named_points() -> Vec<CrashPoint> {
     vendor_points.into_iter().chain(requests).collect()
 }
 
-/// Command that starts a service with these vendors. The service kills itself the `pass`-th time that it reaches a
-/// crash point within it.
+/// Returns a command that starts a service with these vendors. The service kills itself the `pass`-th time that it
+/// reaches a crash point within it.
 fn service(directory: &Path, vendors: &[String], mode: SimMode, crash_point: CrashPoint, pass: u64) -> Command {
     let mut command = faulty_service(directory);
     match vendors {
@@ -86,7 +86,7 @@ fn service(directory: &Path, vendors: &[String], mode: SimMode, crash_point: Cra
 /// Order to the vendor to kill a process: the kind of request, the process, and the number of such requests until then.
 type CrashOrder = Arc<Mutex<Option<(SimRequestKind, Pid, u64)>>>;
 
-/// Behaviour of a vendor that kills the service as ordered.
+/// Returns the behaviour of a vendor that kills the service as ordered.
 fn killing_behavior(order: &CrashOrder) -> impl Fn(&SimRequest) -> SimBehavior + Send + Sync + 'static {
     let order = order.clone();
     move |request| {
@@ -164,7 +164,7 @@ async fn run_round(directory: &Path, outside: &OutsideWorld, crash_point: CrashP
     is_reached
 }
 
-/// Outcome by task: its last event, or the data of that event if the task failed.
+/// Returns the outcome by task: its last event, or the data of that event if the task failed.
 async fn task_outcomes(process: &Process) -> HashMap<String, String> {
     let mut outcomes: HashMap<String, String> = HashMap::new();
     for kind in ["TaskSubmitted", "TaskCompleted", "VideoCompleted", "TaskFailed"] {

@@ -20,7 +20,7 @@ pub struct FileServer {
 }
 
 impl FileServer {
-    /// Server that responds to a path with the bytes that `reply` returns, including the head.
+    /// Starts a server that responds to a path with the bytes that `reply` returns, including the head.
     pub async fn with_replies(reply: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         Self::on_listener(TcpListener::bind("127.0.0.1:0").await.expect("a free port"), reply)
     }
@@ -49,7 +49,7 @@ impl FileServer {
         format!("http://{}{path}", self.address)
     }
 
-    /// Requested paths, in order.
+    /// Returns the requested paths, in order.
     pub fn requested_paths(&self) -> Vec<String> {
         self.requested_paths.lock().clone()
     }
@@ -93,7 +93,7 @@ fn is_whole_request(bytes: &[u8]) -> bool {
     bytes.len() >= head_end + 4 + length.unwrap_or(0)
 }
 
-/// Port without a listener, reserved until the test listens on it.
+/// Reserves a port without a listener, until the test listens on it.
 pub fn vacant_port() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
@@ -101,13 +101,13 @@ pub fn vacant_port() -> (TcpSocket, SocketAddr) {
     (socket, address)
 }
 
-/// Response with a file.
+/// Returns a response with a file.
 pub fn file(bytes: &[u8]) -> Vec<u8> {
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", bytes.len());
     [head.as_bytes(), bytes].concat()
 }
 
-/// Response without a body: a status, and further header lines.
+/// Returns a response without a body: a status, and further header lines.
 pub fn status(line: &str, headers: &str) -> Vec<u8> {
     format!("HTTP/1.1 {line}\r\n{headers}content-length: 0\r\nconnection: close\r\n\r\n").into_bytes()
 }

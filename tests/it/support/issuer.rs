@@ -41,7 +41,7 @@ impl SigningKey {
         if matches!(self, Self::Rsa(_)) { "RS256" } else { "ES256" }
     }
 
-    /// Public key, as an entry of a JWK set.
+    /// Returns the public key, as an entry of a JWK set.
     pub fn public_jwk(&self, id: &str) -> Value {
         match self {
             Self::Rsa(key) => {
@@ -56,7 +56,7 @@ impl SigningKey {
         }
     }
 
-    /// Modulus: the public part of an RSA key, which a verifier might mistake for a shared secret.
+    /// Returns the modulus: the public part of an RSA key, which a verifier might mistake for a shared secret.
     pub fn modulus(&self) -> Vec<u8> {
         let Self::Rsa(key) = self else { return Vec::new() };
         let RsaPublicKeyComponents::<Vec<u8>> { n, .. } = key.public().into();
@@ -75,7 +75,7 @@ impl SigningKey {
         }
     }
 
-    /// Token with this header and these claims.
+    /// Returns a token with this header and these claims.
     pub fn token_with(&self, header: &Value, claims: &Value) -> String {
         let signing_input =
             format!("{}.{}", base64url(header.to_string().as_bytes()), base64url(claims.to_string().as_bytes()));
@@ -83,13 +83,13 @@ impl SigningKey {
         format!("{signing_input}.{signature}")
     }
 
-    /// Token as the issuer signs it.
+    /// Returns a token as the issuer signs it.
     pub fn token(&self, id: &str, claims: &Value) -> String {
         self.token_with(&json!({"typ": "JWT", "alg": self.algorithm(), "kid": id}), claims)
     }
 }
 
-/// Base64 as in tokens: URL-safe and without padding.
+/// Encodes in base64 as in tokens: URL-safe and without padding.
 pub fn base64url(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
@@ -123,7 +123,7 @@ impl TestIssuer {
         Self { address, state }
     }
 
-    /// Issuer URL.
+    /// Returns the issuer URL.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -138,7 +138,7 @@ impl TestIssuer {
         self.state.lock().is_unavailable = is_unavailable;
     }
 
-    /// Number of requests for the keys.
+    /// Returns the number of requests for the keys.
     pub fn key_request_count(&self) -> usize {
         self.state.lock().key_requests
     }

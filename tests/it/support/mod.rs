@@ -53,7 +53,7 @@ pub struct TestResponse {
     pub body: Vec<u8>,
 }
 
-/// Test settings: a free port, everything in `dir`, one HTTP worker, any prompt.
+/// Returns test settings: a free port, everything in `dir`, one HTTP worker, any prompt.
 pub fn settings(dir: &TempDir) -> Settings {
     let mut settings = Settings { data_dir: dir.path().to_owned(), workers: 1, ..Settings::default() };
     settings.listen.set_port(0);
@@ -63,7 +63,7 @@ pub fn settings(dir: &TempDir) -> Settings {
     settings
 }
 
-/// Client that follows no redirects and uses no proxy.
+/// Returns a client that follows no redirects and uses no proxy.
 pub fn client() -> Client {
     mediary::outbound::install_tls();
     let builder = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
@@ -71,22 +71,22 @@ pub fn client() -> Client {
 }
 
 impl TestApp {
-    /// Service with default settings and real environment.
+    /// Starts a service with default settings and the real environment.
     pub async fn start() -> Self {
         Self::start_with(|_| {}, Environment::system()).await
     }
 
-    /// Service with other settings or environment.
+    /// Starts a service with other settings or another environment.
     pub async fn start_with(change: impl FnOnce(&mut Settings), environment: Environment) -> Self {
         Self::start_in(tempfile::tempdir().expect("a temporary directory"), change, environment).await
     }
 
-    /// Service on an existing data directory.
+    /// Starts a service on an existing data directory.
     pub async fn start_in(dir: TempDir, change: impl FnOnce(&mut Settings), environment: Environment) -> Self {
         Self::start_node(dir, change, environment, None).await
     }
 
-    /// Service on an existing data directory, with the engine of its cluster if it is a node.
+    /// Starts a service on an existing data directory, with the engine of its cluster if it is a node.
     pub async fn start_node(
         dir: TempDir,
         change: impl FnOnce(&mut Settings),
@@ -100,7 +100,7 @@ impl TestApp {
         Self::of_app(app, dir, configured)
     }
 
-    /// Node of a cluster on an existing data directory, with a function that opens the streams of the engine.
+    /// Starts a node of a cluster on an existing data directory, with a function that opens the streams of the engine.
     pub async fn start_on_streams(dir: TempDir, change: impl FnOnce(&mut Settings), opener: EngineOpener) -> Self {
         let mut settings = settings(&dir);
         change(&mut settings);

@@ -41,7 +41,7 @@ impl MusicRequest {
         })
     }
 
-    /// Value of a form field.
+    /// Returns the value of a form field.
     pub fn field(&self, name: &str) -> Option<&str> {
         let (_, remaining) = self.body.split_once(&format!("name=\"{name}\"\r\n\r\n"))?;
         Some(remaining.split_once("\r\n--")?.0)
@@ -176,7 +176,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<MusicRequest> {
 /// Head of a successful response, before the lines of the stream.
 pub const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\n\r\n";
 
-/// Complete response with this status.
+/// Returns a complete response with this status.
 pub fn error_response(status: &str, body: &str) -> Vec<StreamAction> {
     let length = body.len();
     vec![StreamAction::Send(format!(
@@ -184,7 +184,7 @@ pub fn error_response(status: &str, body: &str) -> Vec<StreamAction> {
     ))]
 }
 
-/// Successful response with these lines.
+/// Returns a successful response with these lines.
 pub fn lines(lines: &[Value]) -> Vec<StreamAction> {
     let lines: String = lines.iter().map(|line| line.to_string() + "\n").collect();
     vec![StreamAction::Send(format!("{STREAM_HEAD}{lines}"))]
@@ -199,7 +199,7 @@ pub fn title() -> Value {
         "display_tags": ["calm"]})
 }
 
-/// Line with audio data.
+/// Returns a line with audio data.
 pub fn sound(data: &str) -> Value {
     use base64::Engine as _;
     let data = base64::engine::general_purpose::STANDARD.encode(data);

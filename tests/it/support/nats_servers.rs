@@ -103,7 +103,7 @@ impl NatsServers {
         running.filter_map(|process| u32::try_from(process.server.as_raw_nonzero().get()).ok()).collect()
     }
 
-    /// Index of the server that leads a stream.
+    /// Returns the index of the server that leads a stream.
     pub fn leader_of(&self, stream: &str) -> usize {
         eventually_blocking(format!("stream {stream} has a leader"), || {
             let status = self.servers.iter().find_map(|server| server.monitor("/jsz?accounts=true&streams=true"))?;
@@ -170,7 +170,7 @@ impl NatsServers {
 }
 
 impl NatsServer {
-    /// JSON of a monitoring URL; `None` if the server does not answer.
+    /// Fetches the JSON of a monitoring URL; `None` if the server does not respond.
     fn monitor(&self, path: &str) -> Option<Value> {
         let address = ([127, 0, 0, 1], self.monitor_port).into();
         let mut connection = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT).ok()?;
@@ -191,8 +191,8 @@ fn start(config: &Path) -> ServerProcess {
     ServerProcess::start(script, [program.as_os_str(), config.as_os_str()])
 }
 
-/// Configuration of one server. `no_advertise` keeps clients from learning the addresses of the servers, which would
-/// bypass a proxy.
+/// Returns the configuration of one server. `no_advertise` keeps clients from learning the addresses of the servers,
+/// which would bypass a proxy.
 fn server_config(name: &str, ports: &[u16], cluster: &str, store: &Path, settings: NatsServerSettings) -> String {
     let NatsServerSettings { servers, sync_interval, max_payload, max_file_store } = settings;
     let cluster =

@@ -66,7 +66,7 @@ impl PostgresServer {
         server
     }
 
-    /// URL for clients, with the password.
+    /// Returns the URL for clients, with the password.
     pub fn url(&self) -> String {
         format!("postgres://mediary:{PASSWORD}@127.0.0.1:{}/mediary", self.port)
     }
@@ -149,7 +149,7 @@ fn start(data: &Path, home: &Path) -> ServerProcess {
     ServerProcess::start(script, arguments)
 }
 
-/// Command that runs a program of PostgreSQL, never as root.
+/// Returns a command that runs a program of PostgreSQL, never as root.
 fn program(name: &str) -> Command {
     let directory = std::env::var_os(PROGRAMS).unwrap_or_else(|| {
         panic!("{PROGRAMS} must be the directory of the programs of PostgreSQL; tests/cluster/run sets it")
@@ -188,7 +188,7 @@ fn try_query(url: &str, sql: &str) -> Result<(), tokio_postgres::Error> {
     })
 }
 
-/// Running child processes of a process.
+/// Returns the running child processes of a process.
 fn children_of(parent: Pid) -> Vec<Pid> {
     let parent = parent.as_raw_nonzero().to_string();
     let is_child = |status: &str| {

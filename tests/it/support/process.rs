@@ -74,12 +74,12 @@ impl Process {
         format!("{}{path}", self.base)
     }
 
-    /// Stdout of the start.
+    /// Returns what the program printed to stdout at its start.
     pub fn printed(&self) -> &str {
         &self.printed
     }
 
-    /// Stderr so far.
+    /// Returns what the program has printed to stderr so far.
     pub fn log_text(&self) -> String {
         self.log.lock().expect("no thread panics with it").clone()
     }
@@ -125,7 +125,8 @@ impl Drop for Process {
     }
 }
 
-/// Command of the program. Removes variables that only tests read: the program would refuse them as unknown settings.
+/// Returns a command of the program. Removes variables that only tests read: the program would refuse them as unknown
+/// settings.
 pub fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
@@ -135,7 +136,7 @@ pub fn program() -> Command {
     command
 }
 
-/// Command that starts the program on a free port, on a directory, with a known token.
+/// Returns a command that starts the program on a free port, on a directory, with a known token.
 pub fn command(data_dir: &Path) -> Command {
     let mut command = program();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir);
@@ -144,15 +145,15 @@ pub fn command(data_dir: &Path) -> Command {
     command
 }
 
-/// Command that starts the child program of the tests (`tests/child`).
+/// Returns a command that starts the child program of the tests (`tests/child`).
 pub fn test_child(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_test-child"));
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// Command that starts the service with faults (`tests/child/faults.rs`), on a free port, on a directory, with a known
-/// token.
+/// Returns a command that starts the service with faults (`tests/child/faults.rs`), on a free port, on a directory,
+/// with a known token.
 pub fn faulty_service(data_dir: &Path) -> Command {
     let mut command = test_child(&["serve"]);
     command.env("MEDIARY_DATA_DIR", data_dir).env("MEDIARY_LISTEN", "127.0.0.1:0").env("MEDIARY_WORKERS", "1");
@@ -218,7 +219,7 @@ pub fn run(data_dir: &Path, arguments: &[&str]) -> CommandOutput {
     CommandOutput::from(command_on(data_dir, arguments).output().expect("the program starts"))
 }
 
-/// Command of the program, on a data directory.
+/// Returns a command of the program, on a data directory.
 pub fn command_on(data_dir: &Path, arguments: &[&str]) -> Command {
     let mut command = program();
     command.arg("--data-dir").arg(data_dir).args(arguments).stdin(Stdio::null());

@@ -19,7 +19,8 @@ pub struct ReceivedRequest {
 }
 
 impl ReceivedRequest {
-    /// Expected signature with a webhook secret, computed by an independent implementation of Standard Webhooks.
+    /// Returns the expected signature with a webhook secret, computed by an independent implementation of Standard
+    /// Webhooks.
     pub fn signature_with(&self, secret: &Value) -> String {
         let at = self.header("webhook-timestamp").parse().expect("a time");
         let webhook = standardwebhooks::Webhook::new(secret["secret"].as_str().expect("a secret")).expect("a secret");
@@ -40,7 +41,7 @@ impl ReceivedRequest {
         self.json()["status"].as_str().expect("a status").to_owned()
     }
 
-    /// Id of the task that a callback reports.
+    /// Returns the id of the task that a callback reports.
     pub fn task_id(&self) -> String {
         self.json()["task_id"].as_str().expect("a task id").to_owned()
     }
@@ -56,19 +57,19 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Receiver that accepts everything.
+    /// Starts a receiver that accepts everything.
     pub async fn start() -> Self {
         Self::with_replies(|_, _| "HTTP/1.1 204 No Content".to_owned()).await
     }
 
-    /// Receiver on an address that was in use before.
+    /// Starts a receiver on an address that was in use before.
     pub async fn start_on(address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).await.expect("the address is free again");
         Self::listen(listener, Arc::new(|_, _| "HTTP/1.1 204 No Content".to_owned()))
     }
 
-    /// Receiver whose responses the test chooses: `reply` gets the number of the callback, from 1, and returns the
-    /// status line, which header lines may follow.
+    /// Starts a receiver whose responses the test chooses: `reply` gets the number of the callback, from 1, and returns
+    /// the status line, which header lines may follow.
     pub async fn with_replies(reply: impl Fn(usize, &ReceivedRequest) -> String + Send + Sync + 'static) -> Self {
         Self::listen(TcpListener::bind("127.0.0.1:0").await.expect("a free port"), Arc::new(reply))
     }

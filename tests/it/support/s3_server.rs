@@ -63,7 +63,7 @@ impl S3Server {
         self.send(Method::PUT, &format!("{name}?versioning"), body).await;
     }
 
-    /// Client of a part of a bucket, past the network that can be cut.
+    /// Returns a client of a part of a bucket, past the network that can be cut.
     pub fn bucket(&self, bucket: &str, prefix: &str) -> Bucket {
         let credentials =
             BucketCredentials { key_id: "test".to_owned(), secret_key: "x".to_owned(), session_token: None };

@@ -51,7 +51,7 @@ impl SlowLog {
         self.changed.wait_while(&mut state, |state| !state.is_waiting);
     }
 
-    /// Number of appends in each group.
+    /// Returns the number of appends in each group.
     pub fn group_sizes(&self) -> Vec<usize> {
         self.state.lock().group_sizes.clone()
     }

@@ -130,12 +130,12 @@ impl Drop for VendorSim {
 }
 
 impl VendorSim {
-    /// Vendor without faults.
+    /// Starts a vendor without faults.
     pub async fn start(options: SimOptions) -> Self {
         Self::with_behavior(options, |_| SimBehavior::Normal).await
     }
 
-    /// Vendor with scripted behaviour for each request.
+    /// Starts a vendor with scripted behaviour for each request.
     pub async fn with_behavior(
         options: SimOptions,
         behavior: impl Fn(&SimRequest) -> SimBehavior + Send + Sync + 'static,
@@ -169,17 +169,17 @@ impl VendorSim {
         self.server.base.clone()
     }
 
-    /// All charges, in order.
+    /// Returns all charges, in order.
     pub fn charges(&self) -> Vec<Charge> {
         self.server.state.lock().charges.clone()
     }
 
-    /// Head and body of the last submission.
+    /// Returns the head and body of the last submission.
     pub fn last_submission(&self) -> Option<(String, Value)> {
         self.server.state.lock().last_submission.clone()
     }
 
-    /// Webhook URL of the job with this prompt.
+    /// Returns the webhook URL of the job with this prompt.
     pub fn webhook(&self, prompt: &str) -> Option<String> {
         self.server.state.lock().jobs.values().find(|job| job.prompt == prompt)?.webhook.clone()
     }
@@ -193,7 +193,7 @@ impl VendorSim {
             .collect()
     }
 
-    /// Number of requests of this kind, over all jobs.
+    /// Returns the number of requests of this kind, over all jobs.
     pub fn request_count(&self, kind: SimRequestKind) -> u32 {
         self.server
             .state

@@ -41,7 +41,7 @@ impl ZipTestEntry {
         Self { crc: crc.sum(), size: crc.amount(), ..Self::new(name, 8, packed, &[]) }
     }
 
-    /// Symbolic link.
+    /// Creates a symbolic link.
     pub fn link(name: &str, target: &str) -> Self {
         Self { attributes: 0o120_777 << 16, ..Self::stored(name, target.as_bytes()) }
     }

@@ -23,7 +23,7 @@ async fn listed(app: &TestApp, token: &str, query: &str) -> Vec<String> {
     }
 }
 
-/// Completed tasks of three kinds, newest first.
+/// Creates completed tasks of three kinds; returns their ids, newest first.
 async fn some_tasks(app: &TestApp, user: &TestUser, count: u32) -> Vec<String> {
     let creative = format!("{SKIN}/creative");
     let mut tasks = Vec::new();

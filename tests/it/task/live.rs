@@ -73,7 +73,7 @@ async fn vendor_progress_is_reported_live_and_never_decreases() {
     fixture.app.stop().await;
 }
 
-/// Environment in which files are stored only after the sender is dropped.
+/// Returns an environment in which files are stored only after the sender is dropped.
 fn held_environment() -> (Environment, Sender<()>) {
     let (sender, receiver) = channel::<()>();
     let receiver = Mutex::new(receiver);

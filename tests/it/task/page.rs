@@ -9,7 +9,7 @@ use crate::support::{TestApp, picture};
 
 const DOCUMENT: &str = include_str!("../../../docs/tasks.md");
 
-/// Script of the lines with their inputs, which prints the received events.
+/// Returns the script of the lines with their inputs, which prints the received events.
 fn script(base: &str, token: &str, task: &str, last: &str) -> String {
     let start = DOCUMENT.find("```javascript\n").expect("a block of JavaScript") + "```javascript\n".len();
     let lines = &DOCUMENT[start..start + DOCUMENT[start..].find("```").unwrap()];

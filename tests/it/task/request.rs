@@ -18,7 +18,7 @@ fn fields(document: &Value, path: &str) -> Vec<String> {
     reference.unwrap_or(schema)["properties"].as_object().expect("fields").keys().cloned().collect()
 }
 
-/// Expected request: pictures and texts replaced by the metadata of their files.
+/// Returns the expected request: pictures and texts replaced by the metadata of their files.
 fn as_shown(submitted: &Value, picture: &str) -> Value {
     match submitted {
         Value::String(text) if text == picture => json!("a picture"),
@@ -30,7 +30,7 @@ fn as_shown(submitted: &Value, picture: &str) -> Value {
     }
 }
 
-/// The shown request without the metadata of files.
+/// Returns the shown request without the metadata of files.
 fn without_files(request_body: &Value) -> Value {
     match request_body {
         Value::Object(file) if file.get("width") == Some(&json!(8)) => {
@@ -179,7 +179,7 @@ async fn omitted_parameters_are_returned_with_their_defaults() {
     fixture.app.stop().await;
 }
 
-/// Path of a URL of the service.
+/// Returns the path of a URL of the service.
 fn path_of<'u>(app: &TestApp, url: &'u Value) -> &'u str {
     url.as_str().and_then(|url| url.strip_prefix(&app.url(""))).expect("a URL of this service")
 }

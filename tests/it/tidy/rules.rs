@@ -135,7 +135,7 @@ fn layer_of(module: &str) -> Option<usize> {
     LAYERS.iter().position(|modules| modules.contains(&module))
 }
 
-/// Module of a file: its first directory below `src/`, or its own name.
+/// Returns the module of a file: its first directory below `src/`, or its own name.
 fn module_of(in_src: &str) -> &str {
     in_src.split('/').next().unwrap_or(in_src).trim_end_matches(".rs")
 }
@@ -150,7 +150,7 @@ fn named_modules(source: &SourceFile) -> Vec<(usize, &str)> {
     roots.chain(supers).flat_map(|at| names_of(code, at)).collect()
 }
 
-/// Offset after a `super::` path that begins at `at`, if it leads to the root of the crate.
+/// Returns the offset after a `super::` path that begins at `at`, if it leads to the root of the crate.
 fn root_by_supers(source: &SourceFile, at: usize) -> Option<usize> {
     let path = &source.code[at..];
     let length = path.len() - path.trim_start_matches("super::").len();

@@ -18,7 +18,7 @@ impl SourceFile {
         Self { path: path.to_owned(), text: text.to_owned(), code, tests }
     }
 
-    /// Path below the `src/` of the service; `None` for other crates, tests and benches.
+    /// Returns the path below the `src/` of the service; `None` for other crates, tests and benches.
     pub fn in_src(&self) -> Option<&str> {
         self.path.strip_prefix("src/")
     }
@@ -29,12 +29,12 @@ impl SourceFile {
             || self.tests.iter().any(|range| range.contains(&offset))
     }
 
-    /// Line number, starting at 1.
+    /// Returns the line number of `offset`, starting at 1.
     pub fn line_of(&self, offset: usize) -> usize {
         1 + self.text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
     }
 
-    /// Number of `mod name { … }` blocks around `offset`.
+    /// Returns the number of `mod name { … }` blocks around `offset`.
     pub fn inline_modules_around(&self, offset: usize) -> usize {
         let opens = words(&self.code, "mod").filter_map(|at| self.code[at..].find(['{', ';']).map(|end| at + end));
         opens
@@ -43,8 +43,8 @@ impl SourceFile {
     }
 }
 
-/// Directory of a crate's modules and the path below it: `src/` of the service, `crates/<name>/src/` of the others.
-/// `None` for tests and benches.
+/// Returns the directory of a crate's modules and the path below it: `src/` of the service, `crates/<name>/src/` of the
+/// others. `None` for tests and benches.
 pub fn below_src(path: &str) -> Option<(&str, &str)> {
     let in_package = match path.strip_prefix("crates/") {
         Some(member) => member.split_once('/')?.1,
@@ -63,13 +63,13 @@ pub fn words<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = usize> + 
         .filter(move |&at| outside(bytes.get(at.wrapping_sub(1))) && outside(bytes.get(at + word.len())))
 }
 
-/// Name that begins at `at`, or an empty text.
+/// Returns the name that begins at `at`, or an empty text.
 pub fn name_at(code: &str, at: usize) -> &str {
     let length = code.as_bytes()[at..].iter().take_while(|&&byte| is_word(byte)).count();
     &code[at..at + length]
 }
 
-/// Offset of the brace that closes the block opened at `open`.
+/// Returns the offset of the brace that closes the block opened at `open`.
 pub fn block_end(code: &str, open: usize) -> usize {
     let mut depth = 0;
     for (at, byte) in code.bytes().enumerate().skip(open) {

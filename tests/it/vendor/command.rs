@@ -27,7 +27,7 @@ fn failure(output: &Output) -> (i32, String) {
     (output.status.code().expect("no signal"), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// Directory with a picture, and with settings that name a directory of profiles.
+/// Creates a directory with a picture, and with settings that name a directory of profiles.
 fn directory_with(profile: &str) -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     let write = |path: &str, content: &[u8]| std::fs::write(directory.path().join(path), content).expect("writable");

@@ -49,7 +49,7 @@ fn refuse(head: &'static str) -> SimBehavior {
     SimBehavior::Reject(head, r#"{"message": "as the test wants"}"#.to_owned())
 }
 
-/// Response about the job itself.
+/// Returns a response about the job itself.
 fn poll_reply(request: &SimRequest, task: &Value) -> SimBehavior {
     let mut task = task.clone();
     if task.get("task_id").is_none() {
@@ -58,7 +58,7 @@ fn poll_reply(request: &SimRequest, task: &Value) -> SimBehavior {
     SimBehavior::Respond("200 OK", json!({"data": task}).to_string())
 }
 
-/// Result at another URL.
+/// Returns a result at another URL.
 fn reply_for_url(request: &SimRequest, url: &str) -> SimBehavior {
     poll_reply(request, &json!({"status": "COMPLETED", "generated": [url]}))
 }

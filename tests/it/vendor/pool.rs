@@ -39,7 +39,7 @@ fn pool(settings: &mut Settings, vendors: &[(&str, &str)]) {
     settings.limits.submissions_per_caller = 100_000;
 }
 
-/// Service with two such vendors.
+/// Starts a service with two such vendors.
 async fn service(first: &str, second: &str, change: impl FnOnce(&mut [VendorSettings])) -> (TestApp, TestUser) {
     let change = |settings: &mut Settings| {
         pool(settings, &[("first", first), ("second", second)]);
@@ -54,7 +54,7 @@ async fn quick_sim() -> VendorSim {
     VendorSim::start(sim(SimMode::Neither, Duration::ZERO)).await
 }
 
-/// Vendor that treats every submission like this.
+/// Starts a vendor that treats every submission like this.
 async fn sim_that(behavior: impl Fn(&SimRequest) -> SimBehavior + Send + Sync + 'static) -> VendorSim {
     VendorSim::with_behavior(sim(SimMode::Neither, Duration::ZERO), move |request| {
         if request.kind == SimRequestKind::Submission { behavior(request) } else { SimBehavior::Normal }
@@ -369,12 +369,12 @@ enum Death {
     Fetching,
 }
 
-/// Server of workflows that dies once, at this moment, and keeps its queue on disk.
+/// Starts a workflow server that dies once, at this moment, and keeps its queue on disk.
 async fn workflow_server(death: Death) -> ScriptedVendor {
     workflow_server_with_memory(death, true).await
 }
 
-/// Workflow server whose queue and history survive its death, or are forgotten as those of real ones.
+/// Starts a workflow server whose queue and history survive its death, or are forgotten as those of real ones.
 async fn workflow_server_with_memory(death: Death, remembers: bool) -> ScriptedVendor {
     ScriptedVendor::start(move |_| {
         let died_after = AtomicUsize::new(0);
@@ -424,7 +424,7 @@ async fn workflow_server_with_memory(death: Death, remembers: bool) -> ScriptedV
     .await
 }
 
-/// Service with two such servers; the first one comes first.
+/// Starts a service with two such servers; the first one comes first.
 async fn service_with_servers(first: &ScriptedVendor, second: &ScriptedVendor) -> (TestApp, TestUser) {
     let (first, second) = (first.base(), second.base());
     service(&first, &second, |vendors| {

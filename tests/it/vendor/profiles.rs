@@ -29,7 +29,7 @@ fn use_profile(settings: &mut Settings, profile: VendorProfile, base: &str) {
     (vendor.lost_after, vendor.search_settles) = (Duration::from_secs(1), Duration::from_millis(100));
 }
 
-/// Service whose images are made by a vendor with this profile.
+/// Starts a service whose images are made by a vendor with this profile.
 async fn service_with(profile: &'static str, vendor: &ScriptedVendor) -> (TestApp, TestUser) {
     changed_service_with(profile, vendor, |_| {}).await
 }
@@ -49,7 +49,7 @@ async fn changed_service_with(
     (app, user)
 }
 
-/// Number of earlier requests to the path of the last one.
+/// Returns the number of earlier requests to the path of the last one.
 fn earlier(requests: &[ReceivedRequest]) -> usize {
     let last = requests.last().expect("a request");
     requests.iter().filter(|request| request.method == last.method && request.path == last.path).count() - 1

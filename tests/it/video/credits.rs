@@ -9,7 +9,7 @@ use super::{START_END, VideoFixture, made_by, of_prompt, vendor, wait_for_task_e
 use crate::support::TestApp;
 use crate::support::vendor_sim::{SimBehavior, SimRequest, SimRequestKind};
 
-/// Vendor behaviour by prompt: rejects some jobs, and never completes others.
+/// Returns the behaviour of a vendor by prompt: rejects some jobs, and never completes others.
 pub fn behavior(request: &SimRequest) -> SimBehavior {
     let status_reply = |state: &str| {
         let body = json!({"id": request.id, "state": state, "err_code": "too_dark", "creations": []});

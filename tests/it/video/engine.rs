@@ -9,7 +9,7 @@ use crate::support::files::{FileServer, file};
 use crate::support::picture::base64_png;
 use crate::support::{TestApp, TestUser};
 
-/// The smallest video that the interface allows.
+/// Returns the smallest video that the interface allows.
 fn smallest(prompt: &str) -> Value {
     json!({
         "images": [base64_png(64, 48)], "prompt": prompt, "model": "vq2-turbo", "duration": 1, "resolution": "360p",

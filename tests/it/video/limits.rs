@@ -11,7 +11,7 @@ use crate::support::vendor_sim::{SimBehavior, SimRequest, SimRequestKind};
 /// Field, values at the limit, and values beyond it.
 type VideoLimit = (&'static str, Vec<Value>, Vec<Value>);
 
-/// Text of characters with four bytes in UTF-8.
+/// Returns a text of characters with four bytes in UTF-8.
 fn four_bytes(characters: usize) -> Value {
     json!("\u{1F3B5}".repeat(characters))
 }
@@ -87,7 +87,7 @@ fn multiframe_limits() -> Vec<VideoLimit> {
     limits
 }
 
-/// Vendor that accepts one video and stays busy: accepted tasks wait.
+/// Starts a service with a vendor that accepts one video and stays busy, so that accepted tasks wait.
 async fn waiting_fixture() -> VideoFixture {
     let behavior = |request: &SimRequest| match (request.kind, request.prompt.as_str()) {
         (SimRequestKind::Submission, prompt) if prompt != "own" => SimBehavior::Reject("503 Busy", String::new()),

@@ -47,7 +47,7 @@ impl Harm {
         }
     }
 
-    /// The damaged file, if there is exactly one.
+    /// Returns the damaged file, if there is exactly one.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Flip { file, .. }
@@ -176,7 +176,7 @@ impl HarmTargets {
         fs::metadata(self.root.join(file)).unwrap().len()
     }
 
-    /// Random offset, mostly within used parts of the file.
+    /// Returns a random offset, mostly within used parts of the file.
     fn offset(&self, file: &Path, rng: &mut StdRng) -> u64 {
         let (handle, length) = (File::open(self.root.join(file)).unwrap(), self.length(file));
         let tries = if rng.gen_bool(0.1) { 1 } else { 200 };
@@ -207,7 +207,7 @@ impl HarmTargets {
         Harm::ZeroPage { file: file.to_owned(), offset: self.offset(file, rng) / PAGE_BYTES * PAGE_BYTES }
     }
 
-    /// Typical operator mistakes with a directory.
+    /// Returns typical operator mistakes with a directory.
     fn typical_mistakes(&self) -> Vec<Harm> {
         let path = PathBuf::from;
         let (head, last) = (path("journal/HEAD"), self.segments.last().unwrap().clone());

@@ -79,7 +79,7 @@ impl LogHistory {
     }
 }
 
-/// Snapshot options: the directory, and use at any log size.
+/// Returns snapshot options with this directory and no minimum size of the log.
 pub fn snapshots(directory: &Path) -> SnapshotPolicy {
     SnapshotPolicy { directory: directory.join("snapshots"), whole_below: 0 }
 }
@@ -92,7 +92,7 @@ fn snapshot(directory: &Path) {
     opened.log.close().unwrap();
 }
 
-/// Every file below a directory, sorted.
+/// Returns every file below a directory, sorted.
 pub fn files(directory: &Path) -> Vec<PathBuf> {
     let (mut open, mut files) = (vec![directory.to_owned()], Vec::new());
     while let Some(directory) = open.pop() {
@@ -128,7 +128,7 @@ fn fill(directory: &Path, events: u64, accounts: &mut impl Iterator<Item = Vec<A
     log.close().unwrap();
 }
 
-/// User with a token, a publisher, a node with versions, and a task with a delivery.
+/// Returns the events of a user with a token, a publisher, a node with versions, and a task with a delivery.
 fn sample_account(n: u128) -> Vec<Append> {
     let base = n * 1000;
     let (user, token, task) = (UserId(id(base)), TokenId(id(base + 1)), TaskId(id(base + 2)));
@@ -173,7 +173,7 @@ fn sample_account(n: u128) -> Vec<Append> {
     writing.appends
 }
 
-/// Sample event, with the ids of this account.
+/// Returns a sample event, with the ids of this account.
 fn with_own_ids(
     sample: Event,
     user: UserId,
@@ -245,7 +245,7 @@ impl HistoryWriter {
     }
 }
 
-/// Distinct stream names of these events.
+/// Returns the distinct stream names of these events.
 pub fn streams(events: &[RecordedEvent]) -> Vec<StreamId> {
     let streams: std::collections::BTreeSet<_> = events.iter().map(|event| event.stream.clone()).collect();
     streams.into_iter().collect()

@@ -34,12 +34,12 @@ pub fn ensure_same<T: PartialEq + std::fmt::Debug>(label: &str, actual: &T, expe
 }
 
 impl ModelQuery {
-    /// Index of the command after which nodes must have changed, if the query has such a filter.
+    /// Returns the index of the command after which nodes must have changed, if the query has such a filter.
     fn changed_after(&self, clients: &ModelClients) -> Option<usize> {
         self.after.map(|after| after.index(clients.timestamps.len()))
     }
 
-    /// Query string for one page.
+    /// Returns the query string for one page.
     fn query_string(&self, clients: &ModelClients, page: usize) -> String {
         let mut pairs = vec![format!("limit={}&page={page}", self.limit)];
         let sort_key =

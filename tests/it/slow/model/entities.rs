@@ -80,7 +80,7 @@ pub fn visible_fields(fields: &JsonFields, links: &[&str]) -> JsonFields {
         .collect()
 }
 
-/// Text of a field; `None` if it is empty.
+/// Returns the text of a field; `None` if it is empty.
 pub fn text<'s>(fields: &'s JsonFields, name: &str) -> Option<&'s str> {
     fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
@@ -138,7 +138,7 @@ impl Node {
         self.fields.get(name).and_then(Value::as_i64)
     }
 
-    /// Mean of the reviews, with two decimals; without reviews, the value set by an administrator.
+    /// Returns the mean of the reviews, with two decimals; without reviews, the value set by an administrator.
     pub fn rating(&self) -> Option<f64> {
         let sum: u32 = self.reviews.values().map(|stars| u32::from(*stars)).sum();
         let count = u32::try_from(self.reviews.len()).expect("few");
@@ -148,7 +148,7 @@ impl Node {
         Some((f64::from(sum) * 100.0 / f64::from(count)).round() / 100.0)
     }
 
-    /// Highest Active version; deprecated ones come last, pre-releases after releases.
+    /// Returns the highest Active version; deprecated ones come last, pre-releases after releases.
     pub fn latest(&self) -> Option<&Version> {
         let active = self.versions.iter().filter(|version| version.status == "Active");
         active.max_by(|a, b| {
@@ -164,7 +164,7 @@ impl Node {
         entry_lists.flatten().filter_map(|entry| entry.as_str().map(str::to_lowercase)).collect()
     }
 
-    /// Range of supported host versions, of the node or else of its latest version.
+    /// Returns the range of supported host versions, of the node or else of its latest version.
     pub fn host_range(&self) -> Option<&str> {
         let name = "supported_host_version";
         text(&self.fields, name).or_else(|| text(&self.latest()?.fields, name))
@@ -178,7 +178,7 @@ impl Version {
     }
 }
 
-/// Version number.
+/// Returns the version number.
 pub fn number(version: usize) -> Number {
     Number::parse(VERSIONS[version]).expect("a semantic version")
 }

@@ -113,7 +113,7 @@ fn any_caller() -> impl Strategy<Value = ModelCaller> {
     ]
 }
 
-/// Some of the fields of a table, each with one of its values.
+/// Returns some of the fields of a table, each with one of its values.
 fn fields_from(maximum: usize, tables: &[Value]) -> impl Strategy<Value = JsonFields> + use<> {
     let fields = tables.iter().flat_map(|table| table.as_object().expect("a table").clone());
     let fields: Vec<(String, Value)> = fields.collect();
@@ -233,7 +233,7 @@ fn on_nodes() -> impl Strategy<Value = ModelOp> {
     ]
 }
 
-/// Any command, mostly by a caller with permission.
+/// Returns any command, mostly by a caller with permission.
 pub fn step() -> impl Strategy<Value = ModelStep> {
     let op = prop_oneof![4 => on_accounts().boxed(), 7 => on_nodes().boxed()];
     (any_caller(), op, proptest::bool::weighted(0.15), proptest::bool::weighted(0.7)).prop_map(
@@ -263,7 +263,7 @@ impl ModelOp {
     }
 }
 
-/// Any list query.
+/// Returns any list query.
 pub fn list() -> impl Strategy<Value = ModelQuery> {
     let key = (select(&COLUMNS[..]), any::<bool>());
     let words = select(&["mask", "blur", "light", "po", "beta", "nothing"][..]);

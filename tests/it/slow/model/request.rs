@@ -18,9 +18,9 @@ pub struct ModelRequest {
 
 /// Ids chosen by the service.
 pub trait KnownIds {
-    /// Id of a user.
+    /// Returns the id of a user.
     fn user(&self, number: usize) -> String;
-    /// Id of a token of a user or publisher; an unused id if there is none.
+    /// Returns the id of a token of a user or publisher; an unused id if there is none.
     fn user_token(&self, number: usize, index: usize) -> String;
     fn token(&self, publisher: usize, index: usize) -> String;
 }
@@ -32,7 +32,7 @@ fn with_field(fields: &JsonFields, field: &str, value: Value) -> Value {
 }
 
 impl ModelOp {
-    /// Request of the command; uploads and installs are built elsewhere.
+    /// Returns the request of the command; uploads and installs are built elsewhere.
     pub fn request(&self, ids: &impl KnownIds) -> ModelRequest {
         let (method, path, body) = self.on_accounts(ids).unwrap_or_else(|| self.on_nodes());
         ModelRequest { method, path, body }

@@ -30,7 +30,7 @@ pub async fn check_everything(clients: &ModelClients, world: &ModelWorld) -> Che
     users(clients, world).await
 }
 
-/// Response without the ids and times that the service chose; links are replaced by their presence.
+/// Returns the response without the ids and times that the service chose; links are replaced by their presence.
 pub fn without_generated(actual: &Value) -> Value {
     let Value::Object(actual) = actual else { return actual.clone() };
     let generated = ["id", "createdAt", "created_at", "last_used_at"];
@@ -51,7 +51,7 @@ fn with_lists(fields: &mut JsonFields, names: &[&str]) {
     }
 }
 
-/// Expected representation of a version.
+/// Returns the expected representation of a version.
 pub fn version_of(world: &ModelWorld, node: &Node, version: &Version, with_reason: bool) -> Value {
     let mut fields = version.fields.clone();
     with_lists(&mut fields, &["dependencies", "supported_accelerators", "supported_os", "tags", "tags_admin"]);
@@ -295,7 +295,7 @@ async fn paged(clients: &ModelClients, path: &str, query: &str, name: &str, expe
     Ok(())
 }
 
-/// Expected publisher as administrators see it; `plain` removes its id.
+/// Returns the expected publisher as administrators see it; `plain` removes its id.
 fn publisher_of(clients: &ModelClients, world: &ModelWorld, index: usize, publisher: &Publisher) -> Value {
     let mut fields = visible_fields(&publisher.fields, &PUBLISHER_LINKS);
     fields.insert("name".to_owned(), json!(publisher.name(PUBLISHERS[index])));

@@ -58,7 +58,7 @@ impl ModelWorld {
         }
     }
 
-    /// Node of the publisher, for a caller who may change it; all parts of the path must exist.
+    /// Returns the node of the publisher, for a caller who may change it; all parts of the path must exist.
     fn enter_node(&mut self, caller: ModelCaller, path: NodePath, minimum: ModelRole) -> Result<&mut Node, u16> {
         let (publisher, node, version) = path;
         reject_unless(401, caller != ModelCaller::Anonymous)?;
@@ -107,7 +107,7 @@ impl ModelWorld {
         Ok(201)
     }
 
-    /// Holder of a new upload link; a token has its index among the publisher's tokens.
+    /// Returns the holder of a new upload link; a token has its index among the publisher's tokens.
     fn holder(&self, caller: ModelCaller, publisher: usize) -> (ModelCaller, usize) {
         (caller, self.publishers[&publisher].tokens.len().saturating_sub(1))
     }

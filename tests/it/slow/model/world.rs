@@ -39,7 +39,7 @@ pub fn reject_unless(status: u16, condition: bool) -> Result<(), u16> {
 }
 
 impl ModelWorld {
-    /// State with only the administrator of the bootstrap token.
+    /// Creates a state with only the administrator of the bootstrap token.
     pub fn new() -> Self {
         let fields = serde_json::json!({"name": "Administrator", "isAdmin": true, "isApproved": true});
         let admin = User { fields: fields.as_object().expect("an object").clone(), ..User::default() };

@@ -74,7 +74,7 @@ pub async fn assert_all_reported(process: &Process, receiver: &Receiver, tasks: 
     }
 }
 
-/// Task and status of a callback.
+/// Returns the task and status of a callback.
 fn change(callback: &ReceivedRequest) -> (String, String) {
     let body = callback.json();
     let either = |names: [&str; 2]| names.iter().find_map(|name| body[*name].as_str().map(str::to_owned));
