@@ -220,7 +220,7 @@ fn publisher(n: u32) -> PublisherId {
     PublisherId::parse(&format!("publisher-{n}")).expect("an id")
 }
 
-/// Typical draft: little text, a list of dependencies.
+/// Returns a typical draft: little text, a list of dependencies.
 fn draft(n: u64, minor: u32) -> VersionDraft {
     let fields = VersionFields {
         changelog: Some(Text::from_recorded(sentence(minor, 8))),
@@ -257,7 +257,7 @@ fn text_list<const ENTRIES: usize, const CHARS: usize>(texts: &[&str]) -> TextLi
     TextList::from_recorded(texts.iter().map(|text| (*text).to_owned()).collect())
 }
 
-/// Words, some common and some in few nodes only.
+/// Returns words, some common and some in few nodes only.
 fn sentence(seed: u32, word_count: u32) -> String {
     let word_at = |at: u32| {
         let draw = scatter(seed.wrapping_add(at));
@@ -266,12 +266,12 @@ fn sentence(seed: u32, word_count: u32) -> String {
     (0..word_count).map(word_at).collect::<Vec<_>>().join(" ")
 }
 
-/// Hash of a number, as a reproducible pseudo-random number.
+/// Hashes a number, as a reproducible pseudo-random number.
 fn scatter(n: u32) -> u32 {
     (n ^ 0x5bd1_e995).wrapping_mul(2_654_435_761).rotate_left(13).wrapping_mul(2_246_822_519) >> 1
 }
 
-/// Memory of this process; zero if the system does not report it.
+/// Returns the memory of this process; zero if the system does not report it.
 fn resident_mib() -> f64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<u32>().ok()).unwrap_or(0);

@@ -156,7 +156,7 @@ fn print_row(
     );
 }
 
-/// Median.
+/// Returns the median.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);

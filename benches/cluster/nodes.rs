@@ -27,7 +27,7 @@ pub fn fill(address: &str) {
     });
 }
 
-/// Request that changes a changelog to another text than before. Each client has its own nodes.
+/// Returns a request that changes a changelog to another text than before. Each client has its own nodes.
 pub fn change(client: usize, turn: u64) -> Vec<u8> {
     let of_client = REGISTRY_NODES / 64;
     let number = client * of_client + usize::try_from(turn).unwrap_or(0) % of_client;
@@ -105,12 +105,12 @@ impl BenchCluster {
         self.nodes.iter().flatten().map(|node| node.address.as_str()).collect()
     }
 
-    /// Processor time of all nodes in seconds.
+    /// Returns the CPU time of all nodes, in seconds.
     pub fn node_time(&self) -> f64 {
         self.nodes.iter().flatten().map(Service::processor_time).sum()
     }
 
-    /// Processor time of all servers in seconds.
+    /// Returns the CPU time of all servers, in seconds.
     pub fn server_time(&self) -> f64 {
         self.servers.process_ids().into_iter().map(processor_time_of).sum()
     }
@@ -134,7 +134,7 @@ impl BenchCluster {
     }
 }
 
-/// Position of the log of a node.
+/// Returns the position of the log of a node.
 fn position(address: &str) -> u64 {
     let text = block_on(async {
         let mut connection = Connection::open(address).await;

@@ -32,7 +32,7 @@ fn luma(picture: &RgbImage) -> Vec<f64> {
         .collect()
 }
 
-/// SSIM of one square.
+/// Returns the SSIM of one square.
 fn similarity(first: &[f64], other: &[f64], width: usize, left: usize, top: usize) -> f64 {
     let pixel_indices = || (top..top + SQUARE).flat_map(move |y| (left..left + SQUARE).map(move |x| y * width + x));
     let count = (SQUARE * SQUARE) as f64;

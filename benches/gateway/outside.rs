@@ -115,7 +115,7 @@ fn all_jobs(vendors: &[Rc<VendorSim>]) -> Vec<SimJob> {
     vendors.iter().flat_map(|vendor| vendor.jobs_after(0)).collect()
 }
 
-/// Number of charges of each vendor, and of tasks that were charged more than once.
+/// Returns the number of charges of each vendor, and of tasks that were charged more than once.
 fn charges(vendors: &[Rc<VendorSim>]) -> Value {
     let charges: Vec<_> = vendors.iter().map(|vendor| vendor.charges()).collect();
     let counts: Vec<_> = charges.iter().map(Vec::len).collect();
@@ -220,7 +220,7 @@ impl OutsideProcess {
         }
     }
 
-    /// Processor time used so far, in seconds.
+    /// Returns the CPU time used so far, in seconds.
     pub fn processor_time(&self) -> f64 {
         processor_time_of(self.child.id())
     }
@@ -239,7 +239,7 @@ fn line(replies: &mut impl BufRead) -> Value {
     serde_json::from_str(&line).expect("a line of JSON")
 }
 
-/// Median, 99th percentile and maximum in milliseconds, as a table cell.
+/// Returns the median, 99th percentile and maximum in milliseconds, as a table cell.
 pub fn cell(values: &[f64]) -> String {
     let [p50, p99, maximum] = PacedResults::quantiles(values);
     format!("{p50:.2} · {p99:.2} · {maximum:.1}")

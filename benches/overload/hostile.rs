@@ -98,7 +98,7 @@ impl AttackKind {
         !matches!(self, Self::BusyNeighbour)
     }
 
-    /// Name on the command line.
+    /// Returns the name on the command line.
     fn argument(self) -> String {
         format!("{self:?}")
     }

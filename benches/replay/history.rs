@@ -277,7 +277,7 @@ impl History {
         WORDS[usize::try_from(self.draw(24)).expect("few words")]
     }
 
-    /// Words, some common and some in few nodes only.
+    /// Returns words, some common and some in few nodes only.
     fn sentence(&mut self, word_count: u32) -> String {
         let word_at = |at: u32| {
             if at % 3 == 2 { format!("w{}", self.draw(20_000)) } else { self.word().to_owned() }

@@ -73,7 +73,7 @@ fn is_ready(address: &str) -> bool {
         && response_bytes.starts_with(b"HTTP/1.1 200")
 }
 
-/// Processor time of a process in seconds, and its memory in MiB: now, and the peak.
+/// Returns the CPU time of a process in seconds, and its memory in MiB: now, and the peak.
 pub fn resource_usage(process: u32) -> (f64, (f64, f64)) {
     let read_proc = |name: &str| std::fs::read_to_string(format!("/proc/{process}/{name}")).expect("Linux");
     let (status, stat) = (read_proc("status"), read_proc("stat"));

@@ -110,7 +110,7 @@ impl Service {
         std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").expect("a process of the same user");
     }
 
-    /// Processor time used so far in seconds, of all threads.
+    /// Returns the CPU time used so far by all threads, in seconds.
     pub fn processor_time(&self) -> f64 {
         processor_time_of(self.child.id())
     }
@@ -133,7 +133,7 @@ impl Drop for Service {
     }
 }
 
-/// Processor time used by a process in seconds, of all threads.
+/// Returns the CPU time used by all threads of a process, in seconds.
 pub fn processor_time_of(process: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("Linux");
     // The name is in parentheses and may contain anything; user and system time are the 12th and 13th fields after it.

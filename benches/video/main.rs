@@ -164,7 +164,7 @@ fn ffmpeg(arguments: &[&str]) -> Result<String, Failure> {
     if output.status.success() { Ok(message) } else { Err(message.into()) }
 }
 
-/// Similarity of a video to its frames, in dB.
+/// Returns the similarity of a video to its frames, in dB.
 fn psnr(video: &Path, raw: &Path) -> Result<f64, Failure> {
     let output = ffmpeg(&["-i", text(video), "-i", text(raw), "-lavfi", "psnr", "-f", "null", "-"])?;
     let value = output.rsplit("PSNR y:").next().and_then(|remaining| remaining.split(' ').next());

@@ -140,7 +140,7 @@ fn ink_at(x: f32, y: f32) -> f32 {
     if is_ink { 1.0 } else { 0.0 }
 }
 
-/// Deterministic noise.
+/// Returns deterministic noise.
 fn noise(x: u32, y: u32) -> u8 {
     let hash = (x.wrapping_mul(0x9e37_79b1) ^ y.wrapping_mul(0x85eb_ca6b)).wrapping_mul(0xc2b2_ae35);
     (hash ^ (hash >> 15)).wrapping_mul(0x27d4_eb2f).to_be_bytes()[0]
