@@ -180,7 +180,7 @@ async fn create(dispatch: &Dispatch, name: &str, environment: &Environment) {
     dispatch.publisher(&id, create, command_context(environment)).await.expect("a new publisher");
 }
 
-/// Client in a closed loop: sends the next command after each answer.
+/// Client in a closed loop: sends the next command after each response.
 async fn client(name: String, dispatch: Dispatch, environment: Environment, end: Instant) {
     let id = PublisherId::parse(&name).expect("a publisher id");
     let mut letters = ('a'..='z').cycle();

@@ -4,7 +4,7 @@
 //! Options: `--dir DIR` (for data, on the disk to be measured), `--connections 1,8,64`, `--seconds`, `--rounds`,
 //! `--sync always,2m` (`sync_interval` of the servers), `--takeovers`.
 //!
-//! Nodes, servers and clients share the cores of one machine. Processor time per command shows what larger
+//! Nodes, servers and clients share the cores of one machine. CPU time per command shows what larger
 //! machines can do.
 
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
@@ -114,12 +114,12 @@ fn measure(options: &Options, sync: &str) {
     takeover::measure(&mut cluster, options.takeovers);
 }
 
-/// Rates and processor times of one round.
+/// Rates and CPU times of one round.
 struct Round {
     alone: Measured,
     cluster: Measured,
-    /// Microseconds of processor per request: of the service without a cluster, of all nodes, of all servers.
-    processor: [f64; 3],
+    /// CPU time per request in microseconds: of the service without a cluster, of all nodes, of all servers.
+    cpu_micros: [f64; 3],
 }
 
 fn print_row(
@@ -132,14 +132,14 @@ fn print_row(
 ) {
     let rounds: Vec<_> = (0..options.rounds)
         .map(|_| {
-            let before = [alone.processor_time(), cluster.node_time(), cluster.server_time()];
+            let before = [alone.cpu_seconds(), cluster.node_time(), cluster.server_time()];
             let own = load_of_all(&[&alone.address], connections, options.time, next.clone());
             let of_cluster = load_of_all(&cluster.addresses(), connections, options.time, next.clone());
-            let after = [alone.processor_time(), cluster.node_time(), cluster.server_time()];
+            let after = [alone.cpu_seconds(), cluster.node_time(), cluster.server_time()];
             let rates = [own.rate, of_cluster.rate, of_cluster.rate];
             let per_request =
                 |index: usize| (after[index] - before[index]) * 1e6 / (rates[index] * options.time.as_secs_f64());
-            Round { alone: own, cluster: of_cluster, processor: [0, 1, 2].map(per_request) }
+            Round { alone: own, cluster: of_cluster, cpu_micros: [0, 1, 2].map(per_request) }
         })
         .collect();
     let middle = |value: &dyn Fn(&Round) -> f64| median(rounds.iter().map(value));
@@ -150,9 +150,9 @@ fn print_row(
         middle(&|round| round.cluster.rate / round.alone.rate),
         middle(&|round| round.cluster.p50 / 1000.0),
         middle(&|round| round.cluster.p99 / 1000.0),
-        middle(&|round| round.processor[0]),
-        middle(&|round| round.processor[1]),
-        middle(&|round| round.processor[2]),
+        middle(&|round| round.cpu_micros[0]),
+        middle(&|round| round.cpu_micros[1]),
+        middle(&|round| round.cpu_micros[2]),
     );
 }
 

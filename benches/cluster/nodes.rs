@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::http::{Connection, request, send_all};
 use crate::nats_servers::{NatsServerSettings, NatsServers};
-use crate::service::{Service, TOKEN, block_on, processor_time_of};
+use crate::service::{Service, TOKEN, block_on, cpu_seconds_of};
 use crate::{MEMBERS, REGISTRY_NODES};
 
 /// Length of a changelog, for events of about 400 bytes.
@@ -89,7 +89,7 @@ impl BenchCluster {
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Starts nodes until this many run.
+    /// Starts nodes until `members` nodes run.
     pub fn start_up_to(&mut self, members: usize) {
         while self.nodes.len() < members {
             let node = self.start(self.nodes.len());
@@ -107,12 +107,12 @@ impl BenchCluster {
 
     /// Returns the CPU time of all nodes, in seconds.
     pub fn node_time(&self) -> f64 {
-        self.nodes.iter().flatten().map(Service::processor_time).sum()
+        self.nodes.iter().flatten().map(Service::cpu_seconds).sum()
     }
 
     /// Returns the CPU time of all servers, in seconds.
     pub fn server_time(&self) -> f64 {
-        self.servers.process_ids().into_iter().map(processor_time_of).sum()
+        self.servers.process_ids().into_iter().map(cpu_seconds_of).sum()
     }
 
     /// Starts one more node on the first backup. Returns how many events it applied, and how much longer its start took

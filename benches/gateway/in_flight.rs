@@ -41,15 +41,15 @@ fn measure(options: &Options, with_webhooks: bool) -> Vec<(&'static str, String)
     std::thread::sleep(SETTLING_TIME);
 
     let started = Instant::now();
-    let service_before = service.processor_time();
+    let service_before = service.cpu_seconds();
     let polls_before = outside.count("polls");
-    let outside_before = outside.processor_time();
+    let outside_before = outside.cpu_seconds();
     std::thread::sleep(options.time);
 
     let seconds = started.elapsed().as_secs_f64();
-    let service_percent = (service.processor_time() - service_before) / seconds * 100.0;
+    let service_percent = (service.cpu_seconds() - service_before) / seconds * 100.0;
     let polls_per_second = (outside.count("polls") - polls_before) as f64 / seconds;
-    let outside_percent = (outside.processor_time() - outside_before) / seconds * 100.0;
+    let outside_percent = (outside.cpu_seconds() - outside_before) / seconds * 100.0;
     let in_flight = service.memory();
     let running = outside.count("running");
 
@@ -64,8 +64,8 @@ fn measure(options: &Options, with_webhooks: bool) -> Vec<(&'static str, String)
     vec![
         ("tasks in flight when it was measured", running.to_string()),
         ("polls of the vendor a second", format!("{polls_per_second:.0}")),
-        ("processor share of the service, % of one core", format!("{service_percent:.1}")),
-        ("processor share of vendor and receiver, % of one core", format!("{outside_percent:.1}")),
+        ("CPU time of the service, % of one core", format!("{service_percent:.1}")),
+        ("CPU time of vendor and receiver, % of one core", format!("{outside_percent:.1}")),
         ("resident memory: at the start · in flight · peak until then · peak of all, MiB", resident),
         ("from the vendor's end to the callback: p50 · p99 · maximum, s", delayed),
     ]

@@ -1,12 +1,12 @@
 //! Image gateway under load, with a simulated vendor: `benches/gateway/run`.
 //!
-//! - `in-flight`: many concurrent tasks at the vendor; processor share and memory of the service while it polls, and
+//! - `in-flight`: many concurrent tasks at the vendor; CPU time and memory of the service while it polls, and
 //!   the time from the end of a job until its callback arrives, without and with webhooks of the vendor
 //! - `submissions`: submissions at a constant rate, alternating with a cheap read at the same rate
 //! - `pool`: tasks over three vendors, first all healthy, then one of them failing half of the time
 //!
 //! Three processes: the service as shipped; `outside`, with the vendors and the receiver of callbacks; this one, with
-//! the load. Processor time and memory are therefore measured for the service alone.
+//! the load. CPU time and memory are therefore measured for the service alone.
 //!
 //! Options: `--tasks N`, `--rate N` (requests a second), `--seconds N` (of each measurement), `--rounds N`, `--work MS`
 //! (duration of a vendor job, except in `in-flight`), `--dir DIR` (on the disk to be measured), `--set NAME=VALUE` (a

@@ -16,7 +16,7 @@ use crate::pace::PacedResults;
 use crate::picture::png;
 use crate::quantile;
 use crate::receiver::Receiver;
-use crate::service::{block_on, processor_time_of};
+use crate::service::{block_on, cpu_seconds_of};
 use crate::vendor_sim::{SimBehavior, SimJob, SimMode, SimOptions, SimRequestKind, VendorSim};
 
 /// Interval at which the vendor checks for jobs whose webhook is due.
@@ -221,8 +221,8 @@ impl OutsideProcess {
     }
 
     /// Returns the CPU time used so far, in seconds.
-    pub fn processor_time(&self) -> f64 {
-        processor_time_of(self.child.id())
+    pub fn cpu_seconds(&self) -> f64 {
+        cpu_seconds_of(self.child.id())
     }
 }
 

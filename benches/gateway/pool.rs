@@ -35,12 +35,12 @@ fn measure(options: &Options, has_failing: bool) -> Vec<(&'static str, String)> 
     let service = start(options, &outside, directory.path());
 
     let requests = (0..options.tasks).map(|index| submission(index, &outside.receiver)).collect();
-    let (started, processor_before) = (Instant::now(), service.processor_time());
+    let (started, cpu_before) = (Instant::now(), service.cpu_seconds());
     let submitted = block_on(send_at(&service.address, options.rate_or(RATE), requests));
     assert!(submitted.rejected.is_empty(), "submissions were rejected: {:?}", submitted.rejected);
     assert!(outside.reaches("callbacks", options.tasks), "tasks were lost");
     let seconds = started.elapsed().as_secs_f64();
-    let processor = service.processor_time() - processor_before;
+    let cpu_seconds = service.cpu_seconds() - cpu_before;
 
     let charges = outside.send_query("charges");
     assert_eq!(charges["doubled"], 0, "tasks were paid for twice: {charges}");
@@ -60,7 +60,7 @@ fn measure(options: &Options, has_failing: bool) -> Vec<(&'static str, String)> 
             "from the vendor's end to the callback: p50 · p99 · maximum, s",
             format!("{:.3} · {:.3} · {:.3}", delay("p50"), delay("p99"), delay("max")),
         ),
-        ("processor time of the service, s", format!("{processor:.1}")),
+        ("CPU time of the service, s", format!("{cpu_seconds:.1}")),
         ("resident memory at the end · peak, MiB", format!("{:.0} · {:.0}", memory.current, memory.peak)),
         ("jobs of each vendor", format!("{by_vendor:?}")),
         ("lost · paid twice", "0 · 0".to_owned()),

@@ -20,22 +20,21 @@ pub fn run(options: &Options) {
     let service = start(options, &outside, false, directory.path());
 
     let read_requests = || vec![request("GET", "/users", TOKEN, ""); count];
-    let (mut reads, mut submissions, mut processor_percent) =
-        (PacedResults::default(), PacedResults::default(), [0.0; 2]);
+    let (mut reads, mut submissions, mut cpu_percent) = (PacedResults::default(), PacedResults::default(), [0.0; 2]);
     let (mut submitted, mut delivered, mut longest_wait) = (0, 0, 0.0_f64);
 
     // The first second of each does not count: connections and threads are new.
     drop(block_on(send_at(&service.address, rate, read_requests())));
     for _ in 0..options.rounds {
-        let before = service.processor_time();
+        let before = service.cpu_seconds();
         reads.add(block_on(send_at(&service.address, rate, read_requests())));
-        processor_percent[0] += service.processor_time() - before;
+        cpu_percent[0] += service.cpu_seconds() - before;
 
         let requests: Vec<_> =
             (submitted..submitted + count).map(|index| submission(index, &outside.receiver)).collect();
-        let before = service.processor_time();
+        let before = service.cpu_seconds();
         let round = block_on(send_at(&service.address, rate, requests));
-        processor_percent[1] += service.processor_time() - before;
+        cpu_percent[1] += service.cpu_seconds() - before;
         submitted += count;
         delivered += count - round.rejected.values().sum::<usize>();
         submissions.add(round);
@@ -50,7 +49,7 @@ pub fn run(options: &Options) {
     println!("| at {rate} a second | p50 · p99 · maximum, ms | sent late by, ms | refused or failed | cores used |");
     println!("|---|---|---|---|---|");
     for (label, paced, percent) in
-        [("GET /users", &reads, processor_percent[0]), ("submission of a task", &submissions, processor_percent[1])]
+        [("GET /users", &reads, cpu_percent[0]), ("submission of a task", &submissions, cpu_percent[1])]
     {
         let (times, lateness, rejected) =
             (cell(&paced.times), cell(&paced.lateness_millis), paced.rejected.values().sum::<usize>());

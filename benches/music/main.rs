@@ -67,11 +67,11 @@ fn single_stream(service: &Service, directory: &Path) {
     );
     for (name, prompt) in PROMPTS {
         let started = Instant::now();
-        let cpu_before = service.processor_time();
+        let cpu_before = service.cpu_seconds();
         let received = block_on(listen(&service.address, prompt, SINGLE_STREAM_SECONDS, Pace::AtOnce));
 
         let elapsed = started.elapsed().as_secs_f64();
-        let cpu_seconds = service.processor_time() - cpu_before;
+        let cpu_seconds = service.cpu_seconds() - cpu_before;
         let first_millis = received.first_sound.as_millis();
         let seconds = f64::from(SINGLE_STREAM_SECONDS);
         let sound = received.sound();
@@ -88,7 +88,7 @@ fn single_stream(service: &Service, directory: &Path) {
 
 fn slow_readers(service: &Service, label: &str, pace: impl Fn(usize) -> Pace) {
     let started = Instant::now();
-    let cpu_before = service.processor_time();
+    let cpu_before = service.cpu_seconds();
     let memory_before = service.memory().current;
     let mut memory_peak = memory_before;
 
@@ -116,7 +116,7 @@ fn slow_readers(service: &Service, label: &str, pace: impl Fn(usize) -> Pace) {
     });
 
     let elapsed = started.elapsed().as_secs_f64();
-    let core_percent = (service.processor_time() - cpu_before) / elapsed * 100.0;
+    let core_percent = (service.cpu_seconds() - cpu_before) / elapsed * 100.0;
     let mut first_millis: Vec<_> = received.iter().map(|received| received.first_sound.as_millis()).collect();
     first_millis.sort_unstable();
 

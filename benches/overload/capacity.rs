@@ -12,7 +12,7 @@ use crate::http::{Connection, request};
 use crate::offered::{LoadOutcome, offer};
 use crate::ramp::{Load, RampStep, highest};
 use crate::ready_made::record;
-use crate::service::{Service, TOKEN, block_on, processor_time_of};
+use crate::service::{Service, TOKEN, block_on, cpu_seconds_of};
 use crate::workload::Workload;
 use crate::{Options, limits, median, quantile};
 
@@ -158,7 +158,7 @@ fn round(
     let counts_jobs = workload == Workload::Submission;
     // `offer` calls this at the beginning and at the end of the load.
     let take_sample = || completed.extend(counts_jobs.then(|| completed_jobs(service)));
-    let cpu_times = || [service.processor_time(), processor_time_of(std::process::id())];
+    let cpu_times = || [service.cpu_seconds(), cpu_seconds_of(std::process::id())];
 
     let started = Instant::now();
     let cpu_before = cpu_times();

@@ -19,7 +19,7 @@ use crate::workload::Workload;
 
 /// Longest time that a request waits for a connection, and longest latency that counts as goodput.
 const CALLER_TIMEOUT: Duration = Duration::from_secs(1);
-/// Time without an answer after which a request has failed and its connection is replaced.
+/// Time without a response after which a request has failed and its connection is replaced.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Time allowed for the last answers after the end of the load.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);

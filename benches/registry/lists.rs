@@ -147,13 +147,13 @@ struct ListRound {
 }
 
 fn round(server: &Service, connections: usize, options: &Options, requests: &Arc<[Vec<u8>]>) -> ListRound {
-    let before = server.processor_time();
+    let before = server.cpu_seconds();
     let requests = Arc::clone(requests);
     let load = load(&server.address, connections, options.time, move |client, iteration| {
         let iteration = usize::try_from(iteration).unwrap_or(0);
         requests[(client * 7919 + iteration) % requests.len()].clone()
     });
-    let cpu_seconds = server.processor_time() - before;
+    let cpu_seconds = server.cpu_seconds() - before;
     ListRound { load, cpu_micros: cpu_seconds * 1e6 / (load.rate * options.time.as_secs_f64()) }
 }
 

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::ReplayMeasurement;
 
-/// Clock ticks of processor time per second (`USER_HZ`).
+/// Clock ticks of CPU time per second (`USER_HZ`).
 const TICKS: f64 = 100.0;
 /// Deadline for a service to be ready, or to stop.
 const DEADLINE: Duration = Duration::from_mins(10);
@@ -52,8 +52,8 @@ impl ReplayService {
 
     /// Stops the service as an operator would.
     pub fn stop(mut self) {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it can be signalled");
-        let status = self.child.wait().expect("it ends");
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("the service can be signalled");
+        let status = self.child.wait().expect("the service ends");
         assert!(status.success() || status.code().is_none(), "it did not stop cleanly: {status}");
     }
 }

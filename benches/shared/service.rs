@@ -13,7 +13,7 @@ use crate::http::{Connection, request};
 
 /// Administrator's token of every measured service.
 pub const TOKEN: &str = "token-of-the-benchmarks";
-/// Clock ticks of processor time per second (`USER_HZ`).
+/// Clock ticks of CPU time per second (`USER_HZ`).
 const TICKS: f64 = 100.0;
 /// Deadline for a service to be ready, or to stop.
 const DEADLINE: Duration = Duration::from_mins(30);
@@ -67,7 +67,7 @@ impl Service {
         Self::spawn(&mut command)
     }
 
-    /// Starts the baseline server with this number of workers.
+    /// Starts the baseline server with `workers` workers.
     pub fn start_ready_made(workers: usize) -> Self {
         let program = std::env::current_exe().expect("the path of this program");
         Self::spawn(Command::new(program).args(["ready-made", "--workers", &workers.to_string()]))
@@ -111,15 +111,15 @@ impl Service {
     }
 
     /// Returns the CPU time used so far by all threads, in seconds.
-    pub fn processor_time(&self) -> f64 {
-        processor_time_of(self.child.id())
+    pub fn cpu_seconds(&self) -> f64 {
+        cpu_seconds_of(self.child.id())
     }
 
     /// Stops the process as an operator would; returns the time that it took.
     pub fn stop(mut self) -> Duration {
         let started = Instant::now();
-        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it can be signalled");
-        let status = self.child.wait().expect("it ends");
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("the service can be signalled");
+        let status = self.child.wait().expect("the service ends");
         // A program without a handler is ended by the signal itself, and has no exit code.
         assert!(status.success() || status.code().is_none(), "it did not stop cleanly: {status}");
         started.elapsed()
@@ -134,7 +134,7 @@ impl Drop for Service {
 }
 
 /// Returns the CPU time used by all threads of a process, in seconds.
-pub fn processor_time_of(process: u32) -> f64 {
+pub fn cpu_seconds_of(process: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("Linux");
     // The name is in parentheses and may contain anything; user and system time are the 12th and 13th fields after it.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
