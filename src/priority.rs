@@ -98,9 +98,9 @@ mod tests {
         let before = nice_of_this_thread();
         let thread = std::thread::spawn(|| {
             lower_priority(BackgroundWork::Rendering);
-            std::thread::spawn(nice_of_this_thread).join().expect("no panic")
+            std::thread::spawn(nice_of_this_thread).join().expect("the thread does not panic")
         });
-        assert_eq!(thread.join().expect("no panic"), BackgroundWork::Rendering.nice().max(before));
+        assert_eq!(thread.join().expect("the thread does not panic"), BackgroundWork::Rendering.nice().max(before));
         assert_eq!(nice_of_this_thread(), before);
     }
 
@@ -108,7 +108,7 @@ mod tests {
     async fn background_threads_have_a_lower_priority_and_survive_a_panic() {
         let threads = BackgroundThreads::start(BackgroundWork::Inspection, 1).expect("the thread starts");
         assert!(threads.run(|| panic!("intended")).await.is_err());
-        let nice = threads.run(nice_of_this_thread).await.expect("no panic");
+        let nice = threads.run(nice_of_this_thread).await.expect("the thread does not panic");
         assert_eq!(nice, BackgroundWork::Inspection.nice().max(nice_of_this_thread()));
     }
 }

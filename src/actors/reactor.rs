@@ -17,8 +17,8 @@ use crate::environment::{Environment, FailPoint};
 
 /// Interval at which a reactor looks for work without being woken.
 const TICK: Duration = Duration::from_millis(250);
-/// The next search for work begins after this many times the duration of the last one, so that searches take about a
-/// tenth of the time, however much work there is.
+/// Minimum pause between two searches for work, as a multiple of the duration of the last one. Searches thus take at
+/// most about a tenth of the time, however much work there is.
 const SEARCH_PAUSE_FACTOR: u32 = 10;
 /// Pause of work whose attempt panicked.
 const PANIC_BACKOFF: Duration = Duration::from_secs(1);
@@ -166,7 +166,7 @@ impl<K: Clone + Eq + Hash> WorkerSlots<K> {
         true
     }
 
-    /// Returns the number of free slots of a lane with this number of slots.
+    /// Returns the number of free slots of a lane that has `lane_slots` slots.
     #[must_use]
     pub fn free_within(&self, lane: &str, lane_slots: usize) -> usize {
         lane_slots.saturating_sub(self.lanes.get(lane).copied().unwrap_or(0))

@@ -20,9 +20,9 @@ pub const LIMIT_MAX: u64 = 1000;
 pub const LIMIT_DEFAULT: u64 = 100;
 /// Maximum number of events that one page scans.
 pub const SCANNED_MAX: u64 = 50_000;
-/// A page ends once its events exceed this number of bytes.
+/// Total size of the events, in bytes, above which a page ends.
 pub(super) const BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Up to this many events are scanned rather than reading a stream from its beginning.
+/// Maximum number of events that are scanned instead of reading a stream from its beginning.
 const SHORT_RANGE_MAX: u64 = 2000;
 /// Tolerance for events out of time order: their time is that of the command, not of the append.
 const TIME_TOLERANCE: Duration = Duration::from_mins(5);

@@ -264,7 +264,7 @@ fn kind_look(kind: PictureKind) -> Look {
     }
 }
 
-/// Returns the look of the creativity dial: positive values synthesize detail, negative ones simplify.
+/// Returns the look for a value of `creativity`: positive values synthesize detail, negative ones simplify.
 fn creativity_look(ratio: f32) -> Look {
     if ratio >= 0.0 {
         Look { texture: 2.0 * ratio, own_detail: 0.8 * ratio, sharpen: 0.1 * ratio, ..Look::NONE }
@@ -273,8 +273,8 @@ fn creativity_look(ratio: f32) -> Look {
     }
 }
 
-/// Returns the look of the fractality dial: positive values repeat the picture's detail at a smaller scale, negative
-/// ones soften small scales.
+/// Returns the look for a value of `fractality`: positive values repeat the picture's detail at a smaller scale,
+/// negative ones soften small scales.
 fn fractality_look(ratio: f32) -> Look {
     if ratio >= 0.0 {
         Look { own_detail: 3.5 * ratio, sharpen: 0.35 * ratio, ..Look::NONE }
@@ -283,7 +283,7 @@ fn fractality_look(ratio: f32) -> Look {
     }
 }
 
-/// Returns the look of the HDR dial: positive values raise local contrast, negative ones lower it.
+/// Returns the look for a value of `hdr`: positive values raise local contrast, negative ones lower it.
 fn hdr_look(ratio: f32) -> Look {
     let contrast = if ratio >= 0.0 { 0.9 } else { 0.6 };
     Look { local_contrast: contrast * ratio, sharpen: 0.3 * ratio, ..Look::NONE }

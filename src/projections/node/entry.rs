@@ -9,7 +9,7 @@ use crate::domain::node::{Node, NodeEvent, NodeProfile, NodeStatus};
 use crate::domain::value::Timestamp;
 use crate::domain::version::Archive;
 
-/// Below this number of versions, the vector is kept without spare capacity: most nodes have few, and additions are
+/// Number of versions below which the vector is kept without spare capacity: most nodes have few, and additions are
 /// rare.
 const SHRINK_BELOW_VERSIONS: usize = 64;
 

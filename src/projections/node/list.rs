@@ -22,7 +22,7 @@ use crate::domain::ids::NodeKey;
 use crate::domain::value::Timestamp;
 use crate::projections::page::{Page, PageRequest};
 
-/// Sorting a set costs about as much for each node as this many steps through a stored order.
+/// Cost of sorting one node of a set, in steps through a stored order.
 const SORT_STEPS: usize = if cfg!(test) { 1 } else { 128 };
 /// Maximum number of ties before and after a page that are sorted with it. Longer runs are paged by the further
 /// columns.

@@ -40,8 +40,8 @@ const RESOURCE_RETRY_DELAY: Duration = Duration::from_secs(1);
 pub(super) enum JobState<T> {
     /// Waiting for its share of the engine.
     Waiting,
-    /// Running; done to this many thousandths.
     Running {
+        /// Progress in thousandths.
         permille: u16,
     },
     Ended(Result<T, TaskFailure>),
