@@ -308,7 +308,7 @@ async fn an_oversized_archive_is_rejected_before_its_body() {
     let link = publish(&app, &alice.token, "1.0.0").await;
     let mut connection = begin_upload(&app, &link, (100 << 20) + 1).await;
     let mut response = [0; 12];
-    connection.read_exact(&mut response).await.expect("an answer");
+    connection.read_exact(&mut response).await.expect("a response");
     assert_eq!(&response, b"HTTP/1.1 413");
     assert_eq!(archives(&app), 0);
     app.stop().await;
@@ -344,7 +344,7 @@ async fn a_ban_during_an_upload_rejects_it() {
 
     // Then the upload is rejected
     let mut response = [0; 12];
-    connection.read_exact(&mut response).await.expect("an answer");
+    connection.read_exact(&mut response).await.expect("a response");
     assert_eq!(&response, b"HTTP/1.1 403");
     let version = app.get("/nodes/face-tools/versions/1.0.0").await.expect(200).json();
     assert_eq!((&version["status"], version.get("downloadUrl")), (&json!("NodeVersionStatusPending"), None));
@@ -408,7 +408,7 @@ async fn upload_when_free(app: &TestApp, link: &str, archive: Vec<u8>) -> TestRe
     .await
 }
 
-/// Waits until the store holds this many files.
+/// Waits until the store holds `files` files.
 async fn wait_until_stored(app: &TestApp, files: usize) {
     eventually(format!("the store holds {files} files"), async || archives(app) == files).await;
 }

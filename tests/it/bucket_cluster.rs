@@ -50,7 +50,7 @@ struct BucketCluster {
 }
 
 impl BucketCluster {
-    /// Starts so many nodes, made of one service with the user alice.
+    /// Starts `nodes` nodes, made of one service with the user alice.
     async fn start(nodes: usize) -> (Self, TestUser) {
         let server = S3Server::start();
         server.create_bucket(BUCKET).await;
@@ -304,7 +304,7 @@ async fn an_interrupted_erasure_and_a_restored_key_end_at_the_next_start() {
 
 /// Checks that a request is told in time to come back later.
 async fn assert_unavailable(response: impl Future<Output = TestResponse>) {
-    let response = tokio::time::timeout(REFUSAL_TIME_MAX, response).await.expect("an answer in time").expect(503);
+    let response = tokio::time::timeout(REFUSAL_TIME_MAX, response).await.expect("a response in time").expect(503);
     assert_eq!(response.json()["error"], "not_ready", "{}", response.text());
     assert!(response.header("retry-after").is_some());
 }

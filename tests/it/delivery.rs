@@ -229,7 +229,7 @@ pub async fn wait_until_settled(app: &TestApp, token: &str, task: &str) -> Vec<V
     .await
 }
 
-/// Waits until this many attempts of the task's first delivery are recorded.
+/// Waits until `attempts` attempts of the task's first delivery are recorded.
 async fn wait_for_attempts(app: &TestApp, task: &str, attempts: usize) {
     let has_attempts = |deliveries: &[Value]| {
         deliveries.first().is_some_and(|item| item["attempts"].as_array().unwrap().len() >= attempts)

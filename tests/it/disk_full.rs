@@ -261,7 +261,7 @@ impl LimitedService {
     }
 
     async fn send(&self, request: RequestBuilder) -> RawReply {
-        let response = request.send().await.expect("an answer");
+        let response = request.send().await.expect("a response");
         let retry = response.headers().get("retry-after").map(|seconds| seconds.to_str().unwrap().to_owned());
         let status = response.status().as_u16();
         (status, retry, serde_json::from_slice(&response.bytes().await.unwrap()).unwrap_or_default())

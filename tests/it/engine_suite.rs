@@ -273,7 +273,7 @@ fn append_until(stopped: &AtomicBool, node: &SharedLogNode, number: u64, accepte
     longest
 }
 
-/// Asserts that all nodes have this many events, in the same bytes.
+/// Asserts that all nodes have the same `events` events, byte for byte.
 fn assert_equal(nodes: &[SharedLogNode], events: u64) {
     nodes.iter().for_each(SharedLogNode::catch_up);
     let expected = nodes[0].events();

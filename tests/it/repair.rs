@@ -84,7 +84,7 @@ impl RepairCase {
         report
     }
 
-    /// Like [`RepairCase::assert_repaired`], with this many repaired records at one location.
+    /// Like [`RepairCase::assert_repaired`], with `count` repaired records at one location.
     fn assert_records_repaired(&self, (segment, offset, _): &RecordRange, count: usize) {
         let report = self.assert_repaired();
         let [repaired] = report.repairs.as_slice() else { panic!("{report:?}") };

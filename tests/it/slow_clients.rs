@@ -30,7 +30,7 @@ async fn connect(app: &TestApp) -> TcpStream {
 async fn read_health_response(connection: &mut TcpStream) -> String {
     let mut response = Vec::new();
     while !response.ends_with(b"\r\n\r\nOK") {
-        response.push(within("an answer", connection.read_u8()).await.unwrap());
+        response.push(within("a response", connection.read_u8()).await.unwrap());
     }
     String::from_utf8(response).unwrap()
 }

@@ -35,7 +35,7 @@ async fn ban(app: &TestApp, user: &TestUser) {
 
 /// Opens a stream of events and reads its beginning.
 async fn open(app: &TestApp, token: &str, path: &str) -> Response {
-    let mut response = client().get(app.url(path)).bearer_auth(token).send().await.expect("an answer");
+    let mut response = client().get(app.url(path)).bearer_auth(token).send().await.expect("a response");
     assert_eq!((response.status().as_u16(), is_events(response.headers())), (200, true));
     assert!(response.chunk().await.expect("a beginning").is_some());
     response

@@ -175,7 +175,10 @@ async fn check_recent(service: &Process, traffic: &Traffic, followed: &mut Follo
 async fn start(data: &Path, outside: &Outside) -> Process {
     let mut program = program(data, outside);
     let started = tokio::task::spawn_blocking(move || Process::try_start(&mut program));
-    started.await.expect("no panic").unwrap_or_else(|errors| panic!("the program did not start: {errors}"))
+    started
+        .await
+        .expect("the task does not panic")
+        .unwrap_or_else(|errors| panic!("the program did not start: {errors}"))
 }
 
 /// Returns a command that starts the program with remote vendors, and short pauses between attempts because the test

@@ -27,7 +27,7 @@ const QUIET_TIME: Duration = Duration::from_secs(90);
 static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(client);
 
 async fn get(service: &Process, path: &str) -> Value {
-    let reply = CLIENT.get(service.url(path)).bearer_auth(TOKEN).send().await.expect("an answer");
+    let reply = CLIENT.get(service.url(path)).bearer_auth(TOKEN).send().await.expect("a response");
     reply.json().await.expect("JSON")
 }
 

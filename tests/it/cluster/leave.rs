@@ -187,7 +187,7 @@ async fn a_command_that_does_not_hear_itself_cannot_tell_that_no_node_runs() {
 
 #[actix_web::test]
 async fn what_is_kept_of_users_who_were_erased_elsewhere_is_removed() {
-    // Given a node with a stored answer and a snapshot, both of the time before an erasure
+    // Given a node with a stored response and a snapshot, both of the time before an erasure
     let mut cluster = TestCluster::start(2).await;
     let second = cluster.nodes.pop().unwrap();
     let request = second.request(Method::POST, "/admin/users").bearer_auth(second.admin_token());

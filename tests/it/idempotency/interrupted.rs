@@ -125,7 +125,7 @@ async fn a_disconnected_client_can_fetch_the_response_later() {
     drop(caller);
     for _ in 0..10 {
         let meanwhile = app.post_once("k", admin, "/admin/users", &body);
-        let response = within("an answer that does not run it again", meanwhile).await;
+        let response = within("a response without a second run", meanwhile).await;
         assert_problem(&response, 409, "idempotency_key_in_use");
     }
     barrier.open();

@@ -112,7 +112,8 @@ async fn an_open_stream_fails_as_interrupted_after_a_crash() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let task = crash_while_playing(dir.path()).await;
     let process = Process::start(dir.path());
-    let body = client().get(process.url(&format!("/tasks/{task}"))).bearer_auth(TOKEN).send().await.expect("an answer");
+    let body =
+        client().get(process.url(&format!("/tasks/{task}"))).bearer_auth(TOKEN).send().await.expect("a response");
     let body: serde_json::Value = body.json().await.expect("JSON");
     assert_eq!((&body["state"], &body["error"]["code"]), (&json!("failed"), &json!("interrupted")));
     assert_eq!(states(&body), ["created", "processing", "failed"]);
@@ -123,7 +124,7 @@ async fn an_open_stream_fails_as_interrupted_after_a_crash() {
 async fn crash_while_playing(dir: &Path) -> String {
     let process = Process::start(dir);
     let request = client().request(Method::POST, process.url(GENERATE)).bearer_auth(TOKEN);
-    let mut response = form(request, &LONG).send().await.expect("an answer");
+    let mut response = form(request, &LONG).send().await.expect("a response");
     let task = response.headers()["x-task-id"].to_str().expect("an id").to_owned();
     assert!(response.chunk().await.expect("music").is_some());
     process.kill();

@@ -27,7 +27,7 @@ fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
 
 async fn submit_with_key(app: &TestApp, user: &TestUser, key: &str, fields: &[(&str, &str)]) -> Response {
     let request = app.request(Method::POST, GENERATE).bearer_auth(&user.token).header(KEY, key);
-    form(request, fields).send().await.expect("an answer")
+    form(request, fields).send().await.expect("a response")
 }
 
 /// Reads the lines of a music response. Returns them with the task id, and `true` for a replay.
@@ -148,16 +148,16 @@ async fn an_interrupted_stream_is_regenerated_as_the_same_task() {
     };
 
     let process = Process::start(dir.path());
-    let mut cut_off = MusicListener::from_response(submit(&process).await.expect("an answer"));
+    let mut cut_off = MusicListener::from_response(submit(&process).await.expect("a response"));
     assert!(cut_off.line().await.is_some());
     let task = cut_off.task.clone();
     process.kill();
 
     let process = Process::start(dir.path());
-    let (lines, repeated_task, replayed) = read_all(submit(&process).await.expect("an answer")).await;
+    let (lines, repeated_task, replayed) = read_all(submit(&process).await.expect("a response")).await;
     assert_eq!((&repeated_task, replayed), (&task, true));
     assert_eq!(lines[lines.len() - 1], json!({"type": "complete", "task_id": task}));
-    let tasks = client().get(process.url("/tasks")).bearer_auth(TOKEN).send().await.expect("an answer");
+    let tasks = client().get(process.url("/tasks")).bearer_auth(TOKEN).send().await.expect("a response");
     let tasks: Value = tasks.json().await.expect("JSON");
     assert_eq!(tasks["tasks"].as_array().map(Vec::len), Some(1));
     process.kill();

@@ -283,7 +283,7 @@ async fn a_crash_during_a_vendor_call_gives_outcome_unknown_without_a_retry() {
         };
         let process = start();
         let request = crate::support::client().request(Method::POST, process.url(GENERATE)).bearer_auth(TOKEN);
-        let mut response = form(request, &[("prompt", prompt)]).send().await.expect("an answer");
+        let mut response = form(request, &[("prompt", prompt)]).send().await.expect("a response");
         let task = response.headers()["x-task-id"].to_str().expect("an id").to_owned();
         vendor.wait_until(|record| record.requests.len() == index + 1).await;
         if prompt == "heard" {
@@ -294,7 +294,7 @@ async fn a_crash_during_a_vendor_call_gives_outcome_unknown_without_a_retry() {
         // When it starts again, then the task has failed with the right reason, and the vendor got one request
         let process = start();
         let body = crate::support::client().get(process.url(&format!("/tasks/{task}"))).bearer_auth(TOKEN);
-        let body: Value = body.send().await.expect("an answer").json().await.expect("JSON");
+        let body: Value = body.send().await.expect("a response").json().await.expect("JSON");
         assert_eq!((&body["state"], &body["error"]["code"]), (&json!("failed"), &json!(code)));
         assert_eq!(vendor.record().requests.len(), index + 1);
         process.kill();

@@ -177,7 +177,7 @@ async fn assert_outcomes_with(profile: &str, rows: Vec<MusicFaultRow>, after_acc
 
     let mut mismatches = Vec::new();
     for row in rows.collect::<Vec<_>>() {
-        mismatches.extend(row.await.expect("no panic"));
+        mismatches.extend(row.await.expect("the task does not panic"));
     }
 
     let record = vendor.record();

@@ -30,7 +30,7 @@ const ADMINISTRATOR: &str = "00000000-0000-4000-8000-000000000001";
 struct KeyedWriter {
     index: usize,
     client: Client,
-    /// Number of the first request without an answer.
+    /// Number of the first request without a response.
     next: usize,
     /// Every answer, by the number of its request.
     acknowledged: Vec<(u16, Value)>,
@@ -74,13 +74,13 @@ impl KeyedWriter {
     /// Sends the unanswered request, and more, until the service is gone or the round ends.
     async fn write(mut self, base: String, stop: Arc<AtomicBool>) -> Self {
         if let Some((status, body)) = self.acknowledged.last().cloned() {
-            // An answer from before the kill is replayed.
+            // A response from before the kill is replayed.
             match self.send(&base, self.next - 1).await {
                 Some(replayed) => assert_eq!(replayed, (status, true, body)),
                 None => return self,
             }
         }
-        // A request that may have run without an answer is sent again after every restart, also the last.
+        // A request that may have run without a response is sent again after every restart, also the last.
         loop {
             match self.send(&base, self.next).await {
                 Some((status @ (200 | 201), _, body)) => self.acknowledged.push((status, body)),

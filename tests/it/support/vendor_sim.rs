@@ -184,7 +184,7 @@ impl VendorSim {
         self.server.state.lock().jobs.values().find(|job| job.prompt == prompt)?.webhook.clone()
     }
 
-    /// Jobs accepted after this many others, in order.
+    /// Returns the accepted jobs in order, without the first `offset`.
     #[allow(dead_code, reason = "for benches/gateway")]
     pub fn jobs_after(&self, offset: usize) -> Vec<SimJob> {
         let state = self.server.state.lock();

@@ -37,7 +37,7 @@ impl ReceivedTaskEvent {
 async fn open_stream(client: &Client, url: &str, token: &str, last: Option<u64>) -> Response {
     let request = client.get(url).bearer_auth(token);
     let request = last.into_iter().fold(request, |request, id| request.header("last-event-id", id));
-    request.send().await.expect("an answer")
+    request.send().await.expect("a response")
 }
 
 impl TaskStreamReader {
@@ -72,11 +72,11 @@ impl TaskStreamReader {
         }
     }
 
-    /// Waits for this many heartbeats, without other events in between.
+    /// Waits for `count` heartbeats, without other events in between.
     async fn heartbeats(&mut self, count: usize) {
         while self.text.matches(": heartbeat\n\n").count() < count {
             let chunk = within("a heartbeat", self.response.chunk()).await;
-            self.text.push_str(&String::from_utf8_lossy(&chunk.expect("a whole answer").expect("no end")));
+            self.text.push_str(&String::from_utf8_lossy(&chunk.expect("a whole response").expect("no end")));
         }
         assert_eq!(self.text, ": heartbeat\n\n".repeat(count));
         self.text.clear();
@@ -202,7 +202,7 @@ async fn a_reader_resumes_after_kill_9() {
     server.hold();
     let (service, client) = (Process::start(dir.path()), client());
     let body = json!({"image": server.url("/a.png")});
-    let response = client.post(service.url(UPSCALER)).bearer_auth(TOKEN).json(&body).send().await.expect("an answer");
+    let response = client.post(service.url(UPSCALER)).bearer_auth(TOKEN).json(&body).send().await.expect("a response");
     let response: Value = response.json().await.expect("JSON");
     let path = format!("/tasks/{}/events", response["data"]["task_id"].as_str().expect("a task"));
     let mut reader = TaskStreamReader::open(&client, &service.url(&path), TOKEN, None).await;

@@ -153,7 +153,7 @@ async fn a_job_is_tried_and_its_results_are_written() {
     // When a job is tried
     sim.prepare(SimJobEnd::Result, 1, None);
     let again = run.clone();
-    let output = tokio::task::spawn_blocking(run).await.expect("no panic");
+    let output = tokio::task::spawn_blocking(run).await.expect("the task does not panic");
 
     // Then its result is written, and it was charged once
     let written = stdout(&output);
@@ -167,7 +167,7 @@ async fn a_job_is_tried_and_its_results_are_written() {
         1,
         Some(SimFault { phase: RequestPhase::Submission, times: 1, effect: FaultEffect::Error(422) }),
     );
-    let (code, message) = failure(&tokio::task::spawn_blocking(again).await.expect("no panic"));
+    let (code, message) = failure(&tokio::task::spawn_blocking(again).await.expect("the task does not panic"));
     assert!(code == 1 && message.contains("refused: the vendor rejected the job"), "{message}");
     assert!(!message.contains(KEY) && sim.charges() == 0, "{message}");
 }

@@ -283,7 +283,7 @@ async fn persistent_faults_end_at_the_deadline() {
     // A submission whose outcome is still unknown at the deadline fails as unknown, not as late. A search has no prompt,
     // so the row without a name is about all searches; it is not a job.
     let rows = vec![
-        row("deadline: accepted without an answer", S, ALWAYS, |_| respond("500 Internal Server Error", "{}"), FaultOutcome::Fails("outcome_unknown", 1)),
+        row("deadline: accepted without a response", S, ALWAYS, |_| respond("500 Internal Server Error", "{}"), FaultOutcome::Fails("outcome_unknown", 1)),
         row("", Search, ALWAYS, |_| refuse("500 Internal Server Error"), FaultOutcome::Fails("outcome_unknown", 0)),
     ];
     let (unknown, mut outcomes) = start_table(SimMode::Searchable, rows, Duration::from_secs(12)).await;

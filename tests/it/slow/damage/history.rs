@@ -47,7 +47,7 @@ pub fn options(directory: &Path) -> SledLogOptions {
 }
 
 impl LogHistory {
-    /// Makes a log of at least this many events.
+    /// Creates a log of at least `events` events.
     /// It has a snapshot of the read models, taken a sixth before the end; the older copy has one too.
     pub fn generate(events: u64) -> Self {
         let (yesterday, today) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -113,7 +113,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Appends until the log has this many events, and closes it.
+/// Appends until the log has `events` events, and closes it.
 fn fill(directory: &Path, events: u64, accounts: &mut impl Iterator<Item = Vec<Append>>) {
     let mut options = options(directory);
     // These tests do not simulate a power cut.

@@ -23,7 +23,7 @@ pub struct SimulatedDisk {
 }
 
 impl SimulatedDisk {
-    /// Creates a file system large enough for this many cuts.
+    /// Creates a file system large enough for `cuts` power cuts.
     ///
     /// # Errors
     /// Returns the reason if this machine does not support it.
