@@ -181,7 +181,7 @@ fn many_conflicts_are_counted_and_the_first_reported() {
 #[test]
 fn zip_bombs_are_rejected_with_true_and_false_headers() {
     let bomb = ZipTestEntry::deflated("bomb", zeros(GIB));
-    assert!(bomb.packed.len() < 8 << 20);
+    assert!(bomb.packed.len() < 8 << 20, "the bomb is too large to upload");
     assert_eq!(single_flaw(&zip(from_ref(&bomb))), "\"bomb\" unpacks to more than 200 times its size");
     let understated = ZipTestEntry { size: 1000, ..bomb.clone() };
     let actual = single_flaw(&zip(&[understated]));

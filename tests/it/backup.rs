@@ -396,7 +396,7 @@ fn a_service_does_not_start_during_a_backup() {
     let backup = other_dir.path().join("backup");
     mediary::backup::create::create(&FileTree::local(data.path()), &backup, &Environment::system(), &mut attempt)
         .unwrap();
-    assert!(rejections > 0);
+    assert!(rejections > 0, "no start was rejected during the backup");
     assert!(DataDir::open(data.path()).is_ok());
 }
 

@@ -49,7 +49,7 @@ async fn waiting_requests_do_not_block_others() {
     // Given a service on which thirteen anonymous callers wait for videos, with bodies full of unknown fields
     let app = idle().await;
     let body = with_junk(&json!({"prompt": "a cat", "model": "vq2-turbo", "duration": 1}));
-    assert!(body.len() > 190_000);
+    assert!(body.len() > 190_000, "the body is too small");
     let requests: Vec<_> =
         (0..13).map(|_| tokio::task::spawn_local(waiting_request(&app, body.clone()).send())).collect();
     wait_until_submitted(&app, 13).await;

@@ -145,7 +145,7 @@ fn the_last_record_is_repaired_if_head_proves_the_copy() {
 fn the_last_record_of_a_segment_is_repaired_if_the_next_header_proves_the_copy() {
     let case = RepairCase::with_groups(60);
     let segments = case.segments();
-    assert!(segments.len() > 1);
+    assert!(segments.len() > 1, "the log has one segment");
     garbage(&case.records(&segments[0]).pop().unwrap());
     assert_eq!(case.fixture.open().1.repairs[0].part, RepairedPart::Records(1));
     assert_eq!(all(&case.fixture.open().0), case.before);
@@ -210,7 +210,7 @@ fn a_damaged_segment_header_is_recomputed() {
 fn a_missing_segment_is_rebuilt_from_sled() {
     let case = RepairCase::with_groups(200);
     let segments = case.segments();
-    assert!(segments.len() > 3);
+    assert!(segments.len() > 3, "the log has too few segments");
 
     for missing in [0, 1] {
         fs::remove_file(&segments[missing]).unwrap();

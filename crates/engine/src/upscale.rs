@@ -354,14 +354,29 @@ mod tests {
                 ..Planes::new(1, 1)
             })
         };
-        assert!(skin(soft) <= skin(standard) && detail(soft) < detail(standard));
-        assert!(deviation(&hard.luma) > deviation(&standard.luma) && detail(hard) > detail(standard));
-        assert!(ground(art) < ground(standard));
-        assert!(sky(assets) <= sky(standard) + 1e-3 && detail(assets) > detail(renders));
-        assert!(detail(nature) > detail(standard) && deviation(&nature.red) > deviation(&standard.red));
-        assert!(sky(film) > sky(standard) + 0.002);
-        assert!(ground(renders) < ground(standard));
-        assert!(mean(&dark.luma) < mean(&standard.luma) - 0.03 && mean(&dark.red) < mean(&standard.red));
+        assert!(
+            skin(soft) <= skin(standard) && detail(soft) < detail(standard),
+            "soft portraits keep too much texture"
+        );
+        assert!(
+            deviation(&hard.luma) > deviation(&standard.luma) && detail(hard) > detail(standard),
+            "hard portraits have too little contrast"
+        );
+        assert!(ground(art) < ground(standard), "art does not smooth the ground");
+        assert!(
+            sky(assets) <= sky(standard) + 1e-3 && detail(assets) > detail(renders),
+            "game assets are not crisp on even areas"
+        );
+        assert!(
+            detail(nature) > detail(standard) && deviation(&nature.red) > deviation(&standard.red),
+            "nature has too little detail or colour"
+        );
+        assert!(sky(film) > sky(standard) + 0.002, "film has no grain");
+        assert!(ground(renders) < ground(standard), "renders do not smooth the ground");
+        assert!(
+            mean(&dark.luma) < mean(&standard.luma) - 0.03 && mean(&dark.red) < mean(&standard.red),
+            "dark scenes are too bright"
+        );
     }
 
     #[test]
@@ -371,8 +386,14 @@ mod tests {
         for scale in [UpscaleFactor::X4, UpscaleFactor::X8] {
             let result = upscale(decoded(Pixels::Transparent(input.clone())), &plain_job(scale), 1);
             let Pixels::Transparent(pixels) = result.pixels else { panic!("transparency is kept") };
-            assert!(pixels.pixels().filter(|pixel| pixel.0[3] > 0).all(|pixel| pixel.0[0] < 12 && pixel.0[2] < 12));
-            assert!(pixels.get_pixel(pixels.width() * 3 / 4, 20).0[3] == 0 && pixels.get_pixel(5, 20).0[3] == 255);
+            assert!(
+                pixels.pixels().filter(|pixel| pixel.0[3] > 0).all(|pixel| pixel.0[0] < 12 && pixel.0[2] < 12),
+                "a hidden colour shows"
+            );
+            assert!(
+                pixels.get_pixel(pixels.width() * 3 / 4, 20).0[3] == 0 && pixels.get_pixel(5, 20).0[3] == 255,
+                "the alpha changed"
+            );
         }
     }
 

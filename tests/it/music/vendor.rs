@@ -153,7 +153,7 @@ async fn a_slow_reader_slows_the_vendor_down() {
             break;
         }
     }
-    assert!(vendor.record().sent > bytes_sent);
+    assert!(vendor.record().sent > bytes_sent, "the vendor did not continue");
     drop(listener);
     app.stop().await;
 }

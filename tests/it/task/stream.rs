@@ -115,7 +115,7 @@ async fn a_task_stream_starts_with_a_snapshot_and_repeats_no_change() {
     assert_eq!(states, expected);
     let progress: Vec<_> = events.iter().map(|event| event.task["progress"].as_f64().unwrap()).collect();
     assert_eq!(progress, [0.05, 0.1, 1.0]);
-    assert!(events.iter().map(|event| event.id).is_sorted_by(|a, b| a < b));
+    assert!(events.iter().map(|event| event.id).is_sorted_by(|a, b| a < b), "the event ids do not ascend");
 
     // And a client that resumes gets the remaining events, and then nothing
     let resumed = TaskStreamReader::open(&client, &url, &alice.token, Some(events[0].id)).await.collect().await;
@@ -219,5 +219,5 @@ async fn a_reader_resumes_after_kill_9() {
     let events = reader.collect().await;
     let states: Vec<_> = events.iter().map(ReceivedTaskEvent::state).collect();
     assert_eq!(states, ["CREATED", "IN_PROGRESS", "COMPLETED"].map(|state| ("change", state)));
-    assert!(events.iter().all(|event| event.id > snapshot_event.id));
+    assert!(events.iter().all(|event| event.id > snapshot_event.id), "an event was repeated");
 }

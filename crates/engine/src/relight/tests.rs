@@ -134,10 +134,10 @@ fn assert_all_differ(variants: &[Planes]) {
 fn a_light_map_sets_brightness_and_colour() {
     let before = original();
     let after = by_map(&with_light_map());
-    assert!(mean(&after.luma, LEFT) > mean(&before.luma, LEFT) + 0.05);
-    assert!(mean(&after.luma, RIGHT) < mean(&before.luma, RIGHT) - 0.15);
+    assert!(mean(&after.luma, LEFT) > mean(&before.luma, LEFT) + 0.05, "the lit side is not brighter");
+    assert!(mean(&after.luma, RIGHT) < mean(&before.luma, RIGHT) - 0.15, "the unlit side is not darker");
     let blue = lit_by(&draw_picture(|_, _| [0.3, 0.4, 1.0]), &with_light_map());
-    assert!(mean(&blue.blue, FACE) > mean(&before.blue, FACE) + 0.05);
+    assert!(mean(&blue.blue, FACE) > mean(&before.blue, FACE) + 0.05, "the light of a blue map is not blue");
 }
 
 #[test]
@@ -163,10 +163,10 @@ fn prompt_words_set_direction_and_character_of_the_light() {
         left_minus_right(&by_words("light from the left")) > 0.05
             && left_minus_right(&by_words("light from the right")) < -0.05
     );
-    assert!(mean_value(&by_words("dark night").luma) < mean_value(&by_default.luma) - 0.1);
-    assert!(mean_value(&by_words("bright").luma) > mean_value(&by_default.luma) + 0.05);
-    assert!(warmth(&by_words("golden sunset")) > warmth(&by_default) + 0.03);
-    assert!(warmth(&by_words("cold")) < warmth(&by_default) - 0.03);
+    assert!(mean_value(&by_words("dark night").luma) < mean_value(&by_default.luma) - 0.1, "\"dark\" does not darken");
+    assert!(mean_value(&by_words("bright").luma) > mean_value(&by_default.luma) + 0.05, "\"bright\" does not brighten");
+    assert!(warmth(&by_words("golden sunset")) > warmth(&by_default) + 0.03, "\"golden\" is not warm");
+    assert!(warmth(&by_words("cold")) < warmth(&by_default) - 0.03, "\"cold\" is not cold");
     let behind = by_words("from behind");
     assert!(
         mean(&behind.luma, FACE) - mean(&behind.luma, LEFT)
@@ -177,9 +177,12 @@ fn prompt_words_set_direction_and_character_of_the_light() {
 #[test]
 fn a_prompt_has_an_effect_in_addition_to_a_map() {
     let warm = PictureRelight { prompt: prompt("warm").prompt, ..with_light_map() };
-    assert!(warmth(&by_map(&warm)) > warmth(&by_map(&with_light_map())) + 0.01);
+    assert!(warmth(&by_map(&warm)) > warmth(&by_map(&with_light_map())) + 0.01, "\"warm\" has no effect with a map");
     let without_light = PictureRelight { prompt: prompt("a cat").prompt, ..with_light_map() };
-    assert!(distance(&by_map(&without_light), &by_map(&with_light_map())) < 1e-6);
+    assert!(
+        distance(&by_map(&without_light), &by_map(&with_light_map())) < 1e-6,
+        "a prompt without light words has an effect"
+    );
 }
 
 #[test]
@@ -215,8 +218,8 @@ fn the_background_is_relit_only_if_requested() {
     let only_face = by_map(&job);
     let everywhere = by_map(&with_light_map());
     let change = |planes: &Planes, region| (mean(&planes.luma, region) - mean(&before.luma, region)).abs();
-    assert!(change(&only_face, RIGHT) < 0.25 * change(&everywhere, RIGHT));
-    assert!(change(&only_face, FACE) > 0.5 * change(&everywhere, FACE));
+    assert!(change(&only_face, RIGHT) < 0.25 * change(&everywhere, RIGHT), "the background is relit");
+    assert!(change(&only_face, FACE) > 0.5 * change(&everywhere, FACE), "the face is not relit");
 }
 
 #[test]
@@ -235,21 +238,30 @@ fn styles_have_their_characters() {
     assert_all_differ(&variants);
 
     let [standard, darker, clean, soft, brighter, hdr, composition] = &variants[..] else { panic!("seven styles") };
-    assert!(mean_value(&darker.luma) < mean_value(&standard.luma) - 0.05);
+    assert!(mean_value(&darker.luma) < mean_value(&standard.luma) - 0.05, "darker is not darker");
     assert!(
         mean_value(&brighter.luma) > mean_value(&standard.luma) + 0.05
             && mean_value(&clean.luma) > mean_value(&standard.luma)
     );
-    assert!(left_minus_right(soft) < left_minus_right(standard) && deviation(&hdr.luma) > deviation(&standard.luma));
-    assert!(mean(&clean.blue, LEFT) < 0.8 * mean(&standard.blue, LEFT));
+    assert!(
+        left_minus_right(soft) < left_minus_right(standard) && deviation(&hdr.luma) > deviation(&standard.luma),
+        "soft or HDR has the wrong contrast"
+    );
+    assert!(mean(&clean.blue, LEFT) < 0.8 * mean(&standard.blue, LEFT), "clean has too much colour");
 
     let colours = |planes: &Planes| {
         let mut change = planes.red.clone();
         change.combine(&original().red, |after, before| (after - before).abs());
         mean_value(&change)
     };
-    assert!(colours(composition) < 2e-3 && colours(standard) > 5e-3);
-    assert!((mean_value(&composition.luma) - mean_value(&standard.luma)).abs() < 0.02);
+    assert!(
+        colours(composition) < 2e-3 && colours(standard) > 5e-3,
+        "composition changes colours, or the standard does not"
+    );
+    assert!(
+        (mean_value(&composition.luma) - mean_value(&standard.luma)).abs() < 0.02,
+        "composition has another brightness"
+    );
 }
 
 #[test]
@@ -259,14 +271,17 @@ fn engines_have_their_characters() {
     assert_all_differ(&variants);
 
     let [_, balanced, cool, real, illusio, fairy, anime, hard, softy] = &variants[..] else { panic!("nine engines") };
-    assert!(mean_value(&cool.blue) > mean_value(&balanced.blue) && deviation(&real.luma) > deviation(&balanced.luma));
-    assert!(deviation(&anime.red) > 1.2 * deviation(&balanced.red));
+    assert!(
+        mean_value(&cool.blue) > mean_value(&balanced.blue) && deviation(&real.luma) > deviation(&balanced.luma),
+        "cool is not blue, or real has too little contrast"
+    );
+    assert!(deviation(&anime.red) > 1.2 * deviation(&balanced.red), "anime has too little colour");
     assert!(
         left_minus_right(hard) > left_minus_right(balanced) && left_minus_right(softy) < left_minus_right(balanced)
     );
-    assert!(mean_value(&fairy.luma) > mean_value(&balanced.luma));
+    assert!(mean_value(&fairy.luma) > mean_value(&balanced.luma), "fairy is not bright");
     let coarse = |planes: &Planes| deviation(&smooth(&planes.luma, 2));
-    assert!((coarse(illusio) - coarse(balanced)).abs() < 0.05);
+    assert!((coarse(illusio) - coarse(balanced)).abs() < 0.05, "illusio has another coarse contrast");
 }
 
 #[test]
@@ -277,9 +292,15 @@ fn light_transfer_has_levels_and_is_strongest_on_faces() {
 
     let [automatic, low, medium, normal, high, on_faces] = &variants[..] else { panic!("six levels") };
     let change = |planes: &Planes| distance(planes, &original());
-    assert!(change(low) < change(medium) && change(medium) < change(normal) && change(normal) < change(high));
-    assert!(change(low) < change(automatic) && change(automatic) < change(high));
-    assert!((mean(&on_faces.luma, LEFT) - mean(&normal.luma, LEFT)).abs() < 5e-3);
+    assert!(
+        change(low) < change(medium) && change(medium) < change(normal) && change(normal) < change(high),
+        "the levels do not rise"
+    );
+    assert!(change(low) < change(automatic) && change(automatic) < change(high), "automatic is not between the levels");
+    assert!(
+        (mean(&on_faces.luma, LEFT) - mean(&normal.luma, LEFT)).abs() < 5e-3,
+        "the background is lit in another way"
+    );
 
     let on_face = |planes: &Planes| {
         let side = |left| mean(&planes.luma, Region { left, width: 8, ..FACE });
@@ -331,8 +352,14 @@ fn transfer_curves_are_ordered_from_dark_to_bright() {
         let soft = relative(soft)[end];
         assert!(smooth < soft && soft < 0.9, "{smooth} {soft}");
     }
-    assert!(relative(LightCurve::SoftMid)[1] < 0.8 && relative(LightCurve::StrongMid)[1] > 1.2);
-    assert!(relative(LightCurve::StyleShift)[1] < 0.8 && relative(LightCurve::StrongShift)[1] > 1.2);
+    assert!(
+        relative(LightCurve::SoftMid)[1] < 0.8 && relative(LightCurve::StrongMid)[1] > 1.2,
+        "a curve for midtones has no effect"
+    );
+    assert!(
+        relative(LightCurve::StyleShift)[1] < 0.8 && relative(LightCurve::StrongShift)[1] > 1.2,
+        "a shift has no effect on midtones"
+    );
 
     let automatic = relative(LightCurve::Automatic);
     assert!(automatic[0] < 0.97 && automatic[1] > automatic[0], "{automatic:?}");
@@ -348,10 +375,16 @@ fn composition_is_wide_and_shifts_change_colour() {
         let lit = lit_by(&bars, &with_adjustments(|settings| settings.transfer_light_b = curve));
         deviation(&lit.luma.window(Region { left: 0, top: 4, width: 128, height: 12 }))
     };
-    assert!(stripes(LightCurve::Composition) < 0.7 * stripes(LightCurve::Straight));
+    assert!(
+        stripes(LightCurve::Composition) < 0.7 * stripes(LightCurve::Straight),
+        "narrow bars of light are not smoothed"
+    );
 
     for shift in [LightCurve::StyleShift, LightCurve::StrongShift] {
-        assert!(mean(&with_curve(shift).blue, LEFT) < mean(&straight.blue, LEFT) - 0.02);
+        assert!(
+            mean(&with_curve(shift).blue, LEFT) < mean(&straight.blue, LEFT) - 0.02,
+            "{shift:?} does not change the colour"
+        );
     }
 }
 

@@ -115,7 +115,7 @@ fn blemishes_are_removed_and_other_areas_kept() {
     let measures = [&before.luma, &after.luma, &before.red, &after.red].map(blotches);
     assert!(measures[1] < 0.9 * measures[0] && measures[3] < 0.9 * measures[2], "{measures:?}");
     let wall = |planes: &Planes| planes.luma.window(WALL);
-    assert!(distance(&wall(&before), &wall(&after)) < 1e-3);
+    assert!(distance(&wall(&before), &wall(&after)) < 1e-3, "the wall changed");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn modes_and_purposes_differ_from_each_other_and_from_the_original() {
     }
     // The creative mode changes most.
     let change = |planes: &Planes| distance(&planes.luma, &variants[0].luma);
-    assert!(change(&variants[1]) > 2.0 * change(&variants[2]));
+    assert!(change(&variants[1]) > 2.0 * change(&variants[2]), "the creative mode changes too little");
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn creative_is_smooth_warm_and_rich() {
     let after = retouched(job_with_mode(SkinTreatment::Creative));
     let measures = [blotches(&before.luma), blotches(&after.luma), distance(&before.luma, &after.luma)];
     assert!(measures[1] < 0.85 * measures[0] && measures[2] > 0.015, "{measures:?}");
-    assert!(mean(&after.red.window(CHEEKS)) > mean(&before.red.window(CHEEKS)) + 0.01);
+    assert!(mean(&after.red.window(CHEEKS)) > mean(&before.red.window(CHEEKS)) + 0.01, "the cheeks are not warmer");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn improve_lighting_fills_the_shadow_of_the_face() {
     let before = original();
     let after = flexible(SkinPurpose::ImproveLighting);
     assert!(ratio(&after) < 0.93 * ratio(&before), "{} {}", ratio(&before), ratio(&after));
-    assert!(side(&after, 102) > side(&before, 102) + 0.03);
+    assert!(side(&after, 102) > side(&before, 102) + 0.03, "the shadow is not brighter");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn enhance_everything_reaches_beyond_skin() {
     let wall = |planes: &Planes| deviation(&planes.luma.window(WALL));
     let measures = [wall(&before), wall(&after), blotches(&before.red), blotches(&after.red)];
     assert!(measures[1] > 1.2 * measures[0] && measures[3] < 0.9 * measures[2], "{measures:?}");
-    assert!(mean(&after.blue.window(WALL)) > mean(&before.blue.window(WALL)));
+    assert!(mean(&after.blue.window(WALL)) > mean(&before.blue.window(WALL)), "the wall has no more colour");
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn transform_to_real_gives_skin_pores_and_takes_strong_colours_back() {
     let before = original();
     let after = flexible(SkinPurpose::TransformToReal);
     assert!(pores(&after) > 1.3 * pores(&before), "{} {}", pores(&before), pores(&after));
-    assert!(mean(&after.blue.window(WALL)) < mean(&before.blue.window(WALL)));
+    assert!(mean(&after.blue.window(WALL)) < mean(&before.blue.window(WALL)), "the wall has too much colour");
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn alpha_and_profile_stay() {
     let input = DecodedPicture { pixels: Pixels::Transparent(pixels.clone()), profile: Some(vec![7]) };
     let result = skin(input, &job_with_mode(SkinTreatment::Creative), 1);
     let Pixels::Transparent(after) = result.pixels else { panic!("transparency is kept") };
-    assert!(after.pixels().zip(pixels.pixels()).all(|(after, before)| after.0[3] == before.0[3]));
+    assert!(after.pixels().zip(pixels.pixels()).all(|(after, before)| after.0[3] == before.0[3]), "the alpha changed");
     assert_eq!(result.profile, Some(vec![7]));
 }
 
@@ -245,5 +245,8 @@ fn wide_filters_scale_with_the_picture() {
         1,
     );
     let reduced = crate::resample::reduce(&Planes::from_pixels(&result.pixels).luma, 3);
-    assert!(distance(&reduced, &retouched(job_with_mode(SkinTreatment::Creative)).luma) < 0.03);
+    assert!(
+        distance(&reduced, &retouched(job_with_mode(SkinTreatment::Creative)).luma) < 0.03,
+        "a larger picture is retouched in another way"
+    );
 }

@@ -146,10 +146,13 @@ fn engines_have_the_look_of_their_names() {
     let illusio = with_style_engine(StylePreset::Illusio);
     assert_rises(&[fine(&softy), fine(&original), fine(&real), fine(&super_real)]);
     assert_rises(&[distance(&real, &original), distance(&balanced, &original), distance(&anime, &original)]);
-    assert!(fine(&definio) > 1.2 * fine(&balanced));
-    assert!(mean(&softy.l) > mean(&original.l));
-    assert!(evenness(&anime) > evenness(&original) && chroma(&anime) > 1.3 * chroma(&original));
-    assert!(chroma(&cartoon) > 1.2 * chroma(&original));
+    assert!(fine(&definio) > 1.2 * fine(&balanced), "definio has too little detail");
+    assert!(mean(&softy.l) > mean(&original.l), "softy is not brighter");
+    assert!(
+        evenness(&anime) > evenness(&original) && chroma(&anime) > 1.3 * chroma(&original),
+        "anime is not even and colourful"
+    );
+    assert!(chroma(&cartoon) > 1.2 * chroma(&original), "the cartoon is not colourful");
     assert!(
         correlation(&illusio, &original).max(correlation(&cartoon, &original))
             < correlation(&balanced, &original) - 0.03
@@ -167,7 +170,7 @@ fn cartoons_are_lit_and_drawn_ones_have_lines() {
         colours(&style(disc, None, &with_engine(engine), 1))
     };
     let cartoon = draw(StylePreset::Cartoon3d);
-    assert!(cartoon.l.row(35)[35] > cartoon.l.row(61)[61] + 0.02);
+    assert!(cartoon.l.row(35)[35] > cartoon.l.row(61)[61] + 0.02, "the cartoon is not lit from the upper left");
 
     let darkest = |colours: &Colours| colours.l.values().iter().copied().fold(1.0, f32::min);
     let anime = draw(StylePreset::ColorfulAnime);
@@ -221,7 +224,10 @@ fn cartoons_of_smooth_gradients_have_no_rings() {
 fn the_reference_brings_its_colours_and_its_texture() {
     let without = render_colours(&StyleJob::default());
     let with_reference = render_with_reference(&StyleJob::default());
-    assert!(mean(&with_reference.b) < mean(&without.b) - 0.05 && mean(&with_reference.l) < mean(&without.l) - 0.05);
+    assert!(
+        mean(&with_reference.b) < mean(&without.b) - 0.05 && mean(&with_reference.l) < mean(&without.l) - 0.05,
+        "the result is not dark blue like the reference"
+    );
     let gradient = RgbImage::from_fn(SIDE, SIDE, |x, y| Rgb([20, 20 + (x / 8) as u8, 90 + (y / 4) as u8]));
     let gradient = DecodedPicture { pixels: Pixels::Opaque(gradient), profile: None };
     let smooth = colours(&style(photo(), Some(&gradient), &StyleJob::default(), 1));
@@ -235,9 +241,12 @@ fn flavors_have_the_effect_of_their_names() {
     let unstyled = with_reference(StyleMethod::Donotstyle);
     let sharp = with_reference(StyleMethod::DonotstyleSharp);
     let original = colours(&photo());
-    assert!((mean(&unstyled.b) - mean(&original.b)).abs() < 0.4 * (mean(&faithful.b) - mean(&original.b)).abs());
-    assert!(fine(&sharp) > 1.15 * fine(&unstyled));
-    assert!(fine(&with_reference(StyleMethod::Detaily)) > 1.15 * fine(&faithful));
+    assert!(
+        (mean(&unstyled.b) - mean(&original.b)).abs() < 0.4 * (mean(&faithful.b) - mean(&original.b)).abs(),
+        "the unstyled result has the colours of the reference"
+    );
+    assert!(fine(&sharp) > 1.15 * fine(&unstyled), "the sharp result is not sharper");
+    assert!(fine(&with_reference(StyleMethod::Detaily)) > 1.15 * fine(&faithful), "detaily has too little detail");
 
     let with_flavor_only = |flavor| render_colours(&with_flavor(flavor));
     let clear = with_flavor_only(StyleMethod::Clear);
@@ -246,14 +255,17 @@ fn flavors_have_the_effect_of_their_names() {
         let values = colours.l.values();
         values.iter().copied().fold(0.0, f32::max) - values.iter().copied().fold(1.0, f32::min)
     };
-    assert!(range(&clear) > range(&faithful_result));
+    assert!(range(&clear) > range(&faithful_result), "clear has too little contrast");
 
     let gen_z = with_flavor_only(StyleMethod::GenZ);
     let psychedelic = with_flavor_only(StyleMethod::Psychedelia);
     assert!(mean(&gen_z.a) > mean(&faithful_result.a) + 0.05, "pink");
 
     let hues = |colours: &Colours| deviation(colours.a.values()) + deviation(colours.b.values());
-    assert!(hues(&psychedelic) > 1.3 * hues(&faithful_result) && chroma(&psychedelic) > 1.3 * chroma(&faithful_result));
+    assert!(
+        hues(&psychedelic) > 1.3 * hues(&faithful_result) && chroma(&psychedelic) > 1.3 * chroma(&faithful_result),
+        "psychedelia has too few colours"
+    );
 }
 
 #[test]
@@ -288,9 +300,9 @@ fn prompts_have_an_effect() {
     assert_rises(&[mean(&draw("dark").l), mean(&draw("a cat").l), mean(&draw("bright").l)]);
     assert_rises(&[chroma(&draw("monochrome")), chroma(&draw("muted")), chroma(&draw("vivid"))]);
     assert_rises(&[fine(&draw("smooth")), fine(&draw("a cat")), fine(&draw("sharp"))]);
-    assert!(distance(&draw("a cat"), &draw("?")) > 1e-4);
+    assert!(distance(&draw("a cat"), &draw("?")) > 1e-4, "a prompt without known words has no effect");
     let face_detail = |text: &str| fine(&colours(&style(face(), None, &with_prompt(text), 1)));
-    assert!(face_detail("a face") < face_detail("a cat"));
+    assert!(face_detail("a face") < face_detail("a cat"), "faces are not drawn softer");
 }
 
 /// Creates a job with the prompt as the only parameter.
@@ -307,7 +319,7 @@ fn pixel_art_has_hard_blocks_of_few_colours() {
         let colour = drawn.get_pixel(x, y);
         [(1, 0), (0, 1), (1, 1)].iter().all(|(right, down)| drawn.get_pixel(x + right, y + down) == colour)
     };
-    assert!((0..SIDE).step_by(2).all(|y| (0..SIDE).step_by(2).all(|x| is_even(x, y))));
+    assert!((0..SIDE).step_by(2).all(|y| (0..SIDE).step_by(2).all(|x| is_even(x, y))), "a block has several colours");
 }
 
 #[test]
@@ -319,7 +331,7 @@ fn charcoal_is_grey_grainy_and_dark() {
     let share = |is: &dyn Fn(f32) -> bool| {
         drawn.l.values().iter().filter(|value| is(**value)).count() as f32 / drawn.l.values().len() as f32
     };
-    assert!(share(&|l| l < 0.35) > 0.05 && share(&|l| l > 0.85) > 0.05);
+    assert!(share(&|l| l < 0.35) > 0.05 && share(&|l| l > 0.85) > 0.05, "black or white is missing");
 }
 
 #[test]
@@ -345,7 +357,7 @@ fn watercolour_runs_over_edges_and_shows_the_paper() {
     assert!(steepest(&painted) < 0.75 * steepest(&plain), "{} {}", steepest(&painted), steepest(&plain));
     let [even, rough] = [&plain, &painted].map(|colours| spread(&left(colours)));
     assert!(rough > 0.008 && rough > 2.0 * even, "{rough} {even}");
-    assert!(mean(&left(&painted)) > mean(&left(&plain)) + 0.02);
+    assert!(mean(&left(&painted)) > mean(&left(&plain)) + 0.02, "the paper does not show through");
 }
 
 #[test]
