@@ -16,7 +16,7 @@ pub enum SendResult {
     Full { reason: String },
 }
 
-/// What a follower hears from the engine.
+/// Signal from the engine to a follower.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EngineSignal {
     /// The next group.
@@ -27,7 +27,7 @@ pub enum EngineSignal {
     Silent,
 }
 
-/// Reason why the engine cannot be asked now.
+/// Reason why the engine cannot be reached at the moment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct EngineUnreachable(pub String);
@@ -35,7 +35,7 @@ pub struct EngineUnreachable(pub String);
 /// Reason why the engine was not opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EngineOpenError {
-    /// The servers do not answer; they may later.
+    /// The servers do not respond; they may later.
     #[error("{0}")]
     Unreachable(String),
     /// The options, the servers or the settings of the stored log must be changed first.

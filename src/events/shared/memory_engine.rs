@@ -23,7 +23,7 @@ pub struct EngineFaults {
     pub delayed: f64,
     /// It is stored twice.
     pub duplicated: f64,
-    /// It is stored, but the sender gets no answer.
+    /// It is stored, but the sender gets no response.
     pub unanswered: f64,
 }
 
@@ -115,7 +115,7 @@ impl Clone for MemoryEngine {
 impl Engine for MemoryEngine {
     fn send(&self, group: &[u8]) -> SendResult {
         let MemoryEngineShared { state, changed, faults, environment, .. } = &*self.shared;
-        let unknown = || SendResult::Unknown { reason: "no answer".to_owned() };
+        let unknown = || SendResult::Unknown { reason: "no response".to_owned() };
         let mut state = state.lock();
         if state.is_unreachable {
             return SendResult::NotStored { reason: "the engine is unreachable".to_owned() };

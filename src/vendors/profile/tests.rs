@@ -416,7 +416,7 @@ fn describe_items(items: &[ResultItem]) -> String {
 /// The responses are those of the documentation that a profile names as its source. Their meanings were written by the
 /// program (`RECORD_VENDOR_REQUESTS=1`) and then read.
 #[test]
-fn every_documented_answer_has_the_recorded_meaning() {
+fn every_documented_response_has_the_recorded_meaning() {
     let file = "documented-answers.json";
     let mut recordings = recorded(file);
     let mut differences = Vec::new();

@@ -300,7 +300,7 @@ async fn a_vendor_rejection_fails_the_task_with_its_message() {
 }
 
 #[actix_web::test]
-async fn a_vendor_whose_answer_is_the_result_is_not_polled() {
+async fn a_vendor_whose_response_is_the_result_is_not_polled() {
     // Given a vendor that has no capacity at first, and then finishes at once
     let fixture = start_with_vendor(FakeVendor {
         replies: Mutex::new([Some(VendorErrorKind::Busy)].into()),

@@ -20,7 +20,7 @@ const PROGRAM: &str = "MEDIARY_TEST_NATS_SERVER";
 /// Cluster section of a server that no other server reaches: any free port, and a route to a port without a listener.
 const ISOLATED: &str = r#"listen: "127.0.0.1:-1", routes: ["nats://127.0.0.1:1"]"#;
 /// Timeout of a monitoring request.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Settings that tests change.
 #[derive(Debug, Clone, Copy)]
@@ -173,8 +173,8 @@ impl NatsServer {
     /// Fetches the JSON of a monitoring URL; `None` if the server does not respond.
     fn monitor(&self, path: &str) -> Option<Value> {
         let address = ([127, 0, 0, 1], self.monitor_port).into();
-        let mut connection = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT).ok()?;
-        connection.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
+        let mut connection = TcpStream::connect_timeout(&address, RESPONSE_TIMEOUT).ok()?;
+        connection.set_read_timeout(Some(RESPONSE_TIMEOUT)).ok()?;
         connection.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).ok()?;
         let mut answer = String::new();
         connection.read_to_string(&mut answer).ok()?;

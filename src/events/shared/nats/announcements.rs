@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use super::stream::NatsStream;
 use crate::client_thread::ClientThread;
 
-/// Messages that were received and not passed on yet. More are dropped by the client, as any of them may be lost.
+/// Maximum number of messages that the listener has not taken yet. The client drops further ones, as any may be lost.
 const QUEUE_MAX: usize = 256;
 /// Longest time between two calls of a listener.
 const LISTEN_INTERVAL: Duration = Duration::from_millis(500);

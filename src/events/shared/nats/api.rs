@@ -15,8 +15,8 @@ pub enum NatsApiError {
     /// The servers have answered, and refuse.
     #[error("{0}")]
     Refused(Error),
-    /// No usable answer.
-    #[error("no answer of JetStream: {0}")]
+    /// No usable response.
+    #[error("no response from JetStream: {0}")]
     Unanswered(String),
 }
 
@@ -36,10 +36,10 @@ pub async fn request<T: DeserializeOwned>(
 ) -> Result<T, NatsApiError> {
     let unanswered = |reason: &dyn std::fmt::Display| NatsApiError::Unanswered(reason.to_string());
     let body = serde_json::to_vec(body).map_err(|error| unanswered(&error))?;
-    let answer = connection.request(format!("$JS.API.{subject}"), body.into(), limit).await;
-    let answer = answer.map_err(|failure| unanswered(&failure))?;
-    match serde_json::from_slice(&answer) {
-        Ok(Response::Ok(answer)) => Ok(answer),
+    let response = connection.request(format!("$JS.API.{subject}"), body.into(), limit).await;
+    let response = response.map_err(|failure| unanswered(&failure))?;
+    match serde_json::from_slice(&response) {
+        Ok(Response::Ok(response)) => Ok(response),
         Ok(Response::Err { error }) => Err(NatsApiError::Refused(error)),
         Err(error) => Err(unanswered(&error)),
     }

@@ -26,7 +26,7 @@ const IMMEDIATE_ATTEMPTS: usize = 3;
 /// Longest pause between two attempts to connect.
 const RECONNECT_DELAY_MAX: Duration = Duration::from_millis(500);
 
-/// Reason why a request has no answer.
+/// Reason why a request has no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NatsRequestFailure {
     /// No server acts on it.
@@ -34,9 +34,9 @@ pub enum NatsRequestFailure {
     NotDelivered(String),
     /// It may have been acted on.
     #[error("{0}")]
-    NoAnswer(String),
-    /// As [`NatsRequestFailure::NoAnswer`], on a connection that seems to work.
-    #[error("no answer within {0:?}")]
+    NoResponse(String),
+    /// As [`NatsRequestFailure::NoResponse`], on a connection that seems to work.
+    #[error("no response within {0:?}")]
     TimedOut(Duration),
 }
 
@@ -95,7 +95,7 @@ impl NatsConnection {
         })
     }
 
-    /// Sends a request, and waits for its answer until the time is over or the connection is lost.
+    /// Sends a request, and waits for its response until the time is over or the connection is lost.
     pub async fn request(&self, subject: String, payload: Bytes, limit: Duration) -> Result<Bytes, NatsRequestFailure> {
         let mut losses = self.losses.clone();
         losses.mark_unchanged();
@@ -107,21 +107,21 @@ impl NatsConnection {
         // The time limit of the client does not cover its queue.
         let request = Request::new().payload(payload).timeout(None);
         let answered = timeout(limit, self.client.send_request(subject, request));
-        let answer = tokio::select! {
+        let response = tokio::select! {
             biased;
-            answer = answered => answer.map_err(|_| NatsRequestFailure::TimedOut(limit))?,
+            response = answered => response.map_err(|_| NatsRequestFailure::TimedOut(limit))?,
             _ = losses.changed() => {
-                return Err(NatsRequestFailure::NoAnswer("the connection to the NATS server was lost".to_owned()));
+                return Err(NatsRequestFailure::NoResponse("the connection to the NATS server was lost".to_owned()));
             }
         };
-        answer.map(|message| message.payload).map_err(|error| match error.kind() {
+        response.map(|message| message.payload).map_err(|error| match error.kind() {
             RequestErrorKind::NoResponders => NatsRequestFailure::NotDelivered(
                 "the NATS servers know no receiver; JetStream may have no leader".to_owned(),
             ),
             RequestErrorKind::MaxPayloadExceeded | RequestErrorKind::InvalidSubject => {
                 NatsRequestFailure::NotDelivered(error.to_string())
             }
-            RequestErrorKind::TimedOut | RequestErrorKind::Other => NatsRequestFailure::NoAnswer(error.to_string()),
+            RequestErrorKind::TimedOut | RequestErrorKind::Other => NatsRequestFailure::NoResponse(error.to_string()),
         })
     }
 

@@ -93,7 +93,7 @@ impl NatsFollower<'_> {
                 Ok(Some(NatsDelivery::Heartbeat { reply })) => {
                     if let Some(reply) = reply {
                         let client = self.stream.connection.client.clone();
-                        // The consumer asks again if the answer is lost.
+                        // The consumer asks again if the response is lost.
                         let _ = self.wait_for(timeout(RETRY_DELAY, client.publish(reply, Bytes::new()))).await?;
                     } else if self.is_behind() && progress_at.elapsed() >= CONSUMER_TIMEOUT {
                         tracing::warn!(server = consumer.server, "nats consumer behind its stream");

@@ -1,5 +1,5 @@
 //! Questions to the leader of the stream. Other servers may be behind, and a leader that is cut off does not know it yet:
-//! its answer counts only if it has heard a quorum recently.
+//! its response counts only if it has heard a quorum recently.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,15 +15,15 @@ use crate::events::shared::engine::{EngineFault, EngineUnreachable};
 const QUESTION_INTERVAL: Duration = Duration::from_millis(500);
 /// Longest time since the leader heard a server that counts as connected. Servers send a heartbeat every second.
 const CONTACT_MAX: Duration = Duration::from_secs(4);
-/// Time without a valid answer after which the client connects again.
+/// Time without a valid response after which the client connects again.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
-/// Consecutive answers that must show a loss. After a restart, servers may not know all streams at once.
+/// Consecutive responses that must show a loss. After a restart, servers may not know all streams at once.
 const CONFIRMATIONS: u32 = 3;
 
 /// Last report on the leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaderReport {
-    /// No valid answer.
+    /// No valid response.
     Silent,
     /// The stream ended with this sequence.
     Last(u64),
@@ -33,7 +33,7 @@ pub enum LeaderReport {
 
 /// Failure of a question.
 enum LeaderError {
-    NoAnswer(String),
+    NoResponse(String),
     NoStream(String),
     OtherStream(String),
 }
@@ -41,13 +41,13 @@ enum LeaderError {
 /// Asks for the last sequence.
 pub async fn last(stream: &NatsStream) -> Result<u64, EngineUnreachable> {
     ask(stream).await.map_err(|error| match error {
-        LeaderError::NoAnswer(reason) | LeaderError::NoStream(reason) | LeaderError::OtherStream(reason) => {
+        LeaderError::NoResponse(reason) | LeaderError::NoStream(reason) | LeaderError::OtherStream(reason) => {
             EngineUnreachable(reason)
         }
     })
 }
 
-/// Asks at intervals, and reports the answers. `delivered` is the last sequence that the follower has.
+/// Asks at intervals, and reports the responses. `delivered` is the last sequence that the follower has.
 pub async fn watch(stream: NatsStream, delivered: &AtomicU64, reports: watch::Sender<LeaderReport>) {
     let mut suspicions = 0;
     let mut answered_at = Instant::now();
@@ -61,7 +61,7 @@ pub async fn watch(stream: NatsStream, delivered: &AtomicU64, reports: watch::Se
                 answered_at = Instant::now();
                 None
             }
-            Err(LeaderError::NoAnswer(reason)) => {
+            Err(LeaderError::NoResponse(reason)) => {
                 tracing::debug!(%reason, "nats leader silent");
                 reports.send_replace(LeaderReport::Silent);
                 None
@@ -93,7 +93,7 @@ async fn ask(stream: &NatsStream) -> Result<u64, LeaderError> {
         if error.is_stream_not_found() {
             LeaderError::NoStream(format!("the NATS servers have no stream {name} any more"))
         } else {
-            LeaderError::NoAnswer(error.to_string())
+            LeaderError::NoResponse(error.to_string())
         }
     })?;
 
@@ -105,7 +105,7 @@ async fn ask(stream: &NatsStream) -> Result<u64, LeaderError> {
         return Err(LeaderError::OtherStream(reason));
     }
     if !info.cluster.as_ref().is_none_or(has_quorum) {
-        return Err(LeaderError::NoAnswer(format!("the leader of stream {name} has lost the other servers")));
+        return Err(LeaderError::NoResponse(format!("the leader of stream {name} has lost the other servers")));
     }
     Ok(info.state.last_sequence)
 }

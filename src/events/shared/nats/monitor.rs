@@ -13,8 +13,8 @@ use super::stream::StreamUse;
 use crate::events::shared::engine::EngineOpenError;
 use crate::events::shared::engine_check::{CheckStatus, EngineCheck};
 
-/// Largest answer that is read.
-const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Largest response that is read.
+const RESPONSE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// The part of `/jsz` that matters.
 #[derive(Deserialize)]
@@ -75,14 +75,14 @@ pub async fn checks(options: &NatsOptions) -> Vec<EngineCheck> {
 }
 
 async fn syncs_always(url: &str, limit: Duration) -> Result<bool, String> {
-    let body = timeout(limit, fetch(url)).await.map_err(|_| format!("no answer within {limit:?}"))??;
+    let body = timeout(limit, fetch(url)).await.map_err(|_| format!("no response within {limit:?}"))??;
     let status: JetStreamStatus =
         serde_json::from_slice(&body).map_err(|error| format!("/jsz is not readable: {error}"))?;
     let settings = status.config.ok_or("JetStream is off")?;
     Ok(settings.sync_always)
 }
 
-/// Reads `/jsz` by HTTP/1.0, so that the answer has no chunks and ends with the connection.
+/// Reads `/jsz` by HTTP/1.0, so that the response has no chunks and ends with the connection.
 async fn fetch(url: &str) -> Result<Vec<u8>, String> {
     let parsed = Url::parse(url).map_err(|error| error.to_string())?;
     if parsed.scheme() != "http" {
@@ -97,13 +97,13 @@ async fn fetch(url: &str) -> Result<Vec<u8>, String> {
     let mut connection = TcpStream::connect(address).await.map_err(failed)?;
     let request = format!("GET {path}/jsz HTTP/1.0\r\nHost: {host}:{port}\r\n\r\n");
     connection.write_all(request.as_bytes()).await.map_err(failed)?;
-    let mut answer = Vec::new();
-    connection.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await.map_err(failed)?;
+    let mut response = Vec::new();
+    connection.take(RESPONSE_BYTES_MAX).read_to_end(&mut response).await.map_err(failed)?;
 
-    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").ok_or("the answer is not HTTP")?;
-    let status = String::from_utf8_lossy(&answer[..end]).lines().next().unwrap_or_default().to_owned();
+    let end = response.windows(4).position(|bytes| bytes == b"\r\n\r\n").ok_or("the response is not HTTP")?;
+    let status = String::from_utf8_lossy(&response[..end]).lines().next().unwrap_or_default().to_owned();
     if status.split(' ').nth(1) != Some("200") {
         return Err(status);
     }
-    Ok(answer.split_off(end + 4))
+    Ok(response.split_off(end + 4))
 }

@@ -15,7 +15,7 @@ use crate::events::shared::engine::SendResult;
 pub async fn publish(stream: &NatsStream, group: Bytes, limit: Duration) -> SendResult {
     let connection = &stream.connection;
     match connection.request(stream.subject.clone(), group, limit).await {
-        Ok(answer) => interpret(&answer, &stream.name),
+        Ok(reply) => interpret(&reply, &stream.name),
         Err(NatsRequestFailure::NotDelivered(reason)) => SendResult::NotStored { reason },
         Err(failure) => {
             if matches!(failure, NatsRequestFailure::TimedOut(_)) {
@@ -27,15 +27,17 @@ pub async fn publish(stream: &NatsStream, group: Bytes, limit: Duration) -> Send
     }
 }
 
-/// Translates the answer of the stream.
-fn interpret(answer: &[u8], stream: &str) -> SendResult {
-    match serde_json::from_slice(answer) {
+/// Interprets the acknowledgement of the stream.
+fn interpret(reply: &[u8], stream: &str) -> SendResult {
+    match serde_json::from_slice(reply) {
         Ok(Response::<PublishAck>::Ok(ack)) if ack.stream == stream => SendResult::Stored { sequence: ack.sequence },
         Ok(Response::Ok(ack)) => {
             SendResult::NotStored { reason: format!("stream {} has taken the subject of {stream}", ack.stream) }
         }
         Ok(Response::Err { error }) => refusal(&error),
-        Err(error) => SendResult::Unknown { reason: format!("the answer of the stream is not readable: {error}") },
+        Err(error) => {
+            SendResult::Unknown { reason: format!("the acknowledgement of the stream is not readable: {error}") }
+        }
     }
 }
 
@@ -57,21 +59,21 @@ fn refusal(error: &Error) -> SendResult {
 mod tests {
     use super::*;
 
-    fn answer(text: &str) -> SendResult {
+    fn interpret_text(text: &str) -> SendResult {
         interpret(text.as_bytes(), "MDY_1")
     }
 
     fn refused(code: u32, description: &str) -> SendResult {
-        answer(&format!(
+        interpret_text(&format!(
             r#"{{"error":{{"code":503,"err_code":{code},"description":"{description}"}},"stream":"MDY_1","seq":0}}"#
         ))
     }
 
     #[test]
     fn only_an_acknowledgement_of_the_stream_means_stored() {
-        assert_eq!(answer(r#"{"stream":"MDY_1","seq":7}"#), SendResult::Stored { sequence: 7 });
-        assert!(matches!(answer(r#"{"stream":"OTHER","seq":7}"#), SendResult::NotStored { .. }));
-        assert!(matches!(answer("+OK"), SendResult::Unknown { .. }));
+        assert_eq!(interpret_text(r#"{"stream":"MDY_1","seq":7}"#), SendResult::Stored { sequence: 7 });
+        assert!(matches!(interpret_text(r#"{"stream":"OTHER","seq":7}"#), SendResult::NotStored { .. }));
+        assert!(matches!(interpret_text("+OK"), SendResult::Unknown { .. }));
     }
 
     #[test]

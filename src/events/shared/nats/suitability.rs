@@ -11,7 +11,8 @@ use super::connection::NatsConnection;
 use crate::events::shared::engine::EngineOpenError;
 use crate::events::shared::engine_check::{CheckStatus, EngineCheck, refuse_failed};
 
-/// Least size of messages that servers and stream must accept: a group with the largest commit, and room to spare.
+/// Message size in bytes that servers and stream must at least accept: a group with the largest commit, and room to
+/// spare.
 const MESSAGE_BYTES_MIN: usize = 2 * 1024 * 1024;
 
 /// Remedy for settings that cannot be changed.

@@ -11,7 +11,7 @@ use super::session::{PostgresFailure, PostgresSession};
 use super::store::PostgresStore;
 use crate::client_thread::ClientThread;
 
-/// Messages that were received and not passed on yet.
+/// Maximum number of messages that the listener has not taken yet.
 const QUEUE_MAX: usize = 256;
 /// Interval between two questions of a listener.
 const QUESTION_INTERVAL: Duration = Duration::from_millis(100);
@@ -20,7 +20,7 @@ const LISTEN_INTERVAL: Duration = Duration::from_millis(500);
 /// Pause after a failure.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 /// Time for the server to take a message or to return those of others.
-pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Sends a message, and removes old ones.
 pub async fn announce(store: PostgresStore, message: Vec<u8>) {
@@ -30,7 +30,7 @@ pub async fn announce(store: PostgresStore, message: Vec<u8>) {
          WHERE sent_at < clock_timestamp() - interval '10 seconds' FOR UPDATE SKIP LOCKED)) \
          INSERT INTO {table} (body) VALUES ($1)"
     );
-    if let Err(failure) = store.announcer().query(&sql, &[&message], ANSWER_TIMEOUT).await {
+    if let Err(failure) = store.announcer().query(&sql, &[&message], RESPONSE_TIMEOUT).await {
         tracing::debug!(%failure, "announcement not sent");
     }
 }
@@ -44,7 +44,7 @@ pub fn listen(thread: &ClientThread, store: PostgresStore) -> mpsc::Receiver<Opt
             let result = match store.announcer().session().await {
                 Ok(session) => {
                     let result = forward_messages(&session, store.schema(), &messages).await;
-                    if matches!(result, Err(PostgresFailure::NoAnswer(_))) {
+                    if matches!(result, Err(PostgresFailure::NoResponse(_))) {
                         store.announcer().discard(&session).await;
                     }
                     result
@@ -69,11 +69,11 @@ async fn forward_messages(
 ) -> Result<(), PostgresFailure> {
     let last_id = format!("SELECT coalesce(max(id), 0) FROM {schema}.announcements");
     let next_messages = format!("SELECT id, body FROM {schema}.announcements WHERE id > $1 ORDER BY id");
-    let rows = session.query(&last_id, &[], ANSWER_TIMEOUT).await?;
+    let rows = session.query(&last_id, &[], RESPONSE_TIMEOUT).await?;
     let mut heard = rows.first().map_or(0, |row| row.get::<_, i64>(0));
     let mut called_at = Instant::now();
     while !messages.is_closed() {
-        for row in session.query(&next_messages, &[&heard], ANSWER_TIMEOUT).await? {
+        for row in session.query(&next_messages, &[&heard], RESPONSE_TIMEOUT).await? {
             heard = row.get(0);
             let _ = messages.send(Some(row.get(1))).await;
             called_at = Instant::now();

@@ -53,7 +53,7 @@ impl PageSize {
     fn note<T>(&mut self, read: &Result<T, PostgresFailure>) {
         self.0 = match read {
             Ok(_) => READ_MAX.min(self.0 * 2),
-            Err(PostgresFailure::NoAnswer(_)) => 1.max(self.0 / 2),
+            Err(PostgresFailure::NoResponse(_)) => 1.max(self.0 / 2),
             Err(_) => self.0,
         };
     }
@@ -139,7 +139,7 @@ mod tests {
     fn a_page_that_takes_too_long_is_halved_until_it_arrives() {
         let mut page = PageSize(READ_MAX);
         let sizes = [false, false, true, false, false, false, false, true, true].map(|is_read| {
-            page.note(&if is_read { Ok(()) } else { Err(PostgresFailure::NoAnswer("no answer".to_owned())) });
+            page.note(&if is_read { Ok(()) } else { Err(PostgresFailure::NoResponse("no response".to_owned())) });
             page.0
         });
         assert_eq!(sizes, [16, 8, 16, 8, 4, 2, 1, 2, 4]);

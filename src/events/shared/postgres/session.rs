@@ -26,8 +26,8 @@ use crate::events::shared::engine::EngineOpenError;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for a connection to one of several servers.
 const CONNECT_TIMEOUT_OF_SEVERAL: Duration = Duration::from_secs(3);
-/// Time without an answer of the network after which both ends give a connection up, and of which the first probe takes
-/// place after a third.
+/// Time without a response from the network after which both ends give a connection up. The first probe is sent after a
+/// third of it.
 const NETWORK_TIMEOUT: Duration = Duration::from_secs(15);
 /// Settings of every connection. The server must neither cancel a group that waits for the standby, which would show
 /// what a failover loses, nor fail one because another node is faster. Connections without groups set a limit.
@@ -47,7 +47,7 @@ pub enum PostgresFailure {
     Refused { code: SqlState, reason: String },
     /// The server may have run it.
     #[error("{0}")]
-    NoAnswer(String),
+    NoResponse(String),
 }
 
 impl PostgresFailure {
@@ -59,7 +59,7 @@ impl PostgresFailure {
             Some(code) if !["08", "57", "58", "XX"].iter().any(|class| code.code().starts_with(class)) => {
                 Self::Refused { code: code.clone(), reason }
             }
-            _ => Self::NoAnswer(reason),
+            _ => Self::NoResponse(reason),
         }
     }
 
@@ -162,7 +162,7 @@ impl PostgresConnector {
                 ))),
                 None => unreachable(&describe(&error)),
             }),
-            Err(_) => Err(unreachable(&format!("no answer within {limit:?}"))),
+            Err(_) => Err(unreachable(&format!("no response within {limit:?}"))),
         }
     }
 
@@ -367,14 +367,14 @@ impl PostgresSession {
         match queried.await {
             Ok(Ok(rows)) => Ok(rows),
             Ok(Err(error)) => Err(PostgresFailure::from_error(&error)),
-            Err(_) => Err(PostgresFailure::NoAnswer(format!("no answer within {limit:?}"))),
+            Err(_) => Err(PostgresFailure::NoResponse(format!("no response within {limit:?}"))),
         }
     }
 
     /// Runs statements without parameters. After the time limit, they may still be run.
     pub async fn run(&self, sql: &str, limit: Duration) -> Result<(), PostgresFailure> {
         let run = timeout(limit, self.client.batch_execute(sql)).await;
-        let run = run.map_err(|_| PostgresFailure::NoAnswer(format!("no answer within {limit:?}")))?;
+        let run = run.map_err(|_| PostgresFailure::NoResponse(format!("no response within {limit:?}")))?;
         run.map_err(|error| PostgresFailure::from_error(&error))
     }
 }
@@ -425,7 +425,7 @@ impl PostgresLink {
         }
     }
 
-    /// Runs a statement. The next one uses another connection if this one has given no answer.
+    /// Runs a statement. The next one uses another connection if this one has given no response.
     pub async fn query(
         &self,
         sql: &str,
@@ -446,7 +446,7 @@ impl PostgresLink {
     ) -> Result<Vec<Row>, PostgresFailure> {
         let queried = session.query(sql, parameters, limit).await;
         let is_of_no_use = match &queried {
-            Err(PostgresFailure::NoAnswer(_)) => true,
+            Err(PostgresFailure::NoResponse(_)) => true,
             // The former primary, as a standby or closed to writes.
             Err(PostgresFailure::Refused { code, .. }) => *code == SqlState::READ_ONLY_SQL_TRANSACTION,
             _ => false,

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio_postgres::error::SqlState;
 use uuid::Uuid;
 
-use super::announcements::ANSWER_TIMEOUT;
+use super::announcements::RESPONSE_TIMEOUT;
 use super::schema;
 use super::session::{PostgresConnector, PostgresFailure, PostgresLink, PostgresSession, describe};
 use super::suitability;
@@ -88,7 +88,7 @@ impl PostgresStore {
         let state = PostgresStoreState {
             writer: link(format!("SET lock_timeout = {lock_timeout}")),
             reader: link(statement_timeout(connector.options.request_timeout)),
-            announcer: link(format!("{}; SET synchronous_commit = off", statement_timeout(ANSWER_TIMEOUT))),
+            announcer: link(format!("{}; SET synchronous_commit = off", statement_timeout(RESPONSE_TIMEOUT))),
             connector,
             schema,
             incarnation,
@@ -165,7 +165,7 @@ impl PostgresStore {
         if rows.first().is_some_and(|row| row.get(2)) {
             // The server is a former primary, which gets no more groups.
             state.reader.discard(&session).await;
-            return Err(PostgresFailure::NoAnswer("the server accepts no writes any more".to_owned()));
+            return Err(PostgresFailure::NoResponse("the server accepts no writes any more".to_owned()));
         }
 
         let head = |row: &tokio_postgres::Row| StoreHead {
@@ -227,7 +227,7 @@ fn send_result_of(failure: &PostgresFailure) -> SendResult {
     match failure {
         PostgresFailure::Refused { code, .. } if *code == SqlState::DISK_FULL => SendResult::Full { reason },
         PostgresFailure::Refused { .. } | PostgresFailure::NotConnected(_) => SendResult::NotStored { reason },
-        PostgresFailure::NoAnswer(_) => SendResult::Unknown { reason },
+        PostgresFailure::NoResponse(_) => SendResult::Unknown { reason },
     }
 }
 
@@ -236,11 +236,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_differs_from_other_refusals_and_lost_answers() {
+    fn a_full_disk_differs_from_other_refusals_and_lost_responses() {
         let refused = |code| PostgresFailure::Refused { code, reason: "no".to_owned() };
         assert!(matches!(send_result_of(&refused(SqlState::DISK_FULL)), SendResult::Full { .. }));
         assert!(matches!(send_result_of(&refused(SqlState::LOCK_NOT_AVAILABLE)), SendResult::NotStored { .. }));
-        let lost = PostgresFailure::NoAnswer("connection closed".to_owned());
+        let lost = PostgresFailure::NoResponse("connection closed".to_owned());
         assert!(matches!(send_result_of(&lost), SendResult::Unknown { .. }));
     }
 }
