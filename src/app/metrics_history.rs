@@ -21,7 +21,7 @@ use crate::telemetry::history::{HistorySampler, MetricsHistory};
 
 /// File in the data directory. Not part of backups.
 const FILE: &str = "metrics-history";
-/// A larger file is not one of this service.
+/// Maximum size of the file in bytes. A larger one was not written by this service.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Interval at which the clock is checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);

@@ -25,7 +25,7 @@ use crate::vendors::profile_vendor::{
 };
 use crate::vendors::{JobProgress, ResultFetchError, SubmissionReply, Vendor as _, VendorError, VendorJob};
 
-/// Attempts to fetch results that are not available yet.
+/// Maximum number of attempts to fetch results that are not available yet.
 const FETCH_ATTEMPTS_MAX: u32 = 4;
 
 /// A vendor of the settings, or a profile with an address.

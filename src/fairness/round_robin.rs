@@ -5,7 +5,7 @@ use std::vec::IntoIter;
 
 use super::FairnessKey;
 
-/// Keys whose last turn is remembered. Older ones count as never served.
+/// Maximum number of keys whose last turn is remembered. Older ones count as never served.
 const REMEMBERED_MAX: usize = 10_000;
 
 /// Order of turns: the key that was served longest ago comes first.

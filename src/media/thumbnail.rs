@@ -47,7 +47,7 @@ const CACHE_BYTES_MAX: u64 = 32 << 20;
 const USUAL_BYTES: u64 = 16 << 10;
 /// Size of a cache entry in bytes, without its thumbnail.
 const ENTRY_BYTES: u64 = 128;
-/// A smaller file is its own thumbnail.
+/// Size in bytes below which a file is its own thumbnail.
 const FILE_BYTES_MIN: u64 = 8 * 1024;
 /// Quality of the JPEG files, from 1 to 100.
 const QUALITY: u8 = 78;

@@ -23,7 +23,7 @@ const IDLE_CONNECTIONS_MAX: usize = 32;
 /// Limits of an attempt. The caller limits a call as a whole, and the length of objects is not limited.
 const LIMITS: ClientLimits =
     ClientLimits { connect: Duration::from_secs(3), total: STREAM_TIMEOUT, body_bytes: usize::MAX };
-/// Attempts after the first one, for failures that may be brief.
+/// Maximum number of attempts after the first one, for failures that may be brief.
 const RETRIES_MAX: usize = 2;
 /// Time after which no further attempt begins.
 const RETRY_TIME: Duration = Duration::from_secs(8);

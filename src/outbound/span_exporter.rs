@@ -15,7 +15,7 @@ use crate::telemetry::trace::{BATCH, FinishedSpan, Tracer};
 
 const LIMITS: ClientLimits =
     ClientLimits { connect: Duration::from_secs(2), total: Duration::from_secs(5), body_bytes: 16 * 1024 };
-/// Batches are sent one after another, on one connection.
+/// Maximum number of idle connections. Batches are sent one after another, on one connection.
 const IDLE_CONNECTIONS_MAX: usize = 1;
 /// Longest time that a span waits to be sent.
 const EXPORT_INTERVAL: Duration = Duration::from_secs(1);

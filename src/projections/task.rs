@@ -24,7 +24,7 @@ pub use view::{
     CreationView, CreationsView, FailureView, ImageTaskView, VideoTaskState, cover_url, progress, result_urls,
 };
 
-/// Finished tasks kept in memory.
+/// Maximum number of finished tasks kept in memory.
 const RECENT_MAX: usize = 10_000;
 
 /// A task with the context of its next command.

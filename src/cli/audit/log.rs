@@ -25,7 +25,7 @@ use crate::domain::value::InvalidValue;
 const NEWEST_MAX: u32 = 100_000;
 /// Positions that the first step of a backward search covers.
 const FIRST_WINDOW: u64 = 1000;
-/// Positions that the largest step of a backward search covers.
+/// Number of positions in the largest step of a backward search.
 const WINDOW_MAX: u64 = SCANNED_MAX;
 
 /// Events whose names are looked up together. A data directory is read once for each batch.

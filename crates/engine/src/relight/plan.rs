@@ -66,13 +66,13 @@ impl RelightPlan {
         let engine = engine(job.advanced.engine, is_drawn);
         let style = style(job.style);
         let transfer_plan = for_transfer(job.advanced.transfer_light_a);
-        let (light, tint, spread) = curve_parameters(job.advanced.transfer_light_b);
+        let (light_gain, tint_gain, added_spread) = curve_parameters(job.advanced.transfer_light_b);
 
         Self {
-            light: strength * engine.light * style.light * transfer_plan.light * light,
-            tint: strength * engine.tint * style.tint * transfer_plan.light * tint,
+            light: strength * engine.light * style.light * transfer_plan.light * light_gain,
+            tint: strength * engine.tint * style.tint * transfer_plan.light * tint_gain,
             on_faces: transfer_plan.on_faces,
-            spread: (engine.spread + style.spread + spread).clamp(0.0, 1.0),
+            spread: (engine.spread + style.spread + added_spread).clamp(0.0, 1.0),
             hardness: engine.hardness + style.hardness,
             steps: strength * engine.steps,
             cool: strength * engine.cool,
@@ -157,7 +157,7 @@ fn for_transfer(transfer: LightTransfer) -> RelightPlan {
     }
 }
 
-/// Returns the gains of light and colour, and the amount of blur.
+/// Returns the gains of light and tint, and the spread to add.
 fn curve_parameters(curve: LightCurve) -> (f32, f32, f32) {
     match curve {
         LightCurve::Composition => (1.1, 1.0, 0.8),

@@ -169,7 +169,7 @@ pub(super) fn available_input(file: &[u8], required: RequiredInput) -> Input<'_>
     Input { position: start as u64, data: &file[start..end] }
 }
 
-/// Each step requests the next box; an index needs fewer steps than this.
+/// Maximum number of steps. Each requests the next box; an index needs fewer.
 const STEPS_MAX: usize = 1024;
 
 /// Returns the kind of the file: fragmented or not.
