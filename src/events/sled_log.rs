@@ -9,9 +9,9 @@
 //! only if its checksum, position and stream match the index, and if no event of the stream is missing. `copies`
 //! repairs damaged records at a start.
 //!
-//! sled is disposable. A thread fills it in runs of consecutive records; locations that it lacks are in memory. After
-//! any doubt all locations are in memory, sled is deleted, and the thread fills a new one. So nothing in sled has to be
-//! durable, atomic or complete.
+//! sled is disposable. A thread fills it in runs of consecutive records; locations that it lacks are in memory. If sled
+//! cannot be trusted, all locations are read into memory, sled is deleted, and the thread fills a new one. So nothing in
+//! sled has to be durable, atomic or complete.
 
 mod disk_request;
 mod follower;
@@ -30,7 +30,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub use log::SledLog;
-pub use open::{IndexDoubt, OpenReport};
+pub use open::{IndexFailure, OpenReport};
 pub use scrub_status::{ScrubState, ScrubStatus};
 
 use super::journal::{ChainHash, JournalOptions, RecordLocation, parse_records};

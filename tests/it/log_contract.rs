@@ -92,7 +92,7 @@ fn on_sled(scenario: ContractScenario) -> Result<(), String> {
     assert_same("after close", &read_all(&log)?, &before)?;
     drop(log);
     let (log, report) = SledLog::open(&options, &environment(), |_| {}).map_err(|error| error.to_string())?;
-    assert_same("index after close", &(report.index_doubt, log.indexed_position()), &(None, log.head()))?;
+    assert_same("index after close", &(report.index_failure, log.indexed_position()), &(None, log.head()))?;
     assert_same("after close and reopening", &read_all(&log)?, &before)?;
     drop(log);
     let (log, _) = SledLog::open(&options, &environment(), |_| {}).map_err(|error| error.to_string())?;

@@ -253,8 +253,8 @@ fn a_sled_with_a_damaged_last_copy_can_still_repair_the_journal() {
     damage_last_copy(&case.fixture.path("sled"));
     let (log, report) = case.fixture.open();
     assert_eq!(report.repairs[0].part, RepairedPart::Records(1));
-    let doubt = report.index_doubt.expect("sled is replaced");
-    assert_eq!(doubt.reason, "its last copy is damaged");
+    let failure = report.index_failure.expect("sled is replaced");
+    assert_eq!(failure.reason, "its last copy is damaged");
     assert_eq!(all(&log), case.before);
 }
 

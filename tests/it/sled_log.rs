@@ -47,7 +47,7 @@ fn a_damaged_or_missing_sled_is_rebuilt() {
     let check = |label: &str| {
         let (log, report) = log_fixture.open();
         assert_content(&log, &before, label);
-        report.index_doubt
+        report.index_failure
     };
     let sled = log_fixture.path("sled");
     fs::remove_dir_all(&sled).unwrap();
@@ -114,7 +114,7 @@ fn sled_of_another_log_is_rebuilt() {
     fs::remove_dir_all(log_fixture.path("sled")).unwrap();
     fs::rename(other.path("sled"), log_fixture.path("sled")).unwrap();
     let (log, report) = log_fixture.open();
-    assert!(report.index_doubt.is_some(), "{report:?}");
+    assert!(report.index_failure.is_some(), "{report:?}");
     assert!(log.read_stream(&task_stream(3), Version(0)).unwrap().is_empty());
     assert_content(&log, &before, "another log");
 }

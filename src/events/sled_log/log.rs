@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::SledLogOptions;
 use super::disk_request::DiskRequest;
 use super::follower_signal::FollowerSignal;
-use super::open::{self, IndexDoubt, OpenReport};
+use super::open::{self, IndexFailure, OpenReport};
 use super::scrub_status::{Scrub, ScrubState, ScrubStatus};
 use super::state::SledLogState;
 use crate::disk_space::{DiskSpace, StorageState, StorageStatus};
@@ -86,7 +86,7 @@ impl SledLog {
             index: RwLock::new(index),
         });
         if let Some(end) = end {
-            report.index_doubt = shared.check_index_end(&end)?.map(IndexDoubt::damaged);
+            report.index_failure = shared.check_index_end(&end)?.map(IndexFailure::damaged);
         }
 
         let scrubber = deferred.map(|deferred| shared.clone().start_scrub(deferred)).transpose();

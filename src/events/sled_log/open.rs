@@ -30,18 +30,18 @@ pub struct OpenReport {
     /// Repaired parts of the journal.
     pub repairs: Vec<JournalRepair>,
     /// Reason why the index is recreated in the background.
-    pub index_doubt: Option<IndexDoubt>,
+    pub index_failure: Option<IndexFailure>,
 }
 
 /// Reason why the index, which sled holds, cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexDoubt {
+pub struct IndexFailure {
     pub reason: String,
     /// Name of the resource that was missing at opening; `None` if sled is damaged or outdated.
     pub missing_resource: Option<&'static str>,
 }
 
-impl IndexDoubt {
+impl IndexFailure {
     pub(super) fn damaged(reason: String) -> Self {
         Self { reason, missing_resource: None }
     }
@@ -64,8 +64,8 @@ impl OpenReport {
             let location = format!("{bytes} bytes of {} from {offset} on, position {position}", file.display());
             format!("an unfinished write after the last signed position, cut off: {location} ({reason})")
         });
-        let doubt = self.index_doubt.as_ref().map(IndexDoubt::describe);
-        torn_message.into_iter().chain(self.repairs.iter().map(describe_repair)).chain(doubt).collect()
+        let failure = self.index_failure.as_ref().map(IndexFailure::describe);
+        torn_message.into_iter().chain(self.repairs.iter().map(describe_repair)).chain(failure).collect()
     }
 }
 
@@ -125,7 +125,7 @@ pub(super) fn open(
     anchor: Option<&Anchor>,
     mut on_commit: impl FnMut(&Commit),
 ) -> Result<OpenedSledLog, OpenError> {
-    let (sled, end, index_doubt) = open_index(options);
+    let (sled, end, index_failure) = open_index(options);
     let indexed = end.map_or(Position(0), |end| end.position);
 
     // Without an index, or after damage was found in the deferred part earlier, everything is read.
@@ -157,22 +157,24 @@ pub(super) fn open(
     remove_mark(options.journal.directory.join("sled.damaged"))?;
 
     let head = journal.head();
-    let (sled, retired) = if index_doubt.is_some() { (None, sled) } else { (sled, None) };
+    let (sled, retired) = if index_failure.is_some() { (None, sled) } else { (sled, None) };
     // The counts are complete only if the whole journal was read.
     let counts = deferred.is_none().then_some(contents.counts);
     let index = LogIndex { head, sled: sled.map(Arc::new), indexed, recent: contents.locations, counts };
-    let report = OpenReport { head, torn_tail, repairs, index_doubt };
+    let report = OpenReport { head, torn_tail, repairs, index_failure };
     Ok(OpenedSledLog { journal, index, retired, end, report, deferred })
 }
 
 /// Opens the index; returns it with its end. An index that cannot be used is returned too if sled opens, because it
 /// may hold copies of damaged records.
-fn open_index(options: &SledLogOptions) -> (Option<SledIndex>, Option<IndexEnd>, Option<IndexDoubt>) {
+fn open_index(options: &SledLogOptions) -> (Option<SledIndex>, Option<IndexEnd>, Option<IndexFailure>) {
     match SledIndex::open(&sled_directory(options)) {
-        Err(SledOpenError { reason, missing_resource }) => (None, None, Some(IndexDoubt { reason, missing_resource })),
+        Err(SledOpenError { reason, missing_resource }) => {
+            (None, None, Some(IndexFailure { reason, missing_resource }))
+        }
         Ok(sled) => match sled.end() {
             Ok(end) => (Some(sled), end, None),
-            Err(reason) => (Some(sled), None, Some(IndexDoubt::damaged(reason))),
+            Err(reason) => (Some(sled), None, Some(IndexFailure::damaged(reason))),
         },
     }
 }

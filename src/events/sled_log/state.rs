@@ -31,7 +31,7 @@ pub(super) struct SledLogState {
     pub journal: JournalLocation,
     /// Directory of sled.
     pub directory: PathBuf,
-    /// A sled in doubt, to be closed and deleted. Locked while a doubt is examined.
+    /// A sled that cannot be used, to be closed and deleted. Locked while the index is replaced.
     pub retired: Mutex<Option<Arc<SledIndex>>>,
     pub follower: FollowerSignal,
     pub space: DiskSpace,
@@ -208,16 +208,16 @@ impl SledLogState {
     }
 
     /// Replaces the index by one in memory, which a scan of the whole journal yields, and makes the follower delete
-    /// sled and fill a new one. Does nothing if another thread has replaced `doubted` already.
+    /// sled and fill a new one. Does nothing if another thread has replaced `unusable` already.
     ///
     /// # Errors
     /// If the journal is damaged. Sled stays then, because its copies may repair the journal at the next start.
-    pub fn replace_index(&self, doubted: Option<&Arc<SledIndex>>, reason: &str) -> Result<(), LogFailure> {
+    pub fn replace_index(&self, unusable: Option<&Arc<SledIndex>>, reason: &str) -> Result<(), LogFailure> {
         let mut retired = self.retired.lock();
         let head = {
             let index = self.index.read();
-            let is_current = match (&index.sled, doubted) {
-                (Some(current), Some(doubted)) => Arc::ptr_eq(current, doubted),
+            let is_current = match (&index.sled, unusable) {
+                (Some(current), Some(unusable)) => Arc::ptr_eq(current, unusable),
                 (None, None) => true,
                 _ => false,
             };
@@ -230,7 +230,7 @@ impl SledLogState {
             return Err(damage.clone());
         }
 
-        tracing::warn!(reason, "index in doubt, rebuilt from the journal");
+        tracing::warn!(reason, "index unusable, rebuilt from the journal");
         let reported = |error| self.report_journal_error(error);
         let mut contents = JournalContents::default();
         let mut reader: JournalReader = self.journal.read(Position(0), head).map_err(reported)?;

@@ -170,7 +170,7 @@ fn an_index_of_an_older_release_is_replaced() {
     drop(db);
 
     let (log, report) = open(directory.path());
-    assert!(report.index_doubt.is_some(), "{report:?}");
+    assert!(report.index_failure.is_some(), "{report:?}");
     wait_until_indexed(&log);
     assert_eq!(log.read_stream(&stream(), Version(0)).unwrap().len(), 6);
 }
