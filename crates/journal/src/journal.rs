@@ -38,7 +38,7 @@ pub struct JournalOptions {
 }
 
 impl JournalOptions {
-    /// Segments of 64 MiB, synced by fdatasync.
+    /// Creates options with segments of 64 MiB, synced by fdatasync.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         let sync = Arc::new(File::sync_data);

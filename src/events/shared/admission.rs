@@ -85,7 +85,7 @@ impl AdmissionState {
         Position(self.head)
     }
 
-    /// Counters of the sessions.
+    /// Returns the counters of the sessions.
     #[must_use]
     pub fn sessions(&self) -> &Sessions {
         &self.sessions

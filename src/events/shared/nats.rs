@@ -57,7 +57,7 @@ pub struct NatsOptions {
 }
 
 impl NatsOptions {
-    /// Options with defaults: no credentials, no monitoring URLs, 3 replicas.
+    /// Creates options with defaults: no credentials, no monitoring URLs, 3 replicas.
     #[must_use]
     pub fn new(servers: Vec<String>) -> Self {
         Self {

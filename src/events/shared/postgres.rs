@@ -50,7 +50,7 @@ pub struct PostgresOptions {
 }
 
 impl PostgresOptions {
-    /// Options with defaults; `None` if the URL is not valid. The error of the client could quote a password.
+    /// Creates options with defaults; `None` if the URL is not valid. The error of the client could quote a password.
     #[must_use]
     pub fn from_url(url: &str) -> Option<Self> {
         if !is_postgres_url(url) {

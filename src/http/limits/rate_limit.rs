@@ -210,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    /// Limiters that allow this rate of reads, and any rate of other requests.
+    /// Creates limiters that allow this rate of reads, and any rate of other requests.
     fn limits(per_minute: u32, burst: u32) -> RateLimiters {
         let rates = RateLimits { reading: Rate::new(per_minute, burst), ..RateLimits::default() };
         RateLimiters::new(&rates, TrustedProxies { networks: Vec::new(), header: ForwardedHeader::XForwardedFor })

@@ -56,7 +56,7 @@ fn task(number: u128, credits: u32, status: TaskStatus, created_at: Timestamp) -
     }
 }
 
-/// Budgets of all subjects, set at noon after these tasks.
+/// Returns the budgets of all subjects, set at noon after these tasks.
 fn budgets(credits: u64, period: BudgetPeriod, earlier: &[TaskRecord]) -> Budgets {
     let mut index = TaskIndex::default();
     for (position, task) in (1..).zip(earlier) {

@@ -75,7 +75,7 @@ impl KnownSeries {
     }
 }
 
-/// Pairs of a call and a possible outcome.
+/// Returns pairs of a call and a possible outcome.
 fn possible_outcomes() -> impl Iterator<Item = (&'static str, &'static str)> {
     let is_possible = |call: &str, outcome: &str| match outcome {
         "ok" => true,

@@ -177,7 +177,7 @@ fn all_jobs() -> Vec<TaskWork> {
     [image_jobs(), video_jobs(), music_jobs()].concat()
 }
 
-/// Jobs with other values, for profiles that cannot express those of [`all_jobs`].
+/// Returns jobs with other values, for profiles that cannot express those of [`all_jobs`].
 fn jobs_with_other_values() -> Vec<TaskWork> {
     let scale_factor = crate::domain::image::PrecisionScaleFactor::new(4).unwrap();
     let prompt = || Some(ImagePrompt::from_recorded("soft light".to_owned()));

@@ -265,7 +265,7 @@ fn is_read_only(error: &Error) -> bool {
     describe(error).contains("does not allow writes")
 }
 
-/// Options for each of the servers.
+/// Returns the options for each of the servers.
 fn servers_of(config: &Config) -> Vec<Config> {
     let count = config.get_hosts().len().max(config.get_hostaddrs().len());
     if count == 1 {
