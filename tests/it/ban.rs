@@ -26,7 +26,7 @@ fn assert_banned(response: TestResponse) {
     assert!(problem["detail"].as_str().unwrap().contains("it spreads spam"), "{problem}");
 }
 
-/// Ids of a list of nodes.
+/// Returns the ids of a list of nodes.
 fn listed(page: &Value) -> Vec<&str> {
     page["nodes"].as_array().unwrap().iter().map(|node| node["id"].as_str().unwrap()).collect()
 }

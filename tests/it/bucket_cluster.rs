@@ -121,7 +121,7 @@ impl BucketCluster {
         .await;
     }
 
-    /// Keys of the objects in a directory of the bucket.
+    /// Returns the keys of the objects in a directory of the bucket.
     fn keys(&self, directory: &str) -> Vec<String> {
         let bucket = self.server.bucket(BUCKET, PREFIX);
         bucket.list(directory).unwrap().into_iter().map(|entry| entry.key).collect()
@@ -142,7 +142,7 @@ impl BucketCluster {
     }
 }
 
-/// Files below a directory.
+/// Returns the files below a directory.
 fn files_below(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()

@@ -23,14 +23,14 @@ const CALL: Duration = Duration::from_millis(800);
 const END_TIME_MAX: Duration = Duration::from_secs(8);
 
 /// What the server sends in response to a request.
-enum Answer {
+enum ScriptedReply {
     Whole(String),
     /// Sends this, and nothing more.
     Stall(String),
 }
 
-fn status(status: &str) -> Answer {
-    Answer::Whole(format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\netag: \"1\"\r\n\r\n"))
+fn status(status: &str) -> ScriptedReply {
+    ScriptedReply::Whole(format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\netag: \"1\"\r\n\r\n"))
 }
 
 /// Returns the head of a response with an object of `length` bytes.
@@ -39,12 +39,12 @@ fn object(length: usize) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\netag: \"1\"\r\n{modified}\r\n\r\n")
 }
 
-fn content(body: &str) -> Answer {
-    Answer::Whole(object(body.len()) + body)
+fn content(body: &str) -> ScriptedReply {
+    ScriptedReply::Whole(object(body.len()) + body)
 }
 
 /// Returns a page of a list; `next` is the token of the next one.
-fn page(keys: &[String], next: Option<&str>) -> Answer {
+fn page(keys: &[String], next: Option<&str>) -> ScriptedReply {
     let objects = keys.iter().map(|key| {
         let modified = "<LastModified>2000-01-01T00:00:00.000Z</LastModified>";
         format!("<Contents><Key>{key}</Key><Size>1</Size>{modified}<ETag>1</ETag></Contents>")
@@ -55,21 +55,21 @@ fn page(keys: &[String], next: Option<&str>) -> Answer {
     content(&format!("<ListBucketResult><IsTruncated>{truncated}</IsTruncated>{objects}{next}</ListBucketResult>"))
 }
 
-/// Starts a server that answers as the function says, given the method and the path with its query.
-fn serve(answer: impl Fn(&str, &str) -> Answer + Send + Sync + 'static) -> SocketAddr {
+/// Starts a server whose replies the function returns, given the method and the path with its query.
+fn serve(reply: impl Fn(&str, &str) -> ScriptedReply + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
-    let answer = Arc::new(answer);
+    let reply = Arc::new(reply);
     thread::spawn(move || {
         for connection in listener.incoming().flatten() {
-            let answer = Arc::clone(&answer);
-            thread::spawn(move || respond(&connection, &*answer));
+            let reply = Arc::clone(&reply);
+            thread::spawn(move || respond(&connection, &*reply));
         }
     });
     address
 }
 
-fn respond(connection: &TcpStream, answer: &dyn Fn(&str, &str) -> Answer) -> Option<()> {
+fn respond(connection: &TcpStream, reply: &dyn Fn(&str, &str) -> ScriptedReply) -> Option<()> {
     let mut reader = BufReader::new(connection);
     loop {
         let mut lines = Vec::new();
@@ -87,9 +87,9 @@ fn respond(connection: &TcpStream, answer: &dyn Fn(&str, &str) -> Answer) -> Opt
         std::io::copy(&mut (&mut reader).take(length.unwrap_or(0)), &mut std::io::sink()).ok()?;
 
         let mut words = lines.first()?.split_whitespace();
-        match answer(words.next()?, words.next()?) {
-            Answer::Whole(bytes) => (&*connection).write_all(bytes.as_bytes()).ok()?,
-            Answer::Stall(bytes) => {
+        match reply(words.next()?, words.next()?) {
+            ScriptedReply::Whole(bytes) => (&*connection).write_all(bytes.as_bytes()).ok()?,
+            ScriptedReply::Stall(bytes) => {
                 (&*connection).write_all(bytes.as_bytes()).ok()?;
                 // Until the client closes the connection.
                 let _ = reader.read(&mut [0]);
@@ -128,7 +128,7 @@ fn download(bucket: &Bucket, key: &str, directory: &Path) -> std::io::Result<()>
 fn a_download_that_stalls_ends_and_concerns_no_other_call() {
     // Given an object whose content stops, and another one
     let bucket = bucket_at(serve(|_, path| match path {
-        "/files/stalls" => Answer::Stall(object(1 << 29) + "some bytes"),
+        "/files/stalls" => ScriptedReply::Stall(object(1 << 29) + "some bytes"),
         _ => content("key"),
     }));
     let directory = tempfile::tempdir().unwrap();
@@ -148,7 +148,7 @@ fn transfers_leave_calls_for_keys() {
             return content("key");
         }
         let _ = started.send(());
-        Answer::Stall(if method == "put" { String::new() } else { object(1 << 29) })
+        ScriptedReply::Stall(if method == "put" { String::new() } else { object(1 << 29) })
     }));
     let directory = tempfile::tempdir().unwrap();
     let small = directory.path().join("small");
@@ -176,7 +176,7 @@ fn an_upload_that_stalls_is_aborted() {
         let _ = sender.send(format!("{method} {path}"));
         match method {
             "post" => content("<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>"),
-            "put" if path.contains("partnumber=2") => Answer::Stall(String::new()),
+            "put" if path.contains("partnumber=2") => ScriptedReply::Stall(String::new()),
             "delete" => status("204 No Content"),
             _ => status("200 OK"),
         }
@@ -206,7 +206,7 @@ fn a_list_has_a_deadline_for_each_page() {
         let number =
             path.split_once("continuation-token=").map_or(0, |(_, rest)| usize::from(rest.as_bytes()[0] - b'0'));
         match number {
-            3 if is_stalled.load(Ordering::Relaxed) > 0 => Answer::Stall(String::new()),
+            3 if is_stalled.load(Ordering::Relaxed) > 0 => ScriptedReply::Stall(String::new()),
             3 => page(&["3".to_owned()], None),
             number => page(&[number.to_string()], Some(&(number + 1).to_string())),
         }
@@ -224,7 +224,7 @@ fn one_call_finds_out_whether_an_outage_has_ended() {
     let (count, restored) = (Arc::clone(&requests), Arc::clone(&is_restored));
     let bucket = bucket_at(serve(move |_, _| {
         count.fetch_add(1, Ordering::Relaxed);
-        if restored.load(Ordering::Relaxed) > 0 { content("key") } else { Answer::Stall(String::new()) }
+        if restored.load(Ordering::Relaxed) > 0 { content("key") } else { ScriptedReply::Stall(String::new()) }
     }));
     assert!(failure(|| bucket.get("key")));
     assert!(failure(|| bucket.get("key")));
@@ -284,7 +284,7 @@ fn an_upload_that_cannot_be_removed_keeps_no_other_file() {
             let _ = sender.send(path.trim_start_matches("/files/").to_owned());
             status("204 No Content")
         }
-        _ => Answer::Whole(object(1)),
+        _ => ScriptedReply::Whole(object(1)),
     });
 
     // When they are swept

@@ -249,7 +249,7 @@ async fn usage(app: &TestApp, token: &str, query: &str) -> Value {
     app.get_as(token, &format!("/usage?{query}")).await.expect(200).json()
 }
 
-/// Sums of a row in the order of the columns of the CSV.
+/// Returns the sums of a row in the order of the columns of the CSV.
 fn counts(row: &Value) -> Value {
     const COLUMNS: [&str; 9] =
         ["submissions", "unfinished", "completed", "failed", "cancelled", "held", "charged", "refunded", "cost"];

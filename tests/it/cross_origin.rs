@@ -48,8 +48,8 @@ impl OriginFixture {
         self.app.request(method, path).bearer_auth(&self.owner.token)
     }
 
-    /// Requests that change something, with the status for an authorised caller; browsers send some of them without a
-    /// preflight.
+    /// Returns requests that change something, with the status for an authorised caller; browsers send some of them
+    /// without a preflight.
     fn changes(&self) -> Vec<(RequestBuilder, u16)> {
         let cancel = format!("/proxy/videovendor/tasks/{}/cancel", self.task);
         vec![

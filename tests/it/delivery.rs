@@ -199,7 +199,7 @@ async fn read_models_equal_a_rebuild_after_tasks_and_deliveries() {
     assert_eq!(rebuild(&**app.app.log()).unwrap(), *app.app.models().read());
 }
 
-/// Deliveries of a task, as its owner reads them.
+/// Returns the deliveries of a task, as its owner reads them.
 pub async fn listed(app: &TestApp, token: &str, task: &str) -> Vec<Value> {
     let response = app.get_as(token, &format!("/tasks/{task}/deliveries")).await.expect(200).json();
     response["deliveries"].as_array().unwrap().clone()

@@ -21,7 +21,7 @@ use crate::support::{TestApp, client, picture};
 use canary::Canary;
 use rows::{EgressOutcome, rows};
 
-/// Addresses of the test's host names; the machine's resolver is not used.
+/// Returns the addresses of the test's host names; the machine's resolver is not used.
 fn names(name: &str) -> Vec<IpAddr> {
     let addresses: &[&str] = match name.trim_end_matches('.') {
         "localhost" | "sub.localhost" | "loopback.example" => &["127.0.0.1"],

@@ -47,7 +47,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// Files that contain the text.
+/// Returns the files that contain the text.
 fn holding(folder: &Path, text: &str) -> Vec<PathBuf> {
     let holds = |path: &PathBuf| fs::read(path).unwrap().windows(text.len()).any(|bytes| bytes == text.as_bytes());
     files(folder).into_iter().filter(holds).collect()

@@ -76,7 +76,7 @@ fn golden_of(version: u16) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/events/v{version}"))
 }
 
-/// Events that a schema version wrote: name and bytes.
+/// Returns the events that a schema version wrote: name and bytes.
 fn written_in(version: u16) -> Vec<(String, Vec<u8>)> {
     let files = fs::read_dir(golden_of(version)).unwrap().map(|entry| entry.unwrap().path());
     let read_hex = |path: PathBuf| {

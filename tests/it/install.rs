@@ -67,7 +67,7 @@ async fn wait_for_downloads(app: &TestApp, count: u64) {
     eventually(format!("{count} downloads are counted"), async || downloads(app).await >= count).await;
 }
 
-/// Counts in the recorded events of the node; each covers the installs since the previous event.
+/// Returns the counts in the recorded events of the node; each covers the installs since the previous event.
 fn recorded_counts(app: &TestApp) -> Vec<u64> {
     let stream = StreamId::from(&NodeId::parse("face-tools").unwrap().key());
     let history = app.app.log().read_stream(&stream, Version(0)).unwrap();

@@ -30,7 +30,7 @@ fn unzipped(bytes: &[u8]) -> Vec<u8> {
     decompressed
 }
 
-/// Ids of a page of nodes, and the total.
+/// Returns the ids of a page of nodes, and the total.
 async fn listed(app: &TestApp, path: &str) -> (Vec<String>, u64) {
     let page = app.get(path).await.expect(200).json();
     let ids = page["nodes"].as_array().unwrap().iter().map(|node| node["id"].as_str().unwrap().to_owned());

@@ -99,7 +99,7 @@ fn on_sled(scenario: ContractScenario) -> Result<(), String> {
     assert_same("after drop and reopening", &read_all(&log)?, &before)
 }
 
-/// Options with small segments, so that scenarios use several.
+/// Returns options with small segments, so that scenarios use several.
 fn options(directory: &std::path::Path) -> SledLogOptions {
     let mut options = SledLogOptions::new(directory);
     options.journal.segment_bytes = 16 * 1024;

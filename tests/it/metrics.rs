@@ -117,7 +117,7 @@ async fn counters_are_registered_at_zero() {
     app.stop().await;
 }
 
-/// Names with this prefix, of metrics or of alerts.
+/// Returns the names with this prefix, of metrics or of alerts.
 fn names<'t>(text: &'t str, prefix: &str) -> BTreeSet<&'t str> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.match_indices(prefix).map(|(at, _)| text[at..].split(|c| !is_of_name(c)).next().unwrap_or_default()).collect()

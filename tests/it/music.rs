@@ -79,7 +79,7 @@ pub async fn wait_for_end(app: &TestApp, user: &TestUser, task: &str) -> Value {
     app.get_as(&user.token, &format!("/tasks/{task}")).await.expect(200).json()
 }
 
-/// States of a task, in order.
+/// Returns the states of a task, in order.
 pub fn states(task: &Value) -> Vec<&str> {
     task["history"]
         .as_array()

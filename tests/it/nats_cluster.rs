@@ -73,7 +73,7 @@ impl EngineSettings {
         Self { url: options.servers.join(","), monitors: options.monitors }
     }
 
-    /// Addresses of the servers, which run on this machine.
+    /// Returns the addresses of the servers, which run on this machine.
     fn addresses(&self) -> Vec<SocketAddr> {
         let after_host = self.url.split("127.0.0.1:").skip(1);
         let ports = after_host.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default());

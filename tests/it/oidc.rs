@@ -53,7 +53,7 @@ impl OidcFixture {
         settings_of(&self.issuer)
     }
 
-    /// Claims of a valid token.
+    /// Returns the claims of a valid token.
     fn claims(&self) -> Value {
         json!({"iss": self.issuer.url(), "sub": "u-1", "aud": "mediary", "exp": NOON + 300, "iat": NOON,
             "name": "Ada", "email": "ada@example.org"})

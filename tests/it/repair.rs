@@ -54,7 +54,7 @@ impl RepairCase {
         &self.files.iter().find(|(file, _)| file == path).unwrap().1
     }
 
-    /// Records of a segment, before any damage.
+    /// Returns the records of a segment, before any damage.
     fn records(&self, segment: &Path) -> Vec<RecordRange> {
         let bytes = self.original(segment);
         let (mut at, mut ranges) = (RECORDS_START, Vec::new());

@@ -59,8 +59,8 @@ fn broken_rules(source: &SourceFile) -> Vec<String> {
     findings.map(|(name, finding)| format!("{}:{}: {}: {name}", source.path, finding.line, finding.problem)).collect()
 }
 
-/// Directories with a single entry, which should be a file instead. Exceptions: `node/tests.rs` beside `node.rs` is
-/// Rust's convention for a separate test file, and a crate may consist of `src/lib.rs`.
+/// Returns the directories with a single entry, which should be a file instead. Exceptions: `node/tests.rs` beside
+/// `node.rs` is Rust's convention for a separate test file, and a crate may consist of `src/lib.rs`.
 fn single_entry_directories(paths: &[String]) -> Vec<String> {
     let mut entries: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (path, (src, _)) in paths.iter().filter_map(|path| Some((path, below_src(path)?))) {
@@ -80,7 +80,7 @@ fn single_entry_directories(paths: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Files that no `mod` declares, which the compiler ignores silently.
+/// Returns the files that no `mod` declares, which the compiler ignores silently.
 fn undeclared_files(sources: &[SourceFile]) -> Vec<String> {
     let by_path: BTreeMap<_, _> = sources.iter().map(|source| (source.path.as_str(), source)).collect();
     let is_declared = |source: &&SourceFile| {

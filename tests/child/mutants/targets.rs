@@ -19,7 +19,7 @@ use mediary_engine::video::{
     render,
 };
 
-/// Pixels of a picture: checked at the submission, decoded by the worker.
+/// Checks and decodes a picture, as at the submission and in the worker.
 pub fn picture(bytes: &[u8]) -> bool {
     let decoders = PictureDecoders::default();
     let (info, inspected, decoded) = (read_picture_info(bytes), decoders.inspect(bytes), decoders.decode(bytes));

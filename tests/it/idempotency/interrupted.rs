@@ -141,8 +141,8 @@ async fn a_disconnected_client_can_fetch_the_response_later() {
     app.stop().await;
 }
 
-/// Requests that create something with an id or secret of the service's choice, and the event type that each records
-/// once.
+/// Returns requests that create something with an id or secret of the service's choice, and the event type that each
+/// records once.
 fn requests(user: &str) -> Vec<(&'static str, String, Value, &'static str)> {
     vec![
         ("user", "/admin/users".to_owned(), user_body("bob"), "UserCreated"),

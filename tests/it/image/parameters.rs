@@ -59,8 +59,8 @@ fn with_neighbour(path: &str, field: &str, other: &Value) -> Value {
     }
 }
 
-/// Values of a field to compare with its default: all others of an enumeration; the ends of a range, except one within
-/// a tenth of the range from the default.
+/// Returns the values of a field to compare with its default: all others of an enumeration; the ends of a range, except
+/// one within a tenth of the range from the default.
 fn values(field: &str, schema: &Value, other: &Value) -> Vec<Value> {
     if let (Some(minimum), Some(maximum), Some(default)) =
         (schema["minimum"].as_i64(), schema["maximum"].as_i64(), schema["default"].as_i64())

@@ -210,7 +210,7 @@ impl PollerFixture {
         .await
     }
 
-    /// Types of the task's events.
+    /// Returns the types of the task's events.
     fn history(&self) -> Vec<&'static str> {
         let recorded = self.log.read_stream(&StreamId::from(&self.task), Version(0)).unwrap();
         recorded.iter().map(|recorded| recorded.event.name()).collect()

@@ -9,7 +9,7 @@ use crate::support::files::{FileServer, file};
 use crate::support::picture::{base64_png, png};
 use crate::support::receiver::Receiver;
 
-/// States of a task's history.
+/// Returns the states of a task's history.
 fn states(task: &Value) -> Vec<&str> {
     task["history"].as_array().expect("a history").iter().map(|change| change["state"].as_str().unwrap()).collect()
 }

@@ -94,7 +94,7 @@ impl KeyedWriter {
         }
     }
 
-    /// Ids chosen by the service.
+    /// Returns the ids chosen by the service.
     fn ids(&self) -> impl Iterator<Item = &str> {
         let has_id = |body: &'_ Value| body.pointer("/node_version/id").is_some();
         self.acknowledged.iter().skip(2).filter_map(move |(status, body)| {

@@ -62,7 +62,7 @@ enum CrashPoint {
     Nowhere,
 }
 
-/// Points that every task passes, in order.
+/// Returns the points that every task passes, in order.
 fn named_points() -> Vec<CrashPoint> {
     let vendor_points = VendorStep::ALL.map(|step| CrashPoint::InService(FailPoint::Vendor(step)));
     let requests = [SimRequestKind::Submission, SimRequestKind::Poll, SimRequestKind::Result].map(CrashPoint::AtVendor);

@@ -40,7 +40,7 @@ impl EngineProxy {
         Self { addresses, is_cut }
     }
 
-    /// Addresses to connect to, in the order of the targets.
+    /// Returns the addresses to connect to, in the order of the targets.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }

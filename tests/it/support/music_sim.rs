@@ -216,7 +216,7 @@ pub fn complete() -> Value {
     json!({"type": "complete", "task_id": "theirs"})
 }
 
-/// Lines of a successful response.
+/// Returns lines of a successful response.
 pub fn normal_lines() -> Vec<Value> {
     vec![duration(), title(), sound("one "), sound("two"), generated(), complete()]
 }

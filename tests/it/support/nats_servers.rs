@@ -86,7 +86,7 @@ impl NatsServers {
         cluster
     }
 
-    /// Options for clients of this cluster.
+    /// Returns the options for clients of this cluster.
     pub fn options(&self) -> NatsOptions {
         let urls = self.servers.iter().map(|server| format!("nats://127.0.0.1:{}", server.client_port));
         let monitors = self.servers.iter().map(|server| format!("http://127.0.0.1:{}", server.monitor_port));
@@ -96,7 +96,7 @@ impl NatsServers {
         options
     }
 
-    /// Processes of the servers that run.
+    /// Returns the processes of the servers that run.
     #[allow(dead_code, reason = "for benches/cluster")]
     pub fn process_ids(&self) -> Vec<u32> {
         let running = self.servers.iter().filter_map(|server| server.process.as_ref());
@@ -207,8 +207,8 @@ fn server_config(name: &str, ports: &[u16], cluster: &str, store: &Path, setting
     )
 }
 
-/// Ports that are free now, below the ephemeral range of Linux: no connection takes the port of a killed server before
-/// its restart.
+/// Returns ports that are free now, below the ephemeral range of Linux: no connection takes the port of a killed server
+/// before its restart.
 pub fn free_ports(count: usize) -> Vec<u16> {
     let mut listeners = Vec::new();
     while listeners.len() < count {

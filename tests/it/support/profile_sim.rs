@@ -195,7 +195,7 @@ impl ProfileSim {
         (world.end, world.running_polls, world.fault, world.charges) = (end, running_polls, fault, 0);
     }
 
-    /// Submissions so far.
+    /// Returns the submissions so far.
     pub fn submissions(&self) -> Vec<ReceivedRequest> {
         let phase = self.protocol.phase;
         let posts = self.vendor.requests("POST", "/");

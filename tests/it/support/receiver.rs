@@ -36,7 +36,7 @@ impl ReceivedRequest {
         serde_json::from_slice(&self.body).expect("a JSON body")
     }
 
-    /// Status of the task that a callback reports.
+    /// Returns the status of the task that a callback reports.
     pub fn status(&self) -> String {
         self.json()["status"].as_str().expect("a status").to_owned()
     }
@@ -97,7 +97,7 @@ impl Receiver {
         format!("http://{}{path}", self.address)
     }
 
-    /// Callbacks so far, in order.
+    /// Returns the callbacks so far, in order.
     pub fn received(&self) -> Vec<ReceivedRequest> {
         self.received.lock().clone()
     }

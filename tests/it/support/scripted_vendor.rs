@@ -119,7 +119,7 @@ impl ScriptedVendor {
         self.base.clone()
     }
 
-    /// Requests so far with this method and a path that starts with `prefix`, in order.
+    /// Returns the requests so far with this method and a path that starts with `prefix`, in order.
     pub fn requests(&self, method: &str, prefix: &str) -> Vec<ReceivedRequest> {
         let received = self.received.lock();
         received

@@ -8,7 +8,7 @@ use crate::support::files::{FileServer, file};
 use crate::support::picture::{base64_png, png};
 use crate::support::{TestApp, TestUser, client};
 
-/// Ids of all pages.
+/// Returns the ids of all pages.
 async fn listed(app: &TestApp, token: &str, query: &str) -> Vec<String> {
     let (mut ids, mut cursor) = (Vec::new(), String::new());
     loop {

@@ -26,7 +26,7 @@ fn can_run() -> bool {
     Command::new("node").args(["-e", probe]).status().is_ok_and(|status| status.success())
 }
 
-/// Events received by the lines; `None` without Node.js.
+/// Runs the script; returns the events that it received, or `None` without Node.js.
 async fn follow_with_script(app: &TestApp, token: &str, task: &str, last: &str) -> Option<Value> {
     if !can_run() {
         println!("the lines of docs/tasks.md were not run: that needs Node 18 or newer");

@@ -9,7 +9,7 @@ use crate::support::files::{FileServer, file};
 use crate::support::picture::{base64_png, png};
 use crate::video::{EXTEND, MULTIFRAME, REFERENCE, START_END, VideoFixture, wait_for_task_end};
 
-/// Names of the fields of a path's body.
+/// Returns the names of the fields of a path's body.
 fn fields(document: &Value, path: &str) -> Vec<String> {
     let content = document["paths"][path]["post"]["requestBody"]["content"].as_object().expect("a body");
     let schema = &content.values().next().expect("a media type")["schema"];

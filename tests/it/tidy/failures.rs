@@ -26,7 +26,7 @@ fn exactly_the_listed_failure_codes_are_used() {
     assert_eq!(emitted_codes, TaskFailure::CODES.map(str::to_owned).into());
 }
 
-/// Codes in string literals after `prefix`, outside of tests.
+/// Returns the codes in string literals after `prefix`, outside of tests.
 fn codes_after(prefix: &str, source: &SourceFile) -> Vec<String> {
     let begins_word =
         |at: usize| !source.code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_');

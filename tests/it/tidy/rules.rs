@@ -140,7 +140,7 @@ fn module_of(in_src: &str) -> &str {
     in_src.split('/').next().unwrap_or(in_src).trim_end_matches(".rs")
 }
 
-/// Modules that the source names by a path from the root of the crate, in any form, with their offsets.
+/// Returns the modules that the source names by a path from the root of the crate, in any form, with their offsets.
 fn named_modules(source: &SourceFile) -> Vec<(usize, &str)> {
     let code = &source.code;
     let after = |root: &'static str| words(code, root).map(move |at| at + root.len());
@@ -160,7 +160,7 @@ fn root_by_supers(source: &SourceFile, at: usize) -> Option<usize> {
     (length / "super::".len() == depth + source.inline_modules_around(at)).then_some(at + length)
 }
 
-/// Names at `at`: a single one, or the first name of each path in a group such as `{a::b, c::{d, e}}`.
+/// Returns the names at `at`: a single one, or the first name of each path in a group such as `{a::b, c::{d, e}}`.
 fn names_of(code: &str, at: usize) -> Vec<(usize, &str)> {
     let first = |at: usize| if code[at..].starts_with('*') { (at, "*") } else { (at, name_at(code, at)) };
     if !code[at..].starts_with('{') {

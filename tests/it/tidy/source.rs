@@ -54,7 +54,7 @@ pub fn below_src(path: &str) -> Option<(&str, &str)> {
     Some((&path[..path.len() - file.len()], file))
 }
 
-/// Offsets of `word` as a whole word in `text`.
+/// Returns the offsets of `word` as a whole word in `text`.
 pub fn words<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = usize> + 't {
     let outside = |byte: Option<&u8>| byte.is_none_or(|&byte| !is_word(byte));
     let bytes = text.as_bytes();
@@ -87,7 +87,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }
 
-/// Items after `#[cfg(test)]`.
+/// Returns the items after `#[cfg(test)]`.
 fn test_items(code: &str) -> Vec<Range<usize>> {
     let item = |(at, _)| {
         let end = code[at..].find(['{', ';']).map_or(code.len(), |end| at + end);

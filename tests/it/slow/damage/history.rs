@@ -39,7 +39,7 @@ pub struct LogHistory {
     pub contents: ServedContents,
 }
 
-/// Options with small segments, so that there are many.
+/// Returns options with small segments, so that there are many.
 pub fn options(directory: &Path) -> SledLogOptions {
     let mut options = SledLogOptions::new(directory);
     options.journal.segment_bytes = 64 * 1024;
@@ -72,7 +72,7 @@ impl LogHistory {
         self.yesterday.path()
     }
 
-    /// Files of the log, relative to its directory, sorted.
+    /// Returns the files of the log, relative to its directory, sorted.
     pub fn files(&self) -> Vec<PathBuf> {
         let strip = |file: PathBuf| file.strip_prefix(self.today()).unwrap().to_owned();
         files(self.today()).into_iter().map(strip).collect()

@@ -82,7 +82,7 @@ impl ModelResponse {
 }
 
 impl ModelClients {
-    /// Clients of a service without users other than its administrator.
+    /// Creates the clients of a service without users other than its administrator.
     pub async fn connect(service: Process) -> Self {
         let mut clients = Self {
             client: client(),

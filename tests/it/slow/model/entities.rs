@@ -70,7 +70,7 @@ pub fn revise(fields: &mut JsonFields, change: &JsonFields) -> bool {
     *fields != before
 }
 
-/// Fields as shown: empty links are left out.
+/// Returns the fields as shown: empty links are left out.
 pub fn visible_fields(fields: &JsonFields, links: &[&str]) -> JsonFields {
     let empty = |name: &String, value: &Value| links.contains(&name.as_str()) && *value == json!("");
     fields
@@ -157,7 +157,7 @@ impl Node {
         })
     }
 
-    /// Entries of a list, of the node and of its latest version.
+    /// Returns the entries of a list, of the node and of its latest version.
     pub fn entries(&self, name: &str) -> Vec<String> {
         let sources = [Some(&self.fields), self.latest().map(|version| &version.fields)];
         let entry_lists = sources.into_iter().flatten().filter_map(|fields| fields.get(name)?.as_array());

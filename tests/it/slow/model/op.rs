@@ -185,7 +185,7 @@ fn translations() -> Value {
     })
 }
 
-/// Commands on users, publishers and members.
+/// Returns commands on users, publishers and members.
 fn on_accounts() -> impl Strategy<Value = ModelOp> {
     let (p, u, any_index) = (|| 0..3_usize, || 0..9_usize, || 0..9_usize);
     let rarely = || proptest::bool::weighted(0.4);
@@ -208,7 +208,7 @@ fn on_accounts() -> impl Strategy<Value = ModelOp> {
     ]
 }
 
-/// Commands on nodes and versions.
+/// Returns commands on nodes and versions.
 fn on_nodes() -> impl Strategy<Value = ModelOp> {
     let (p, n, v) = (|| 0..3_usize, || 0..NODES.len(), || 0..VERSIONS.len());
     let node = || fields_from(5, &[node_fields_table(), common_fields()]);

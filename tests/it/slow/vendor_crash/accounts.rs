@@ -190,7 +190,7 @@ async fn settle(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &Kn
     (known_tasks.tasks.len(), completed.values().filter(|completed| **completed).count())
 }
 
-/// Sums that `mediary audit amounts` recomputes from the events.
+/// Returns the sums that `mediary audit amounts` recomputes from the events.
 fn recomputed_totals(data_dir: &Path) -> Vec<Value> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
     let output = command.args(["audit", "amounts", "--json", "--data-dir"]).arg(data_dir).output().unwrap();
