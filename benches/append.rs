@@ -162,7 +162,7 @@ async fn measure_actors(clients: usize, seconds: f64, dir: &Path) -> Measured {
     Measured { events, groups, bytes, acknowledged_time, caught_up }
 }
 
-/// Bytes of the journal's records after a position.
+/// Returns the size in bytes of the journal's records after a position.
 fn journal_bytes(log: &SledLog, after: Position) -> u64 {
     let mut records = log.read_journal(after).expect("a journal that can be read");
     let mut bytes = 0;

@@ -190,7 +190,7 @@ fn query(page: u64, selection: Selection) -> NodeQuery {
     NodeQuery { page: PageRequest { page, limit: LIMIT }, selection }
 }
 
-/// Nodes of a page as the service sends them.
+/// Renders the nodes of a page as the service sends them.
 fn render_page(nodes: &Nodes, query: &NodeQuery, is_fresh: bool) -> Vec<u8> {
     let mut body = Vec::with_capacity(64 << 10);
     for entry in nodes.entries(nodes.list(query, is_fresh)).entries {

@@ -37,7 +37,7 @@ fn measure(options: &Options, with_webhooks: bool) -> Vec<(&'static str, String)
     let requests = (0..options.tasks).map(|index| submission(index, &outside.receiver)).collect();
     let submitted = block_on(send_at(&service.address, rate, requests));
     assert!(submitted.rejected.is_empty(), "submissions were rejected: {:?}", submitted.rejected);
-    assert!(outside.reaches("jobs", options.tasks), "not all tasks reached the vendor");
+    assert!(outside.wait_until_reached("jobs", options.tasks), "not all tasks reached the vendor");
     std::thread::sleep(SETTLING_TIME);
 
     let started = Instant::now();
@@ -53,7 +53,7 @@ fn measure(options: &Options, with_webhooks: bool) -> Vec<(&'static str, String)
     let in_flight = service.memory();
     let running = outside.count("running");
 
-    assert!(outside.reaches("callbacks", options.tasks), "not all callbacks arrived");
+    assert!(outside.wait_until_reached("callbacks", options.tasks), "not all callbacks arrived");
     let delays = outside.send_query("delays");
     let delay = |name: &str| delays[name].as_f64().unwrap_or(f64::NAN) / 1000.0;
     let final_peak = service.memory().peak;

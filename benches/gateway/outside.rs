@@ -126,7 +126,7 @@ fn charges(vendors: &[Rc<VendorSim>]) -> Value {
     json!({"by_vendor": counts, "doubled": by_task.values().filter(|count| **count > 1).count()})
 }
 
-/// Times from the end of each job to the arrival of its callback, in milliseconds.
+/// Returns the times from the end of each job to the arrival of its callback, in milliseconds.
 fn delays(vendors: &[Rc<VendorSim>], arrivals: &Arrivals) -> Value {
     let arrivals = arrivals.lock();
     let delay_of =
@@ -184,17 +184,17 @@ impl OutsideProcess {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
         let queries = child.stdin.take().expect("a pipe");
         let mut replies = BufReader::new(child.stdout.take().expect("a pipe"));
-        let greeting = line(&mut replies);
+        let greeting = read_json_line(&mut replies);
         let url = |value: &Value| value.as_str().expect("a URL").to_owned();
         let vendors = greeting["vendors"].as_array().expect("a list").iter().map(url).collect();
         let receiver = url(&greeting["receiver"]);
         Self { child, queries, replies, vendors, receiver }
     }
 
-    /// Sends a query.
+    /// Sends a query; returns the reply.
     pub fn send_query(&mut self, query: &str) -> Value {
         writeln!(self.queries, "{query}").expect("the process reads queries");
-        line(&mut self.replies)
+        read_json_line(&mut self.replies)
     }
 
     /// Returns one of the counters: `jobs`, `running`, `callbacks` or `polls`.
@@ -202,8 +202,8 @@ impl OutsideProcess {
         self.send_query("state")[name].as_u64().expect("a number")
     }
 
-    /// Waits until a counter has reached this number; `false` if it did not change for a minute.
-    pub fn reaches(&mut self, name: &str, target: usize) -> bool {
+    /// Waits until a counter has reached `target`; returns `false` if it did not change for a minute.
+    pub fn wait_until_reached(&mut self, name: &str, target: usize) -> bool {
         let (mut last, mut last_change) = (0, Instant::now());
         loop {
             let count = self.count(name);
@@ -233,14 +233,14 @@ impl Drop for OutsideProcess {
     }
 }
 
-fn line(replies: &mut impl BufRead) -> Value {
+fn read_json_line(replies: &mut impl BufRead) -> Value {
     let mut line = String::new();
-    replies.read_line(&mut line).expect("the process answers");
+    replies.read_line(&mut line).expect("the process replies");
     serde_json::from_str(&line).expect("a line of JSON")
 }
 
 /// Returns the median, 99th percentile and maximum in milliseconds, as a table cell.
-pub fn cell(values: &[f64]) -> String {
+pub fn quantile_cell(values: &[f64]) -> String {
     let [p50, p99, maximum] = PacedResults::quantiles(values);
     format!("{p50:.2} · {p99:.2} · {maximum:.1}")
 }

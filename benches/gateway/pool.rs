@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::Options;
-use crate::outside::{OutsideProcess, VendorGroup, cell};
+use crate::outside::{OutsideProcess, VendorGroup, quantile_cell};
 use crate::pace::send_at;
 use crate::picture::submission;
 use crate::service::{Service, block_on};
@@ -38,7 +38,7 @@ fn measure(options: &Options, has_failing: bool) -> Vec<(&'static str, String)> 
     let (started, cpu_before) = (Instant::now(), service.cpu_seconds());
     let submitted = block_on(send_at(&service.address, options.rate_or(RATE), requests));
     assert!(submitted.rejected.is_empty(), "submissions were rejected: {:?}", submitted.rejected);
-    assert!(outside.reaches("callbacks", options.tasks), "tasks were lost");
+    assert!(outside.wait_until_reached("callbacks", options.tasks), "tasks were lost");
     let seconds = started.elapsed().as_secs_f64();
     let cpu_seconds = service.cpu_seconds() - cpu_before;
 
@@ -55,7 +55,7 @@ fn measure(options: &Options, has_failing: bool) -> Vec<(&'static str, String)> 
     vec![
         ("from the first submission to the last callback, s", format!("{seconds:.1}")),
         ("tasks a second", format!("{:.0}", options.tasks as f64 / seconds)),
-        ("response to a submission: p50 · p99 · maximum, ms", cell(&submitted.times)),
+        ("response to a submission: p50 · p99 · maximum, ms", quantile_cell(&submitted.times)),
         (
             "from the vendor's end to the callback: p50 · p99 · maximum, s",
             format!("{:.3} · {:.3} · {:.3}", delay("p50"), delay("p99"), delay("max")),

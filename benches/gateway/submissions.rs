@@ -2,7 +2,7 @@
 //! of the same service at the same rate.
 
 use crate::in_flight::start;
-use crate::outside::{OutsideProcess, cell};
+use crate::outside::{OutsideProcess, quantile_cell};
 use crate::pace::{PacedResults, send_at};
 use crate::picture::submission;
 use crate::service::{TOKEN, block_on};
@@ -40,7 +40,7 @@ pub fn run(options: &Options) {
         submissions.add(round);
 
         let started = std::time::Instant::now();
-        assert!(outside.reaches("callbacks", delivered), "not all callbacks arrived");
+        assert!(outside.wait_until_reached("callbacks", delivered), "not all callbacks arrived");
         longest_wait = longest_wait.max(started.elapsed().as_secs_f64());
     }
 
@@ -51,8 +51,11 @@ pub fn run(options: &Options) {
     for (label, paced, percent) in
         [("GET /users", &reads, cpu_percent[0]), ("submission of a task", &submissions, cpu_percent[1])]
     {
-        let (times, lateness, rejected) =
-            (cell(&paced.times), cell(&paced.lateness_millis), paced.rejected.values().sum::<usize>());
+        let (times, lateness, rejected) = (
+            quantile_cell(&paced.times),
+            quantile_cell(&paced.lateness_millis),
+            paced.rejected.values().sum::<usize>(),
+        );
         println!("| {label} | {times} | {lateness} | {rejected} | {:.2} |", percent / seconds);
     }
 

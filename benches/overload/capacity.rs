@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::accounts::fill;
 use crate::http::{Connection, request};
 use crate::offered::{LoadOutcome, offer};
-use crate::ramp::{Load, RampStep, highest};
+use crate::ramp::{Load, RampStep, find_highest_goodput};
 use crate::ready_made::record;
 use crate::service::{Service, TOKEN, block_on, cpu_seconds_of};
 use crate::workload::Workload;
@@ -126,7 +126,7 @@ fn start_baseline(options: &Options, workload: Workload, load: &Load) -> Baselin
 /// Measures the goodput of the baseline at the multiple, as a share of its sustainable load.
 fn baseline_share(options: &Options, workload: Workload, baseline: &Baseline) -> f64 {
     let mut request_number = 0;
-    let step = highest(&baseline.load, workload, &options.steps, options.time, &mut request_number);
+    let step = find_highest_goodput(&baseline.load, workload, &options.steps, options.time, &mut request_number);
     let rate = step.goodput * options.factor;
     let outcome = offer(&baseline.load, workload, rate, options.connections, options.time, &mut request_number, || ());
     let goodput = outcome.good_count as f64 / outcome.seconds;
@@ -149,7 +149,7 @@ fn round(
     request_number: &mut usize,
 ) -> CapacityRound {
     let memory_before = service.memory().current;
-    let step = highest(load, workload.completed(), &options.steps, options.time, request_number);
+    let step = find_highest_goodput(load, workload.completed(), &options.steps, options.time, request_number);
     drain(service);
 
     service.reset_memory_peak();

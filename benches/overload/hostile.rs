@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::accounts::Account;
-use crate::http::{Answer, Connection};
+use crate::http::{Connection, RawResponse};
 use crate::service::block_on;
 
 /// The hostile caller's address.
@@ -153,7 +153,7 @@ impl AttackTarget {
 }
 
 /// Returns the status of a response, with the error code for errors unrelated to load, to detect invalid requests.
-fn outcome(response: &Answer<'_>) -> String {
+fn outcome(response: &RawResponse<'_>) -> String {
     if !(400..500).contains(&response.status) || response.status == 429 {
         return response.status.to_string();
     }

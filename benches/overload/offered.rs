@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use crate::http::{Answer, Connection};
+use crate::http::{Connection, RawResponse};
 use crate::milliseconds;
 use crate::ramp::Load;
 use crate::service::block_on;
@@ -165,7 +165,7 @@ async fn run_client(shared: Rc<SharedLoad>, index: usize) {
         let sent_at = Instant::now();
         let response = tokio::time::timeout(TIMEOUT, open.try_exchange(&request)).await;
         let response = response.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
-        let (elapsed, closes) = (sent_at.elapsed(), response.as_ref().map_or(true, Answer::closes));
+        let (elapsed, closes) = (sent_at.elapsed(), response.as_ref().map_or(true, RawResponse::closes));
         let status = response.map(|response| response.status);
         let is_failed = status.is_err();
         if sent_at >= shared.counts_from {

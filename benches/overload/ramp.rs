@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::accounts::Account;
-use crate::http::{Answer, Connection};
+use crate::http::{Connection, RawResponse};
 use crate::service::block_on;
 use crate::workload::Workload;
 use crate::{milliseconds, quantile};
@@ -52,17 +52,23 @@ pub struct RampStep {
     pub p99: f64,
 }
 
-/// Runs all steps and returns the one with the highest goodput. Increases `first`, the number of the next request.
-pub fn highest(load: &Load, workload: Workload, steps: &[usize], time: Duration, first: &mut usize) -> RampStep {
-    let run = |connections: &usize| step(load, workload, *connections, time, first);
+/// Runs all steps and returns the one with the highest goodput. Advances `next_number`, the number of the next request.
+pub fn find_highest_goodput(
+    load: &Load,
+    workload: Workload,
+    steps: &[usize],
+    time: Duration,
+    next_number: &mut usize,
+) -> RampStep {
+    let run = |connections: &usize| run_step(load, workload, *connections, time, next_number);
     let steps = steps.iter().map(run);
     steps.max_by(|a, b| a.goodput.total_cmp(&b.goodput)).expect("a ramp has steps")
 }
 
-/// Runs one step. Increases `first`, the number of the next request.
-fn step(load: &Load, workload: Workload, connections: usize, time: Duration, first: &mut usize) -> RampStep {
+/// Runs one step. Advances `next_number`, the number of the next request.
+fn run_step(load: &Load, workload: Workload, connections: usize, time: Duration, next_number: &mut usize) -> RampStep {
     let latencies = Rc::<RefCell<Vec<f64>>>::default();
-    let first_request = *first;
+    let first_request = *next_number;
 
     let (elapsed, most_iterations) = block_on(async {
         let started = Instant::now();
@@ -89,7 +95,7 @@ fn step(load: &Load, workload: Workload, connections: usize, time: Duration, fir
                     let sent_at = Instant::now();
                     let response = tokio::time::timeout(TIMEOUT, open.try_exchange(&request)).await;
                     let response = response.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
-                    let closes = response.as_ref().map_or(true, Answer::closes);
+                    let closes = response.as_ref().map_or(true, RawResponse::closes);
                     if response.is_ok_and(|response| (200..300).contains(&response.status)) {
                         latencies.borrow_mut().push(milliseconds(sent_at.elapsed()));
                     }
@@ -108,7 +114,7 @@ fn step(load: &Load, workload: Workload, connections: usize, time: Duration, fir
         (started.elapsed(), most_iterations)
     });
 
-    *first += (most_iterations + 1) * connections;
+    *next_number += (most_iterations + 1) * connections;
     let latencies = latencies.borrow();
     RampStep {
         connections,

@@ -45,7 +45,7 @@ impl ReplayService {
         Self { child, measurement: ReplayMeasurement { seconds, busy, memory } }
     }
 
-    /// Resources used until it was ready.
+    /// Returns the resources used until the service was ready.
     pub fn measurement(&self) -> ReplayMeasurement {
         self.measurement
     }

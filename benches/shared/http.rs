@@ -19,13 +19,13 @@ pub struct Connection {
 }
 
 /// Response to a request, borrowed from the connection's buffer.
-pub struct Answer<'c> {
+pub struct RawResponse<'c> {
     pub status: u16,
     pub head: &'c str,
     pub body: &'c [u8],
 }
 
-impl Answer<'_> {
+impl RawResponse<'_> {
     /// Returns `true` if the service closes the connection after this response.
     pub fn closes(&self) -> bool {
         header(self.head, "connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
@@ -61,7 +61,7 @@ impl Connection {
     }
 
     /// Sends a complete request and reads the complete response; panics if the connection fails.
-    pub async fn exchange(&mut self, request: &[u8]) -> Answer<'_> {
+    pub async fn exchange(&mut self, request: &[u8]) -> RawResponse<'_> {
         self.try_exchange(request).await.expect("the service answers")
     }
 
@@ -69,7 +69,7 @@ impl Connection {
     ///
     /// # Errors
     /// Returns the I/O error if the connection fails before the response is complete. It cannot be used again then.
-    pub async fn try_exchange(&mut self, request: &[u8]) -> io::Result<Answer<'_>> {
+    pub async fn try_exchange(&mut self, request: &[u8]) -> io::Result<RawResponse<'_>> {
         self.stream.write_all(request).await?;
         self.filled = 0;
         let head_length = self.read_head().await?;
@@ -81,7 +81,7 @@ impl Connection {
         self.fill(head_length + length).await?;
 
         let head = std::str::from_utf8(&self.buffer[..head_length]).map_err(io::Error::other)?;
-        Ok(Answer { status, head, body: &self.buffer[head_length..head_length + length] })
+        Ok(RawResponse { status, head, body: &self.buffer[head_length..head_length + length] })
     }
 
     /// Reads until the buffer holds a complete head, and returns its length.
