@@ -60,7 +60,7 @@ pub async fn send_at(address: &str, rate: u32, requests: Vec<Vec<u8>>) -> PacedR
     std::thread::spawn(move || {
         let started = Instant::now();
         for index in 0..count {
-            let due = started + Duration::from_secs(1) * u32::try_from(index).expect("fewer requests") / rate;
+            let due = started + Duration::from_secs(1) * u32::try_from(index).expect("fewer than 2^32 requests") / rate;
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
             if pacer.send((index, due)).is_err() {
                 return;

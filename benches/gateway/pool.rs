@@ -19,7 +19,7 @@ const VENDORS: usize = 3;
 /// Measures with healthy vendors, and with a failing one.
 pub fn run(options: &Options) {
     let rate = options.rate_or(RATE);
-    println!("{} tasks over {VENDORS} vendors, submitted at {rate} a second, ", options.tasks);
+    println!("{} tasks over {VENDORS} vendors, submitted at {rate} a second,", options.tasks);
     println!("jobs of {} ms\n", options.job_duration.as_millis());
     println!("| measured | all healthy | one fails half of the time |\n|---|---|---|");
     let [healthy, failing] = [false, true].map(|has_failing| measure(options, has_failing));

@@ -55,7 +55,7 @@ fn sum_windows(sums: &mut Vec<f32>, next: &mut Vec<f32>, window: usize, target: 
 
     while 2 * size <= window {
         let pairs = sums.iter().zip(&sums[size..]);
-        next.iter_mut().zip(pairs).for_each(|(sum, (one, other))| *sum = one + other);
+        next.iter_mut().zip(pairs).for_each(|(sum, (left, right))| *sum = left + right);
         std::mem::swap(sums, next);
         size *= 2;
 
@@ -146,7 +146,7 @@ pub fn weighted_sum<const TAPS: usize>(taps: [&[f32]; TAPS], weights: &[f32; TAP
     }
 }
 
-/// Smooths variation smaller than `step` and keeps higher edges: the guided filter of He, Sun and Tang with the plane
+/// Smooths variation smaller than `step` and keeps edges higher than that: the guided filter of He, Sun and Tang with the plane
 /// as its own guide.
 #[must_use]
 pub fn smooth_between_edges(source: &Plane, radius: usize, step: f32) -> Plane {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_stay_and_ripples_go() {
+    fn edges_are_kept_and_ripples_smoothed() {
         let plane = Plane::from_fn(40, 40, |x, y| {
             let ripple = if (x + y) % 2 == 0 { 0.02 } else { -0.02 };
             ripple + if x < 20 { 0.2 } else { 0.8 }

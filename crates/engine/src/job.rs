@@ -52,7 +52,7 @@ impl PictureJob {
     }
 }
 
-/// Parameters of an enlargement. Dials range from -1 to 1; 0 has no effect.
+/// Parameters of an enlargement. Numbers range from -1 to 1; 0 has no effect.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PictureUpscale {
     /// Factor by which each side grows.

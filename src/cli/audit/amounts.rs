@@ -136,7 +136,7 @@ fn parse_payer(text: &str) -> Result<String, InvalidValue> {
     payer.ok_or_else(|| InvalidValue::new("must be user/<uuid>, token/<uuid> or publisher/<id>"))
 }
 
-/// Amounts of the tasks in a range of submissions, folded from events as JSON.
+/// Amounts of the tasks submitted in a range, computed from events as JSON.
 #[derive(Debug, Default)]
 struct RecomputedLedger {
     /// End of the range.

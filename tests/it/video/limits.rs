@@ -16,34 +16,38 @@ fn four_bytes(characters: usize) -> Value {
     json!("\u{1F3B5}".repeat(characters))
 }
 
-fn texts() -> Vec<VideoLimit> {
-    vec![
-        ("prompt", vec![four_bytes(2000)], vec![four_bytes(2001), json!("\u{0}")]),
-        ("payload", vec![four_bytes(1_048_576), json!("")], vec![four_bytes(1_048_577), json!(7)]),
-    ]
+fn strings(texts: &[&str]) -> Vec<Value> {
+    texts.iter().map(|text| json!(text)).collect()
+}
+
+fn prompt_limit() -> VideoLimit {
+    ("prompt", vec![four_bytes(2000)], vec![four_bytes(2001), json!("\u{0}")])
+}
+
+fn payload_limit() -> VideoLimit {
+    ("payload", vec![four_bytes(1_048_576), json!("")], vec![four_bytes(1_048_577), json!(7)])
 }
 
 fn generate_limits() -> Vec<VideoLimit> {
     let (one_picture, two_pictures) = (json!([base64_png(2, 2)]), json!([base64_png(2, 2), base64_png(2, 2)]));
-    let names = |names: &[&str]| names.iter().map(|name| json!(name)).collect::<Vec<_>>();
-    let mut limits = texts();
+    let mut limits = vec![prompt_limit(), payload_limit()];
     limits.extend([
         ("images", vec![one_picture], vec![two_pictures, json!(["x"]), json!([7]), json!("x")]),
         ("seed", vec![json!(0), json!(2_147_483_647)], vec![json!(-1), json!(2_147_483_648_u64), json!(0.5)]),
         ("wm_position", vec![json!(1), json!(4)], vec![json!(0), json!(5)]),
         ("priority", vec![json!(i32::MIN), json!(i32::MAX)], vec![json!(i64::from(i32::MIN) - 1), json!(1_i64 << 31)]),
-        ("audio_type", names(&["all", "speech_only", "sound_effect_only"]), names(&["none", ""])),
-        ("movement_amplitude", names(&["auto", "small", "medium", "large"]), names(&["huge"])),
-        ("style", names(&["general", "anime"]), names(&["noir"])),
-        ("resolution", names(&["360p", "540p", "720p", "1080p", "2K"]), names(&["480p", "2k"])),
+        ("audio_type", strings(&["all", "speech_only", "sound_effect_only"]), strings(&["none", ""])),
+        ("movement_amplitude", strings(&["auto", "small", "medium", "large"]), strings(&["huge"])),
+        ("style", strings(&["general", "anime"]), strings(&["noir"])),
+        ("resolution", strings(&["360p", "540p", "720p", "1080p", "2K"]), strings(&["480p", "2k"])),
         (
             "model",
-            names(&["vq3-pro", "vq2-pro-fast", "vq2-pro", "vq2-turbo", "vq1", "vq1-classic", "v2.0"]),
-            names(&["vq4"]),
+            strings(&["vq3-pro", "vq2-pro-fast", "vq2-pro", "vq2-turbo", "vq1", "vq1-classic", "v2.0"]),
+            strings(&["vq4"]),
         ),
-        ("aspect_ratio", names(&["4:1", "1:4"]), names(&["5:1", "1:5", "wide"])),
-        ("meta_data", names(&["{}", "[1]", "\"x\""]), names(&["{", ""])),
-        ("callback_url", names(&["https://a.example/x", ""]), names(&["ftp://a.example", "x"])),
+        ("aspect_ratio", strings(&["4:1", "1:4"]), strings(&["5:1", "1:5", "wide"])),
+        ("meta_data", strings(&["{}", "[1]", "\"x\""]), strings(&["{", ""])),
+        ("callback_url", strings(&["https://a.example/x", ""]), strings(&["ftp://a.example", "x"])),
     ]);
     for flag in ["audio", "bgm", "enhance", "is_rec", "off_peak", "watermark"] {
         limits.push((flag, vec![json!(true), json!(false), Value::Null], vec![json!("true"), json!(1)]));
@@ -52,36 +56,48 @@ fn generate_limits() -> Vec<VideoLimit> {
 }
 
 fn extend_limits() -> Vec<VideoLimit> {
-    let names = |names: &[&str]| names.iter().map(|name| json!(name)).collect::<Vec<_>>();
-    let mut limits = texts();
+    let mut limits = vec![prompt_limit(), payload_limit()];
     limits.extend([
         ("duration", vec![json!(1), json!(7)], vec![json!(0), json!(8), json!(1.5)]),
         ("images", vec![json!([base64_png(2, 2)])], vec![json!([base64_png(2, 2), base64_png(2, 2)])]),
-        ("model", names(&["vq2-pro", "vq2-turbo"]), names(&["vq3-pro"])),
-        ("resolution", names(&["540p", "720p", "1080p"]), names(&["360p", "2K"])),
-        ("video_url", names(&["https://a.example/v.mp4"]), names(&["", "v.mp4"])),
+        ("model", strings(&["vq2-pro", "vq2-turbo"]), strings(&["vq3-pro"])),
+        ("resolution", strings(&["540p", "720p", "1080p"]), strings(&["360p", "2K"])),
+        ("video_url", strings(&["https://a.example/v.mp4"]), strings(&["", "v.mp4"])),
     ]);
     limits
 }
 
 fn multiframe_limits() -> Vec<VideoLimit> {
-    let names = |names: &[&str]| names.iter().map(|name| json!(name)).collect::<Vec<_>>();
     let frames = |count: usize| json!(vec![json!({"key_image": base64_png(2, 2)}); count]);
-    let lasting = |seconds: i64| {
+    let frames_of_seconds = |seconds: i64| {
         let frame = json!({"key_image": base64_png(2, 2), "duration": seconds});
         json!([frame, frame])
     };
-    let saying = |prompt: Value| json!(vec![json!({"key_image": base64_png(2, 2), "prompt": prompt}); 9]);
+    let frames_with_prompt = |prompt: Value| json!(vec![json!({"key_image": base64_png(2, 2), "prompt": prompt}); 9]);
     let without_image = json!([{"duration": 1}, {"key_image": base64_png(2, 2)}]);
-    let mut limits = vec![texts().remove(1)];
+    let mut limits = vec![payload_limit()];
     limits.extend([
         (
             "image_settings",
-            vec![frames(2), frames(9), lasting(1), lasting(8), saying(four_bytes(2000))],
-            vec![frames(1), frames(10), lasting(0), lasting(9), saying(four_bytes(2001)), without_image, json!({})],
+            vec![
+                frames(2),
+                frames(9),
+                frames_of_seconds(1),
+                frames_of_seconds(8),
+                frames_with_prompt(four_bytes(2000)),
+            ],
+            vec![
+                frames(1),
+                frames(10),
+                frames_of_seconds(0),
+                frames_of_seconds(9),
+                frames_with_prompt(four_bytes(2001)),
+                without_image,
+                json!({}),
+            ],
         ),
-        ("model", names(&["vq2-pro", "vq2-turbo"]), names(&["vq2-pro-fast"])),
-        ("resolution", names(&["540p", "720p", "1080p"]), names(&["360p", "2K"])),
+        ("model", strings(&["vq2-pro", "vq2-turbo"]), strings(&["vq2-pro-fast"])),
+        ("resolution", strings(&["540p", "720p", "1080p"]), strings(&["360p", "2K"])),
         ("start_image", vec![json!(base64_png(2, 2))], vec![json!("x"), json!(7)]),
     ]);
     limits
@@ -147,12 +163,12 @@ async fn every_limit_is_inclusive() {
 }
 
 #[actix_web::test]
-async fn each_model_has_its_longest_video() {
+async fn each_model_has_its_own_maximum_duration() {
     let fixture = waiting_fixture().await;
     let table = [("vq3-pro", 16), ("vq2-pro-fast", 10), ("vq2-pro", 8), ("vq2-turbo", 8), ("vq1", 16), ("v2.0", 16)];
-    for (model, longest) in table {
+    for (model, maximum) in table {
         let base = json!({"prompt": "p", "model": model});
-        for (duration, expected) in [(0, 400), (1, 200), (longest, 200), (longest + 1, 400)] {
+        for (duration, expected) in [(0, 400), (1, 200), (maximum, 200), (maximum + 1, 400)] {
             let (status, body) = submit_field(&fixture, REFERENCE, &base, "duration", &json!(duration)).await;
             assert_eq!(status, expected, "{model} {duration}: {body}");
         }

@@ -14,7 +14,7 @@ use crate::support::eventually::eventually_blocking;
 
 /// Outcome of one start.
 enum Started {
-    /// Its content, and its reports.
+    /// Content and reports of a start without damage.
     Whole(Box<ServedContents>, Vec<String>),
     Refused(String),
     /// Damage found by the background check.
@@ -43,36 +43,38 @@ fn start(directory: &Path) -> Started {
 
 /// Starts from the snapshot. If the background check finds damage, the next start must repair or name it.
 pub fn outcome(history: &LogHistory, harm: &Harm, directory: &Path) -> Outcome {
-    match started(directory) {
+    match start_with_deadline(directory) {
         Err(outcome) => outcome,
         Ok(Started::Refused(reason)) => judge_refusal(harm, directory, reason),
         Ok(Started::Whole(contents, reports)) => {
             judge_reports(judge_contents(&contents, &reports, history), harm, &reports)
         }
-        Ok(Started::FoundLater(found)) => match started(directory) {
+        Ok(Started::FoundLater(found)) => match start_with_deadline(directory) {
             Err(outcome) => outcome,
             Ok(Started::Refused(reason)) => judge_refusal(harm, directory, reason),
             Ok(Started::Whole(contents, reports)) if !reports.is_empty() => {
                 judge_contents(&contents, &reports, history)
             }
             Ok(Started::Whole(..)) => {
-                Outcome::Broken(format!("the next start says nothing of what was found: {found}"))
+                Outcome::Broken(format!("the next start does not report the damage that was found: {found}"))
             }
-            Ok(Started::FoundLater(repeated)) => Outcome::Broken(format!("found and found again: {found}, {repeated}")),
+            Ok(Started::FoundLater(repeated)) => {
+                Outcome::Broken(format!("the next start neither repairs nor names the damage: {found}, {repeated}"))
+            }
         },
     }
 }
 
-fn started(directory: &Path) -> Result<Started, Outcome> {
+fn start_with_deadline(directory: &Path) -> Result<Started, Outcome> {
     let directory = directory.to_owned();
     run_with_deadline(move || start(&directory))
 }
 
 /// Requires that a damaged snapshot is reported.
 fn judge_reports(outcome: Outcome, harm: &Harm, reports: &[String]) -> Outcome {
-    let of_snapshot = harm.file().is_some_and(|file| file == Path::new("snapshots/models"));
-    let changed = matches!(harm, Harm::Flip { .. } | Harm::Cut { .. });
-    if of_snapshot && changed && !reports.iter().any(|report| report.contains("snapshots/models: ")) {
+    let is_in_snapshot = harm.file().is_some_and(|file| file == Path::new("snapshots/models"));
+    let is_change = matches!(harm, Harm::Flip { .. } | Harm::Cut { .. });
+    if is_in_snapshot && is_change && !reports.iter().any(|report| report.contains("snapshots/models: ")) {
         return Outcome::Broken(format!("the snapshot is not named: {reports:?}"));
     }
     outcome
