@@ -1,6 +1,6 @@
 //! Enlargement parameters, combined into the strengths of a few effects.
 //!
-//! Base, engine, kind of picture, the four dials and the prompt add up to a [`Look`], which is all that the rest of the
+//! Base, engine, kind of picture, the four strengths and the prompt add up to a [`Look`], which is all that the rest of the
 //! engine uses. The amounts were chosen by viewing results on photographs, drawings and renders.
 
 use crate::grade::Statistics;

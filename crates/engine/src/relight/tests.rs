@@ -122,10 +122,10 @@ fn left_minus_right(planes: &Planes) -> f32 {
 }
 
 fn assert_all_differ(variants: &[Planes]) {
-    for (at, left) in variants.iter().enumerate() {
-        for (other_index, right) in variants.iter().enumerate().skip(at + 1) {
+    for (index, left) in variants.iter().enumerate() {
+        for (later_index, right) in variants.iter().enumerate().skip(index + 1) {
             let difference = distance(left, right);
-            assert!(difference > 2e-3, "{at} and {other_index}: {difference}");
+            assert!(difference > 2e-3, "variants {index} and {later_index} differ only by {difference}");
         }
     }
 }
@@ -147,11 +147,13 @@ fn the_light_of_a_reference_is_transferred() {
     let after = lit_by(&evening(), &job);
     assert!(
         mean_value(&after.luma) < mean_value(&before.luma) - 0.05
-            && left_minus_right(&after) < left_minus_right(&before) - 0.03
+            && left_minus_right(&after) < left_minus_right(&before) - 0.03,
+        "the light does not come from the right like that of the reference"
     );
     assert!(
         mean_value(&after.red) > mean_value(&before.red) + 0.03
-            && mean_value(&after.blue) < mean_value(&before.blue) - 0.02
+            && mean_value(&after.blue) < mean_value(&before.blue) - 0.02,
+        "the light is not orange like that of the reference"
     );
 }
 
@@ -161,7 +163,8 @@ fn prompt_words_set_direction_and_character_of_the_light() {
 
     assert!(
         left_minus_right(&by_words("light from the left")) > 0.05
-            && left_minus_right(&by_words("light from the right")) < -0.05
+            && left_minus_right(&by_words("light from the right")) < -0.05,
+        "the prompt does not set the direction"
     );
     assert!(mean_value(&by_words("dark night").luma) < mean_value(&by_default.luma) - 0.1, "\"dark\" does not darken");
     assert!(mean_value(&by_words("bright").luma) > mean_value(&by_default.luma) + 0.05, "\"bright\" does not brighten");
@@ -170,7 +173,8 @@ fn prompt_words_set_direction_and_character_of_the_light() {
     let behind = by_words("from behind");
     assert!(
         mean(&behind.luma, FACE) - mean(&behind.luma, LEFT)
-            < mean(&by_default.luma, FACE) - mean(&by_default.luma, LEFT)
+            < mean(&by_default.luma, FACE) - mean(&by_default.luma, LEFT),
+        "light from behind does not shade the face"
     );
 }
 
@@ -241,7 +245,8 @@ fn styles_have_their_characters() {
     assert!(mean_value(&darker.luma) < mean_value(&standard.luma) - 0.05, "darker is not darker");
     assert!(
         mean_value(&brighter.luma) > mean_value(&standard.luma) + 0.05
-            && mean_value(&clean.luma) > mean_value(&standard.luma)
+            && mean_value(&clean.luma) > mean_value(&standard.luma),
+        "brighter or clean is too dark"
     );
     assert!(
         left_minus_right(soft) < left_minus_right(standard) && deviation(&hdr.luma) > deviation(&standard.luma),
@@ -277,7 +282,8 @@ fn engines_have_their_characters() {
     );
     assert!(deviation(&anime.red) > 1.2 * deviation(&balanced.red), "anime has too little colour");
     assert!(
-        left_minus_right(hard) > left_minus_right(balanced) && left_minus_right(softy) < left_minus_right(balanced)
+        left_minus_right(hard) > left_minus_right(balanced) && left_minus_right(softy) < left_minus_right(balanced),
+        "hard or softy has the wrong contrast"
     );
     assert!(mean_value(&fairy.luma) > mean_value(&balanced.luma), "fairy is not bright");
     let coarse = |planes: &Planes| deviation(&smooth(&planes.luma, 2));

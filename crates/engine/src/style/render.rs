@@ -51,9 +51,9 @@ impl Renderer<'_> {
             for (at, row) in rows.chunks_exact_mut(row_bytes).enumerate() {
                 line.y = band * ROWS + at;
                 let row = row.as_chunks_mut::<CHANNELS>().0;
-                read(row, &mut line.source);
+                read_row(row, &mut line.source);
                 self.render(&mut line);
-                self.write(row, &line);
+                self.write_row(row, &line);
             }
         });
     }
@@ -74,31 +74,31 @@ impl Renderer<'_> {
         }
         scene.shaped.draw(line.y, &mut line.field);
 
-        self.colour(line);
+        self.apply_palette(line);
         if scene.recipe.cycles > 0.0 {
-            self.cycle(line);
+            self.rotate_hues(line);
         }
 
         if scene.recipe.tones > 0.0 {
             quantize(&mut line.styled[0], scene.recipe.tones);
         }
 
-        self.detail(line);
-        self.light(line);
-        self.texture(line);
-        self.ink(line);
-        self.medium(line);
+        self.add_detail(line);
+        self.add_light(line);
+        self.add_texture(line);
+        self.draw_lines(line);
+        self.apply_technique(line);
 
         if self.fringe > 0 {
             self.shift_colours(line);
         }
         if scene.recipe.vignette > 0.0 {
-            self.vignette(line);
+            self.darken_corners(line);
         }
     }
 
     /// Applies the palette to the base, together with the edges that its smoothing has removed.
-    fn colour(&self, line: &mut Line) {
+    fn apply_palette(&self, line: &mut Line) {
         let recipe = &self.scene.recipe;
         let detail_share = self.edge_share();
         let chroma = recipe.detail.min(1.0);
@@ -106,7 +106,7 @@ impl Renderer<'_> {
 
         for x in 0..self.width {
             let residual: [f32; 3] = std::array::from_fn(|at| line.source[at][x] - line.base[at][x]);
-            let edge = detail_share * edge(residual[0]);
+            let edge = detail_share * edge_likelihood(residual[0]);
             let colours = [0, 1, 2].map(|at| line.base[at][x] + edge.max(chroma) * residual[at]);
             let before = [line.field[x] + edge * residual[0], colours[1], colours[2]];
 
@@ -120,7 +120,7 @@ impl Renderer<'_> {
     }
 
     /// Rotates the hue by lightness and position. Greys get a colour, too.
-    fn cycle(&self, line: &mut Line) {
+    fn rotate_hues(&self, line: &mut Line) {
         let recipe = &self.scene.recipe;
         let across = 0.6 / self.width.max(self.height) as f32;
         for x in 0..self.width {
@@ -135,18 +135,18 @@ impl Renderer<'_> {
     }
 
     /// Adds the fine detail, reduced on beautified skin.
-    fn detail(&self, line: &mut Line) {
+    fn add_detail(&self, line: &mut Line) {
         let recipe = &self.scene.recipe;
         let detail_share = self.edge_share();
         for x in 0..self.width {
             let residual = line.source[0][x] - line.base[0][x];
             let share = recipe.detail * (1.0 - 0.85 * recipe.beauty * line.skin[x]);
-            line.styled[0][x] += share * (1.0 - detail_share * edge(residual)) * residual;
+            line.styled[0][x] += share * (1.0 - detail_share * edge_likelihood(residual)) * residual;
         }
     }
 
     /// Applies relief shading and bloom.
-    fn light(&self, line: &mut Line) {
+    fn add_light(&self, line: &mut Line) {
         let recipe = &self.scene.recipe;
         if let Some(relief) = &self.scene.relief {
             relief.draw(line.y, &mut line.field);
@@ -168,7 +168,8 @@ impl Renderer<'_> {
         }
     }
 
-    fn texture(&self, line: &mut Line) {
+    /// Adds strokes, the texture of the reference and grain, but less on protected skin.
+    fn add_texture(&self, line: &mut Line) {
         if let Some(texture) = &self.scene.texture {
             texture.draw(line.y, &mut line.field);
             let protect = 0.6 * self.scene.recipe.skin.max(self.scene.recipe.beauty);
@@ -180,7 +181,7 @@ impl Renderer<'_> {
     }
 
     /// Draws lines nearly black and desaturated.
-    fn ink(&self, line: &mut Line) {
+    fn draw_lines(&self, line: &mut Line) {
         let Some(lines) = &self.scene.lines else { return };
         lines.draw(line.y, &mut line.field);
         let (threshold, full) = self.scene.line_range;
@@ -196,7 +197,7 @@ impl Renderer<'_> {
     }
 
     /// Draws with the technique that the prompt names.
-    fn medium(&self, line: &mut Line) {
+    fn apply_technique(&self, line: &mut Line) {
         match &self.scene.medium {
             Some(Medium::Watercolour { pigment }) => {
                 pigment.draw(line.y, &mut line.field);
@@ -210,8 +211,8 @@ impl Renderer<'_> {
         }
     }
 
-    /// Returns the fraction of the edges lost in smoothing that passes through the palette; [`Renderer::detail`] adds
-    /// the rest. None in watercolour, whose paint runs.
+    /// Returns the fraction of the edges lost in smoothing that passes through the palette; [`Renderer::add_detail`]
+    /// adds the rest. None in watercolour, whose paint runs.
     fn edge_share(&self) -> f32 {
         let is_wet = matches!(self.scene.medium, Some(Medium::Watercolour { .. }));
         if is_wet { 0.0 } else { 1.0 - 0.75 * self.scene.recipe.paint }
@@ -228,18 +229,18 @@ impl Renderer<'_> {
         }
     }
 
-    fn vignette(&self, line: &mut Line) {
+    fn darken_corners(&self, line: &mut Line) {
         let width = self.width as f32;
         let height = self.height as f32;
         let down = (2.0 * line.y as f32 / height - 1.0).powi(2);
         for (x, l) in line.styled[0].iter_mut().enumerate() {
-            let away = 0.5 * (down + (2.0 * x as f32 / width - 1.0).powi(2));
-            *l *= 1.0 - 0.6 * self.scene.recipe.vignette * smoothstep((away - 0.25) / 0.75);
+            let distance_squared = 0.5 * (down + (2.0 * x as f32 / width - 1.0).powi(2));
+            *l *= 1.0 - 0.6 * self.scene.recipe.vignette * smoothstep((distance_squared - 0.25) / 0.75);
         }
     }
 
     /// Blends the result with the original and writes bytes with dithering.
-    fn write<const CHANNELS: usize>(&self, row: &mut [[u8; CHANNELS]], line: &Line) {
+    fn write_row<const CHANNELS: usize>(&self, row: &mut [[u8; CHANNELS]], line: &Line) {
         // Dithering would make blocks of one colour uneven.
         let is_pixel_art = matches!(self.scene.medium, Some(Medium::PixelArt(_)));
         for (x, pixel) in row.iter_mut().enumerate() {
@@ -247,8 +248,8 @@ impl Renderer<'_> {
                 let original = line.source[at][x];
                 original + self.strength * (line.styled[at][x] - original)
             });
-            let dither = hash(x as u32, line.y as u32, self.scene.seed) >> 8;
-            let dither = if is_pixel_art { 0.5 } else { 0.25 + 0.5 * (dither as f32 / (1 << 24) as f32) };
+            let noise = hash(x as u32, line.y as u32, self.scene.seed) >> 8;
+            let dither = if is_pixel_art { 0.5 } else { 0.25 + 0.5 * (noise as f32 / (1 << 24) as f32) };
             for (target, light) in pixel.iter_mut().zip(oklab::to_linear(mixed)) {
                 *target = oklab::to_byte(light, dither);
             }
@@ -256,7 +257,8 @@ impl Renderer<'_> {
     }
 }
 
-fn read<const CHANNELS: usize>(row: &[[u8; CHANNELS]], source: &mut [Vec<f32>; 3]) {
+/// Converts a row to lightness and colour.
+fn read_row<const CHANNELS: usize>(row: &[[u8; CHANNELS]], source: &mut [Vec<f32>; 3]) {
     let light = oklab::light_of_bytes();
     for (x, pixel) in row.iter().enumerate() {
         let [l, a, b] = oklab::from_linear([0, 1, 2].map(|at| light[usize::from(pixel[at])]));
@@ -265,7 +267,7 @@ fn read<const CHANNELS: usize>(row: &[[u8; CHANNELS]], source: &mut [Vec<f32>; 3
 }
 
 /// Returns the likelihood, 0 to 1, that a deviation from the base is an edge and not texture.
-fn edge(residual: f32) -> f32 {
+fn edge_likelihood(residual: f32) -> f32 {
     smoothstep((residual.abs() - 0.05) / 0.1)
 }
 

@@ -126,8 +126,9 @@ fn all_engines_and_flavors_differ() {
     let engines: Vec<_> = StylePreset::ALL.iter().map(|engine| render_colours(&with_engine(*engine))).collect();
     let flavors: Vec<_> = StyleMethod::ALL.iter().map(|flavor| render_with_reference(&with_flavor(*flavor))).collect();
     for variants in [engines, flavors] {
-        for (at, one) in variants.iter().enumerate() {
-            assert!(variants[at + 1..].iter().all(|other| distance(one, other) > 5e-3), "{at}");
+        for (index, variant) in variants.iter().enumerate() {
+            let is_distinct = variants[index + 1..].iter().all(|later| distance(variant, later) > 5e-3);
+            assert!(is_distinct, "variant {index} looks like a later one");
         }
     }
 }
@@ -155,7 +156,8 @@ fn engines_have_the_look_of_their_names() {
     assert!(chroma(&cartoon) > 1.2 * chroma(&original), "the cartoon is not colourful");
     assert!(
         correlation(&illusio, &original).max(correlation(&cartoon, &original))
-            < correlation(&balanced, &original) - 0.03
+            < correlation(&balanced, &original) - 0.03,
+        "paintings and cartoons keep too much of the structure"
     );
 }
 
