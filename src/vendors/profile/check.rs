@@ -268,9 +268,9 @@ impl Checker<'_> {
                 findings.push(("[upload]".to_owned(), "upload: must have either `json` or `form`".to_owned()));
             }
             let mut names = Vec::new();
-            upload.path.variables(&mut names);
-            upload.json.iter().for_each(|body| body.variables(&mut names));
-            upload.form.iter().flat_map(IndexMap::values).for_each(|field| field.variables(&mut names));
+            upload.path.collect_variables(&mut names);
+            upload.json.iter().for_each(|body| body.collect_variables(&mut names));
+            upload.form.iter().flat_map(IndexMap::values).for_each(|field| field.collect_variables(&mut names));
             check_names("upload", names, &["picture", "key", "maps"], &[], findings);
         }
 
@@ -352,14 +352,14 @@ impl Checker<'_> {
 
 fn check_call(table: &str, call: &CallFile, allowed: &[&str], findings: &mut Vec<Finding>) {
     let mut names = Vec::new();
-    call.path.variables(&mut names);
-    call.query.values().chain(&call.json).for_each(|template| template.variables(&mut names));
+    call.path.collect_variables(&mut names);
+    call.query.values().chain(&call.json).for_each(|template| template.collect_variables(&mut names));
     check_names(table, names, allowed, &[], findings);
 }
 
 fn check_sources<'s>(table: &str, sources: impl Iterator<Item = &'s ResponseSources>, findings: &mut Vec<Finding>) {
     let mut names = Vec::new();
-    sources.for_each(|source| source.variables(&mut names));
+    sources.for_each(|source| source.collect_variables(&mut names));
     check_names(table, names, &RESPONSE_NAMES, &[], findings);
 }
 
@@ -375,11 +375,11 @@ fn check_names(table: &str, names: Vec<String>, allowed: &[&str], parameters: &[
 
 fn check_condition(table: &str, condition: &VendorConditionFile, allowed: &[&str], findings: &mut Vec<Finding>) {
     let mut path_names = Vec::new();
-    condition.path.variables(&mut path_names);
+    condition.path.collect_variables(&mut path_names);
     check_names(&format!("{table}.path"), path_names, allowed, &[], findings);
 
     let mut valid_names = Vec::new();
-    condition.valid.variables(&mut valid_names);
+    condition.valid.collect_variables(&mut valid_names);
     check_names(&format!("{table}.valid"), valid_names, &["response"], &[], findings);
 }
 
@@ -400,15 +400,15 @@ fn check_flow(name: &str, flow: &FlowFile, findings: &mut Vec<Finding>) {
     for (part, source) in [("id", &flow.id), ("refusal", &flow.refusal)] {
         let mut names = Vec::new();
         if let Some(source) = source {
-            source.variables(&mut names);
+            source.collect_variables(&mut names);
         }
         check_names(&format!("{table}.{part}"), names, &["response", "status", "key", "maps", "vars"], &[], findings);
     }
 
     for poll in &flow.poll {
         let mut names = Vec::new();
-        poll.path.variables(&mut names);
-        poll.query.values().chain(&poll.json).for_each(|template| template.variables(&mut names));
+        poll.path.collect_variables(&mut names);
+        poll.query.values().chain(&poll.json).for_each(|template| template.collect_variables(&mut names));
         check_names(&format!("{table}.poll"), names, &JOB_SCOPE_NAMES, &[], findings);
         let sources = [&poll.valid, &poll.echo, &poll.progress, &poll.queue_position, &poll.failure];
         let sources = sources.into_iter().flatten().chain([&poll.state]);
@@ -426,8 +426,8 @@ fn check_flow(name: &str, flow: &FlowFile, findings: &mut Vec<Finding>) {
 
     if let Some(search) = &flow.search {
         let mut names = Vec::new();
-        search.by_id.iter().chain(&search.path).for_each(|text| text.variables(&mut names));
-        search.query.values().for_each(|template| template.variables(&mut names));
+        search.by_id.iter().chain(&search.path).for_each(|text| text.collect_variables(&mut names));
+        search.query.values().for_each(|template| template.collect_variables(&mut names));
         check_names(&format!("{table}.search"), names, &["key", "maps", "vars"], &[], findings);
         if let Some(condition) = &search.requires {
             check_condition(&format!("{table}.search.requires"), condition, &["key", "maps", "vars"], findings);

@@ -167,10 +167,10 @@ impl JobFile {
     /// Returns the names in the templates of the submission.
     pub fn variables(&self) -> Vec<String> {
         let mut names = Vec::new();
-        self.path.variables(&mut names);
+        self.path.collect_variables(&mut names);
         let fields = self.form.iter().flat_map(IndexMap::values);
         let templates = self.query.values().chain(&self.json).chain(fields).chain(self.set.values());
-        templates.for_each(|template| template.variables(&mut names));
+        templates.for_each(|template| template.collect_variables(&mut names));
         names
     }
 }

@@ -69,7 +69,7 @@ impl TemplateExpression {
         expression.eval(scope.clone()).map_err(|error| TemplateError::from(&error))
     }
 
-    fn variables(&self, names: &mut Vec<String>) {
+    fn collect_variables(&self, names: &mut Vec<String>) {
         if let Ok(expression) = TEXT.compile_expression(&self.0) {
             names.extend(expression.undeclared_variables(false));
         }
@@ -105,7 +105,7 @@ impl TextTemplate {
     }
 
     /// Adds the names that this uses to `names`.
-    pub fn variables(&self, names: &mut Vec<String>) {
+    pub fn collect_variables(&self, names: &mut Vec<String>) {
         if let Ok(template) = TEXT.template_from_str(&self.0) {
             names.extend(template.undeclared_variables(false));
         }
@@ -173,13 +173,13 @@ impl BodyTemplate {
     }
 
     /// Adds the names that this uses to `names`.
-    pub fn variables(&self, names: &mut Vec<String>) {
+    pub fn collect_variables(&self, names: &mut Vec<String>) {
         match self {
-            Self::Expression(expression) => expression.variables(names),
-            Self::Text(text) => text.variables(names),
+            Self::Expression(expression) => expression.collect_variables(names),
+            Self::Text(text) => text.collect_variables(names),
             Self::Constant(_) => {}
-            Self::List(items) => items.iter().for_each(|item| item.variables(names)),
-            Self::Table(fields) => fields.iter().for_each(|(_, field)| field.variables(names)),
+            Self::List(items) => items.iter().for_each(|item| item.collect_variables(names)),
+            Self::Table(fields) => fields.iter().for_each(|(_, field)| field.collect_variables(names)),
         }
     }
 }
@@ -224,10 +224,10 @@ impl ResponseSource {
         self.try_find(root, scope).ok().flatten()
     }
 
-    fn variables(&self, names: &mut Vec<String>) {
+    fn collect_variables(&self, names: &mut Vec<String>) {
         match self {
-            Self::Pointer(pointer) => pointer.variables(names),
-            Self::Expression(expression) => expression.variables(names),
+            Self::Pointer(pointer) => pointer.collect_variables(names),
+            Self::Expression(expression) => expression.collect_variables(names),
         }
     }
 }
@@ -268,8 +268,8 @@ impl ResponseSources {
     }
 
     /// Adds the names that this uses to `names`.
-    pub fn variables(&self, names: &mut Vec<String>) {
-        self.0.iter().for_each(|source| source.variables(names));
+    pub fn collect_variables(&self, names: &mut Vec<String>) {
+        self.0.iter().for_each(|source| source.collect_variables(names));
     }
 }
 

@@ -53,7 +53,7 @@ impl WeatherLayer {
     /// Draws the weather over a frame. Nearby particles move with the camera.
     pub fn draw(&self, seconds: f32, pose: &Pose, depth: Option<&Depth>, frame: &mut Raster) {
         match self.kind {
-            Weather::Fog => self.fog(seconds, pose, depth, frame),
+            Weather::Fog => self.draw_fog(seconds, pose, depth, frame),
             _ => (0..self.count).for_each(|index| self.draw_particle(index, seconds, pose, frame)),
         }
     }
@@ -91,28 +91,35 @@ impl WeatherLayer {
                 let particle = self.particle_at(index, seconds, pose, [-0.22, 1.9]);
                 let length = unit * (10.0 + 22.0 * particle.near);
                 let half_width = unit * (0.45 + 0.5 * particle.near);
-                streak(frame, at(&particle), [0.11 * length, -length], half_width, 0.10 + 0.20 * particle.near);
+                draw_streak(frame, at(&particle), [0.11 * length, -length], half_width, 0.10 + 0.20 * particle.near);
             }
             Weather::Snow => {
                 let mut particle = self.particle_at(index, seconds, pose, [-0.03, 0.17]);
                 particle.at[0] += sway(0.9 + particle.random_offset, 0.012, particle.random_offset);
                 let radius = unit * (0.9 + 3.0 * particle.near * particle.near);
-                disc(frame, at(&particle), radius, 1.0, [0.97, 0.98, 1.0], 0.45 + 0.4 * particle.near);
+                draw_disc(frame, at(&particle), radius, 1.0, [0.97, 0.98, 1.0], 0.45 + 0.4 * particle.near);
             }
             Weather::Dust => {
                 let mut particle = self.particle_at(index, seconds, pose, [0.018, -0.012]);
                 particle.at[1] += sway(0.5 + particle.random_offset, 0.015, particle.random_offset);
                 let radius = unit * (0.7 + 2.8 * particle.near * particle.random_offset);
                 let light = 0.20 + 0.28 * (0.5 + sway(1.1, 0.5, particle.random_offset));
-                disc(frame, at(&particle), radius, 1.6, [1.0, 0.93, 0.78], light);
+                draw_disc(frame, at(&particle), radius, 1.6, [1.0, 0.93, 0.78], light);
             }
             Weather::Fireflies => {
                 let mut particle = self.particle_at(index, seconds, pose, [0.0, 0.0]);
                 particle.at[0] += sway(0.45 + 0.4 * particle.random_offset, 0.05, particle.random_offset);
                 particle.at[1] = 0.25 + 0.75 * particle.at[1] + sway(0.7, 0.03, particle.random_offset * 3.0);
                 let light = ramp(sway(1.6 + particle.random_offset, 1.0, particle.random_offset * 7.0), -0.4, 0.9);
-                disc(frame, at(&particle), unit * (5.0 + 5.0 * particle.near), 1.0, [0.95, 0.9, 0.35], 0.35 * light);
-                disc(frame, at(&particle), unit * (1.2 + particle.near), 0.5, [1.0, 1.0, 0.8], light);
+                draw_disc(
+                    frame,
+                    at(&particle),
+                    unit * (5.0 + 5.0 * particle.near),
+                    1.0,
+                    [0.95, 0.9, 0.35],
+                    0.35 * light,
+                );
+                draw_disc(frame, at(&particle), unit * (1.2 + particle.near), 0.5, [1.0, 1.0, 0.8], light);
             }
             Weather::Petals => {
                 let mut particle = self.particle_at(index, seconds, pose, [0.06, 0.10]);
@@ -120,14 +127,14 @@ impl WeatherLayer {
                 let turned = sway(2.0 + 2.0 * particle.random_offset, 1.0, particle.random_offset).abs();
                 let colour = [1.0, 0.72 + 0.16 * particle.random_offset, 0.78];
                 let radius = unit * (1.6 + 3.2 * particle.near);
-                oval(frame, at(&particle), [radius, radius * (0.35 + 0.65 * turned)], colour, 0.85);
+                draw_oval(frame, at(&particle), [radius, radius * (0.35 + 0.65 * turned)], colour, 0.85);
             }
             Weather::Fog => {}
         }
     }
 
     /// Draws two cloud layers of different speed, denser over far areas.
-    fn fog(&self, seconds: f32, pose: &Pose, depth: Option<&Depth>, frame: &mut Raster) {
+    fn draw_fog(&self, seconds: f32, pose: &Pose, depth: Option<&Depth>, frame: &mut Raster) {
         let Some([coarse, fine]) = &self.clouds else { return };
         let size = frame.size();
         let half = size.height as f32 * 0.5;
@@ -176,7 +183,7 @@ fn span(from: f32, to: f32, length: usize) -> std::ops::Range<usize> {
 }
 
 /// Draws a soft disc; `edge` is the exponent of its falloff.
-fn disc(frame: &mut Raster, [x, y]: [f32; 2], radius: f32, edge: f32, colour: [f32; 3], cover: f32) {
+fn draw_disc(frame: &mut Raster, [x, y]: [f32; 2], radius: f32, edge: f32, colour: [f32; 3], opacity: f32) {
     let size = frame.size();
     for row in span(y - radius - 1.0, y + radius + 1.0, size.height) {
         for column in span(x - radius - 1.0, x + radius + 1.0, size.width) {
@@ -184,14 +191,20 @@ fn disc(frame: &mut Raster, [x, y]: [f32; 2], radius: f32, edge: f32, colour: [f
             let distance = (dx.powi(2) + dy.powi(2)).sqrt() / radius.max(0.8);
             let coverage = (1.0 - distance).max(0.0).powf(edge);
             if coverage > 0.0 {
-                frame.blend_pixel(column, row, colour, cover * coverage);
+                frame.blend_pixel(column, row, colour, opacity * coverage);
             }
         }
     }
 }
 
 /// Draws an ellipse with soft borders and the radii `half_width` and `half_height`.
-fn oval(frame: &mut Raster, [x, y]: [f32; 2], [half_width, half_height]: [f32; 2], colour: [f32; 3], cover: f32) {
+fn draw_oval(
+    frame: &mut Raster,
+    [x, y]: [f32; 2],
+    [half_width, half_height]: [f32; 2],
+    colour: [f32; 3],
+    opacity: f32,
+) {
     let size = frame.size();
     for row in span(y - half_height - 1.0, y + half_height + 1.0, size.height) {
         for column in span(x - half_width - 1.0, x + half_width + 1.0, size.width) {
@@ -199,14 +212,14 @@ fn oval(frame: &mut Raster, [x, y]: [f32; 2], [half_width, half_height]: [f32; 2
             let distance_squared = (dx / half_width.max(0.6)).powi(2) + (dy / half_height.max(0.6)).powi(2);
             let coverage = ((1.0 - distance_squared) * 1.5).clamp(0.0, 1.0);
             if coverage > 0.0 {
-                frame.blend_pixel(column, row, colour, cover * coverage);
+                frame.blend_pixel(column, row, colour, opacity * coverage);
             }
         }
     }
 }
 
 /// Draws a thin line with soft ends.
-fn streak(frame: &mut Raster, [x, y]: [f32; 2], [across, down]: [f32; 2], half_width: f32, cover: f32) {
+fn draw_streak(frame: &mut Raster, [x, y]: [f32; 2], [across, down]: [f32; 2], half_width: f32, opacity: f32) {
     let size = frame.size();
 
     for row in span(y + down, y, size.height) {
@@ -220,7 +233,7 @@ fn streak(frame: &mut Raster, [x, y]: [f32; 2], [across, down]: [f32; 2], half_w
 
         for column in span(middle - half_width - 1.0, middle + half_width + 1.0, size.width) {
             let coverage = (half_width + 0.5 - (column as f32 + 0.5 - middle).abs()).clamp(0.0, 1.0);
-            frame.blend_pixel(column, row, [0.85, 0.89, 0.95], cover * coverage * fade);
+            frame.blend_pixel(column, row, [0.85, 0.89, 0.95], opacity * coverage * fade);
         }
     }
 }

@@ -63,13 +63,13 @@ impl BassPlayer<'_> {
     fn write(&self, writer: &mut NoteWriter, velocity: f32) {
         let beat = self.score.clock().metre.beat;
         match self.line {
-            BassLine::Held => self.stroke(writer, 0, f64::from(self.span.steps) * 0.97, self.root, velocity),
+            BassLine::Held => self.write_stroke(writer, 0, f64::from(self.span.steps) * 0.97, self.root, velocity),
             BassLine::RootFifth => {
                 let half = if self.span.steps.is_multiple_of(2 * beat) { self.span.steps / 2 } else { self.span.steps };
                 let half = half.min(half_bar_steps(self.score));
                 for (index, at) in (0..self.span.steps).step_by(half.max(1) as usize).enumerate() {
                     let pitch = if index % 2 == 0 { self.root } else { self.fifth() };
-                    self.stroke(writer, at, f64::from(half) * 0.85, pitch, velocity);
+                    self.write_stroke(writer, at, f64::from(half) * 0.85, pitch, velocity);
                 }
             }
             BassLine::Eighths => self.write_every(writer, 2, 0, |_| Tone::Root, velocity),
@@ -79,12 +79,12 @@ impl BassPlayer<'_> {
                 self.write_every(writer, 2, 0, tone_at, velocity);
             }
             BassLine::Walking => self.walk(writer, beat, velocity),
-            BassLine::Funky => self.pattern(writer, FUNKY, velocity),
-            BassLine::Sparse => self.pattern(writer, SPARSE, velocity),
+            BassLine::Funky => self.write_pattern(writer, FUNKY, velocity),
+            BassLine::Sparse => self.write_pattern(writer, SPARSE, velocity),
             BassLine::Tresillo => {
                 let strokes =
                     [(0, Tone::Root, 2.6), (6, Tone::Root, 1.6), (8, Tone::Fifth, 3.0), (14, Tone::Root, 1.7)];
-                self.pattern(writer, &strokes, velocity);
+                self.write_pattern(writer, &strokes, velocity);
             }
         }
     }
@@ -103,7 +103,8 @@ impl BassPlayer<'_> {
         if above - 12 >= self.floor { above - 12 } else { above }
     }
 
-    fn stroke(&self, writer: &mut NoteWriter, at: u32, steps: f64, pitch: i32, velocity: f32) {
+    /// Writes a note, an octave lower if it is above the ceiling.
+    fn write_stroke(&self, writer: &mut NoteWriter, at: u32, steps: f64, pitch: i32, velocity: f32) {
         let pitch = if pitch > self.ceiling { pitch - 12 } else { pitch };
         writer.note(f64::from(self.span.start + at), steps, pitch, velocity);
     }
@@ -111,16 +112,16 @@ impl BassPlayer<'_> {
     fn write_every(&self, writer: &mut NoteWriter, gap: u32, first: u32, tone: impl Fn(u32) -> Tone, velocity: f32) {
         for (index, at) in (0..).zip((first..self.span.steps).step_by(gap as usize)) {
             let accent = if at % self.score.clock().metre.beat == 0 { 1.0 } else { 0.86 };
-            self.stroke(writer, at, f64::from(gap.min(4)) * 0.82, self.tone(tone(index)), velocity * accent);
+            self.write_stroke(writer, at, f64::from(gap.min(4)) * 0.82, self.tone(tone(index)), velocity * accent);
         }
     }
 
-    /// Plays a pattern of sixteen steps, as far as the chord lasts.
-    fn pattern(&self, writer: &mut NoteWriter, strokes: &[Stroke], velocity: f32) {
+    /// Writes a pattern of sixteen steps repeatedly, as far as the chord lasts.
+    fn write_pattern(&self, writer: &mut NoteWriter, strokes: &[Stroke], velocity: f32) {
         for bar in (0..self.span.steps).step_by(16) {
             for (at, tone, steps) in strokes.iter().filter(|(at, ..)| bar + at < self.span.steps) {
                 let left = f64::from(self.span.steps - bar - at);
-                self.stroke(writer, bar + at, steps.min(left), self.tone(*tone), velocity);
+                self.write_stroke(writer, bar + at, steps.min(left), self.tone(*tone), velocity);
             }
         }
     }
@@ -140,11 +141,11 @@ impl BassPlayer<'_> {
                 }
                 _ => self.root + tones[index as usize % tones.len().min(4)],
             };
-            self.stroke(writer, index * beat, f64::from(beat) * 0.92, pitch, velocity);
+            self.write_stroke(writer, index * beat, f64::from(beat) * 0.92, pitch, velocity);
         }
 
         if beats == 0 {
-            self.stroke(writer, 0, f64::from(self.span.steps) * 0.9, self.root, velocity);
+            self.write_stroke(writer, 0, f64::from(self.span.steps) * 0.9, self.root, velocity);
         }
     }
 }

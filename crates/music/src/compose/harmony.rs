@@ -72,7 +72,7 @@ impl Harmony {
 
         let end = phrases.last().map_or(0, Phrase::end);
         spans.push(Span { start: end, steps: 0, chord: self.chord("1"), voices: Vec::new() });
-        voice(&mut spans);
+        choose_voicings(&mut spans);
         spans
     }
 
@@ -117,7 +117,7 @@ pub struct Voicing {
 }
 
 /// Chooses the voicing of every chord, each as close as possible to the previous one.
-fn voice(spans: &mut [Span]) {
+fn choose_voicings(spans: &mut [Span]) {
     let mut previous: Option<Voicing> = None;
     for span in spans {
         let bass = at_or_above(span.chord.root, BASS_MIN);

@@ -151,7 +151,7 @@ impl Player {
     }
 
     /// Applies the gain, gliding from that of the previous hop, and the fades.
-    fn level(&mut self, mix: &mut Stereo) {
+    fn apply_level(&mut self, mix: &mut Stereo) {
         let next = self.leveller.look_ahead(&mix.left, &mix.right);
         let from = self.gain_db.unwrap_or(next);
         self.gain_db = Some(next);
@@ -199,7 +199,7 @@ impl Iterator for Player {
         let remaining = (self.frames - self.rendered) as usize;
         let mut hop = if remaining > 0 { self.mix(HOP.min(remaining)) } else { Stereo::silence(LATENCY) };
         if remaining > 0 {
-            self.level(&mut hop);
+            self.apply_level(&mut hop);
             self.rendered += hop.left.len() as u32;
         }
 

@@ -52,7 +52,7 @@ impl Pluck {
         let mut noise = Noise::new(seed);
         let mut string: Vec<f32> = (0..length).map(|_| noise.sample()).collect();
         soften(&mut string, (patch.bright * (0.45 + 0.55 * velocity)).clamp(0.03, 1.0));
-        comb(&mut string, patch.pluck_position);
+        attenuate_nodes(&mut string, patch.pluck_position);
         normalize(&mut string);
 
         let ring = patch.ring * (261.6 / hertz).powf(0.5).clamp(0.25, 2.2);
@@ -106,7 +106,7 @@ fn soften(string: &mut [f32], bright: f32) {
 }
 
 /// Attenuates the partials that have a node at the plucking position.
-fn comb(string: &mut [f32], position: f32) {
+fn attenuate_nodes(string: &mut [f32], position: f32) {
     let gap = ((string.len() as f32 * position) as usize).max(1);
     let plucked = string.to_vec();
     for (at, sample) in string.iter_mut().enumerate() {
