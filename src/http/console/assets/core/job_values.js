@@ -51,7 +51,8 @@ const isShared = ({ name, kind }) => !PRIVATE.includes(name) && kind !== 'pictur
 export function settingsOf(document, schema, values) {
   const shared = fields(document, schema).filter(isShared).map(({ name }) => name);
   const sent = body(document, schema, values, () => undefined);
-  return Object.fromEntries(Object.entries(sent).filter(([name]) => shared.includes(name))
+  return Object.fromEntries(Object.entries(sent)
+    .filter(([name]) => shared.includes(name))
     .map(([name, value]) => [name, typeof value === 'object' ? JSON.stringify(value) : String(value)]));
 }
 

@@ -49,7 +49,8 @@ export const allowsAnonymous = (operation) => Boolean(operation.security?.some((
 
 // Returns the value at a JSON pointer such as `#/components/schemas/Task`.
 export function pointer(document, reference) {
-  return reference.replace(/^#\//, '').split('/').reduce((value, part) => value?.[part.replaceAll('~1', '/').replaceAll('~0', '~')], document);
+  const parts = reference.replace(/^#\//, '').split('/').map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+  return parts.reduce((value, part) => value?.[part], document);
 }
 
 // Resolves the references of a schema, and removes the alternatives `null` and empty text, which mean that a value is absent.

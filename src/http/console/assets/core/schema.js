@@ -23,7 +23,8 @@ export function fields(document, schema) {
     const either = choices.includes(name) && choices;
     return { name, schema: form, required: isRequired, either, first: isRequired || FIRST.includes(name), kind: kindOf(document, form, name) };
   });
-  return all.map((field, index) => [field, [...rank(field), index]]).sort(([, left], [, right]) => compareRanks(left, right)).map(([field]) => field);
+  const ranked = all.map((field, index) => [field, [...rank(field), index]]);
+  return ranked.sort(([, left], [, right]) => compareRanks(left, right)).map(([field]) => field);
 }
 
 // Returns the sort keys of a field. Options of the watermark (`wm_…`) stay next to it.
@@ -88,7 +89,8 @@ export const isEmpty = (value) => value === undefined || value === '' || (Array.
 
 // Returns a function that returns true if the value at a JSON pointer, or a value inside it, differs.
 export const changedBetween = (before, after) => (pointer) => {
-  const valueIn = (values) => pointer.split('/').slice(1).map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~')).reduce((value, part) => value?.[part], values);
+  const parts = pointer.split('/').slice(1).map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+  const valueIn = (values) => parts.reduce((value, part) => value?.[part], values);
   return valueIn(before) !== valueIn(after);
 };
 

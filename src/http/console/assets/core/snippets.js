@@ -14,7 +14,8 @@ function literal(value, { text, words, file }, margin = '') {
   return parts.length ? `${first}\n${inner}${parts.join(`,\n${inner}`)}\n${margin}${last}` : first + last;
 }
 
-const hasFile = (value) => value instanceof FilePlaceholder || (typeof value === 'object' && value !== null && Object.values(value).some(hasFile));
+const hasFile = (value) => value instanceof FilePlaceholder
+  || (typeof value === 'object' && value !== null && Object.values(value).some(hasFile));
 
 const PYTHON = { text: JSON.stringify, words: { true: 'True', false: 'False', null: 'None' }, file: (name) => `picture(${JSON.stringify(name)})` };
 
