@@ -2,11 +2,12 @@
 //!
 //! The new light is computed on a small copy as exposure (in stops) and colour for every sample. It comes from a light
 //! map, from a reference picture (its tones, their positions, and the colours of its shadows and highlights) or from
-//! the prompt. A prompt beside a map or a reference has half of its strength. Strength, engine, faces, background and
-//! the tonal course shape the light. The picture is then multiplied by it in linear light, tile by tile, and graded.
+//! the prompt. A prompt beside a map or a reference has half of its strength. The job's strength, engine, curve and
+//! options for faces and background shape the light. The picture is then multiplied by the light, tile by tile in
+//! linear light, and graded.
 //!
-//! Memory: 6 or 8 bytes per pixel, 3 or 4 per pixel of the reference, plus about 30 MB for the small copies and 20 MB
-//! per core.
+//! Memory: 6 or 8 bytes per pixel (opaque or with alpha), 3 or 4 per pixel of the reference, plus about 30 MB for the
+//! small copies and 20 MB per core.
 
 use self::field::LightField;
 use self::plan::RelightPlan;
@@ -28,9 +29,9 @@ pub(super) mod subject;
 mod words;
 mod work;
 
-/// Side of the small copy in samples.
+/// Longest side of the small copy in samples.
 const OVERVIEW_SIDE: usize = 512;
-/// Weight of the prompt beside a reference or a map.
+/// Weight of the prompt's light when a reference or a map provides the main light.
 const SECONDARY_PROMPT_SHARE: f32 = 0.5;
 
 /// Reports which words of a prompt about light have an effect.
@@ -63,7 +64,8 @@ pub fn relight(
     DecodedPicture { pixels, profile }
 }
 
-/// Computes the requested light.
+/// Returns the light that the job requests, from its source, its prompt or both. `seed` chooses the direction if only
+/// the prompt counts and it names none.
 fn compute_field(
     overview: &Overview,
     source: Option<&Overview>,

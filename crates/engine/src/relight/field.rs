@@ -1,5 +1,5 @@
-//! Computation of the new light: exposure and colour for every sample of the overview, from a map, a reference or
-//! words.
+//! Computation of the new light: exposure and colour for every sample of the overview, from a map, a reference or the
+//! words of a prompt.
 
 use super::words::RequestedLight;
 use crate::filters::smooth;
@@ -17,7 +17,7 @@ pub struct LightField {
     pub tint: [Plane; 3],
 }
 
-/// Luminance below which light has no measurable colour.
+/// Luminance, 0 to 1, below which light has no measurable colour.
 const DARK: f32 = 0.01;
 /// Maximum change of exposure in stops.
 const STOPS_MAX: f32 = 4.0;
@@ -36,13 +36,13 @@ impl LightField {
     #[must_use]
     pub fn from_map(overview: &Overview, map: &Overview) -> Self {
         let radius = (map.width().max(map.height()) / 100).max(1);
-        let over = |plane: &Plane| resized_to(&smooth(plane, radius), overview);
+        let smoothed = |plane: &Plane| resized_to(&smooth(plane, radius), overview);
 
-        let mut stops = over(&map.map(|light| to_srgb(luminance(light))));
+        let mut stops = smoothed(&map.map(|light| to_srgb(luminance(light))));
         // Black removes 3.9 stops and white adds 1.5.
         stops.values_mut().iter_mut().for_each(|value| *value = 5.4 * *value - 3.9);
 
-        let tint = [0, 1, 2].map(|at| over(&map.map(|light| colour(light)[at])));
+        let tint = [0, 1, 2].map(|at| smoothed(&map.map(|light| colour(light)[at])));
         Self { stops, tint }
     }
 
@@ -50,27 +50,30 @@ impl LightField {
     /// colours of its shadows in shadows and of its highlights in highlights.
     #[must_use]
     pub fn from_reference(overview: &Overview, reference: &Overview) -> Self {
-        let own_form = form(overview);
-        let other = form(reference);
+        let own_form = stops_without_detail(overview);
+        let reference_form = stops_without_detail(reference);
         let own_quantiles = Quantiles::from_plane(&own_form);
-        let other_quantiles = Quantiles::from_plane(&other);
-        let own_wide = wide(&own_form);
-        let other_wide = resized_to(&wide(&other), overview);
+        let reference_quantiles = Quantiles::from_plane(&reference_form);
+        let own_wide = centred_blur(&own_form);
+        let reference_wide = resized_to(&centred_blur(&reference_form), overview);
 
         let mut stops = own_form.clone();
-        let samples = stops.values_mut().iter_mut().zip(own_wide.values()).zip(other_wide.values());
-        for ((value, own_wide), other_wide) in samples {
-            let tones = other_quantiles.at(own_quantiles.rank(*value)) - *value;
-            *value = (0.75 * tones + 0.6 * other_wide - 0.35 * own_wide).clamp(-STOPS_MAX, STOPS_MAX);
+        let samples = stops.values_mut().iter_mut().zip(own_wide.values()).zip(reference_wide.values());
+        for ((value, own_wide), reference_wide) in samples {
+            // Towards the reference's tone of the same rank, and from the picture's own distribution of light over the
+            // area towards that of the reference.
+            let tones = reference_quantiles.at(own_quantiles.rank(*value)) - *value;
+            *value = (0.75 * tones + 0.6 * reference_wide - 0.35 * own_wide).clamp(-STOPS_MAX, STOPS_MAX);
         }
 
-        let from = zone_colours(overview, &own_form, &own_quantiles);
-        let to = zone_colours(reference, &other, &other_quantiles);
+        let own_colours = zone_colours(overview, &own_form, &own_quantiles);
+        let reference_colours = zone_colours(reference, &reference_form, &reference_quantiles);
         let tint = [0, 1, 2].map(|at| {
             let mut tint = own_form.clone();
             tint.values_mut().iter_mut().for_each(|value| {
                 let weights = zone_weights(own_quantiles.rank(*value));
-                let change: f32 = (0..3).map(|zone| weights[zone] * (to[zone][at] - from[zone][at])).sum();
+                let change: f32 =
+                    (0..3).map(|zone| weights[zone] * (reference_colours[zone][at] - own_colours[zone][at])).sum();
                 *value = (0.9 * change).clamp(-TINT_MAX, TINT_MAX);
             });
             tint
@@ -80,16 +83,18 @@ impl LightField {
     }
 
     /// Returns the light that the words of a prompt describe. `subject` marks the subject, which is shaded like a round
-    /// body. If the words give no direction, `seed` chooses one.
+    /// body. If the words give no direction, `seed` chooses one; without a seed, the light has no direction.
     #[must_use]
     pub fn from_request(overview: &Overview, request: &RequestedLight, subject: &Plane, seed: Option<u32>) -> Self {
         let lit = compute_lit_share(overview, request, subject, seed);
         let contrast = request.contrast.clamp(-1.5, 1.2).exp2();
 
-        let mut field = Self::none(overview);
         let ambient = request.front.clamp(0.0, 1.0);
 
+        let mut field = Self::none(overview);
+
         for (stops, lit) in field.stops.values_mut().iter_mut().zip(lit.values()) {
+            // At the default contrast, from -2 stops in the shade to 1.2 stops in full light.
             let shaped = -2.0 * contrast + (1.2 * contrast.sqrt() + 2.0 * contrast) * lit;
             *stops = (request.stops + (1.0 - 0.8 * ambient) * shaped).clamp(-STOPS_MAX, STOPS_MAX);
         }
@@ -113,7 +118,7 @@ impl LightField {
     }
 }
 
-/// Returns the colour of light in stops relative to its luminance.
+/// Returns the colour of light: red, green and blue in stops relative to its luminance.
 fn colour(light: [f32; 3]) -> [f32; 3] {
     let brightness = luminance(light);
     // The colour of dark light is unreliable.
@@ -124,8 +129,9 @@ fn colour(light: [f32; 3]) -> [f32; 3] {
     })
 }
 
-/// Returns the luminance in stops without details.
-fn form(overview: &Overview) -> Plane {
+/// Returns the luminance in stops, smoothed between edges.
+fn stops_without_detail(overview: &Overview) -> Plane {
+    // The offset keeps the logarithm of black finite.
     let stops = overview.map(|light| stops_of(luminance(light).max(0.0) + 0.002));
     let guide = overview.map(|light| to_srgb(luminance(light)));
     let radius = (overview.width().min(overview.height()) / 24).max(1);
@@ -133,14 +139,14 @@ fn form(overview: &Overview) -> Plane {
 }
 
 /// Returns the strongly smoothed values, shifted to a mean of zero.
-fn wide(stops: &Plane) -> Plane {
+fn centred_blur(stops: &Plane) -> Plane {
     let mut wide = smooth(stops, (stops.width().max(stops.height()) / 8).max(1));
     let mean = wide.values().iter().sum::<f32>() / wide.values().len() as f32;
     wide.values_mut().iter_mut().for_each(|value| *value -= mean);
     wide
 }
 
-/// Resizes a plane of another picture to the size of this one.
+/// Resizes a plane of another picture to the size of `overview`.
 fn resized_to(plane: &Plane, overview: &Overview) -> Plane {
     let whole = Region { left: 0, top: 0, width: overview.width(), height: overview.height() };
     let scale = [plane.width() as f32 / whole.width as f32, plane.height() as f32 / whole.height as f32];
@@ -156,13 +162,14 @@ const RANKS: usize = 32;
 struct Quantiles([f32; RANKS + 1]);
 
 impl Quantiles {
+    /// Computes the quantiles of a plane, which must not be empty.
     fn from_plane(plane: &Plane) -> Self {
         let mut values = plane.values().to_vec();
         values.sort_by(f32::total_cmp);
         Self(std::array::from_fn(|rank| values[rank * (values.len() - 1) / RANKS]))
     }
 
-    /// Returns the fraction of values below a value, 0 to 1.
+    /// Returns the rank of a value: the fraction of values below it, 0 to 1.
     fn rank(&self, value: f32) -> f32 {
         let above = self.0.partition_point(|sample| *sample <= value).clamp(1, RANKS);
         let low = self.0[above - 1];
@@ -171,7 +178,7 @@ impl Quantiles {
         ((above - 1) as f32 + part) / RANKS as f32
     }
 
-    /// Returns the value at a rank.
+    /// Returns the value at a rank from 0 to 1.
     fn at(&self, rank: f32) -> f32 {
         let at = rank.clamp(0.0, 1.0) * RANKS as f32;
         let step = (at as usize).min(RANKS - 1);
@@ -179,15 +186,16 @@ impl Quantiles {
     }
 }
 
-/// Returns the weights of shadows, midtones and highlights at a rank.
+/// Returns the weights of shadows, midtones and highlights at a rank; they add up to 1.
 fn zone_weights(rank: f32) -> [f32; 3] {
     let shadow = 1.0 - ramp(rank, 0.1, 0.5);
     let light = ramp(rank, 0.5, 0.9);
     [shadow, 1.0 - shadow - light, light]
 }
 
-/// Returns the average colours of shadows, midtones and highlights.
+/// Returns the average colours of shadows, midtones and highlights, each as [`colour`] returns it.
 fn zone_colours(overview: &Overview, stops: &Plane, quantiles: &Quantiles) -> [[f32; 3]; 3] {
+    // For each zone: the weighted sums of red, green and blue, and the sum of the weights.
     let mut sums = [[0.0_f32; 4]; 3];
 
     for (light, stops) in overview.colours().zip(stops.values()) {
@@ -247,7 +255,8 @@ fn compute_lit_share(overview: &Overview, request: &RequestedLight, subject: &Pl
     })
 }
 
-/// Returns the direction of the light. Without one in the prompt, `seed` chooses light from above and one side.
+/// Returns the direction that the light comes from, across and down, at most of length 1. If the prompt names none,
+/// `seed` chooses light from above and one side.
 fn direction(request: &RequestedLight, seed: Option<u32>) -> [f32; 2] {
     let [across, down] = request.from;
     let strength = across.hypot(down);
@@ -257,6 +266,7 @@ fn direction(request: &RequestedLight, seed: Option<u32>) -> [f32; 2] {
 
     let Some(seed) = seed else { return [0.0; 2] };
     let random = |at: u32| (hash(at, 7, seed) % 1024) as f32 / 1023.0;
+    // An angle from the vertical, in radians.
     let side = if random(0) < 0.5 { -1.0 } else { 1.0 } * (0.5 + 0.7 * random(1));
     [side.sin(), -side.cos()]
 }
@@ -272,12 +282,12 @@ mod tests {
             assert!((quantiles.at(quantiles.rank(value)) - value).abs() < 0.02, "{value}");
         }
         assert_eq!(quantiles.rank(-5.0).to_bits(), 0.0_f32.to_bits());
-        let even = Quantiles::from_plane(&Plane::from_fn(3, 1, |_, _| 0.4));
-        assert!((even.at(even.rank(0.4)) - 0.4).abs() < 1e-6);
+        let plain = Quantiles::from_plane(&Plane::from_fn(3, 1, |_, _| 0.4));
+        assert!((plain.at(plain.rank(0.4)) - 0.4).abs() < 1e-6);
     }
 
     #[test]
-    fn zones_share_every_rank() {
+    fn zone_weights_add_up_to_one() {
         for rank in [0.0, 0.2, 0.5, 0.7, 1.0] {
             assert!((zone_weights(rank).iter().sum::<f32>() - 1.0).abs() < 1e-5);
         }

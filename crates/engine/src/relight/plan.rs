@@ -18,7 +18,7 @@ pub struct RelightPlan {
     pub hardness: f32,
     /// Steps of light in place of a gradient, 0 to 1.
     pub steps: f32,
-    /// Amount of cooler light.
+    /// Amount of cooler light, 0 to 1.
     pub cool: f32,
     /// Bloom around bright areas.
     pub glow: f32,
@@ -26,6 +26,7 @@ pub struct RelightPlan {
     pub smooth: f32,
     /// Overall brightness in stops.
     pub stops: f32,
+    /// Contrast of the whole picture; negative values flatten it.
     pub contrast: f32,
     /// Contrast at a large radius.
     pub local_contrast: f32,
@@ -33,6 +34,7 @@ pub struct RelightPlan {
     pub lift: f32,
     /// Fraction of the colour cast removed from greys.
     pub neutral: f32,
+    /// Change of saturation: -1 removes all colour, 1 doubles it.
     pub saturation: f32,
     /// Fraction of the original colours kept.
     pub keep_colours: f32,
@@ -63,16 +65,16 @@ impl RelightPlan {
     #[must_use]
     pub fn from_job(job: &PictureRelight, is_drawn: bool) -> Self {
         let strength = job.light_transfer_strength;
-        let engine = engine(job.advanced.engine, is_drawn);
-        let style = style(job.style);
-        let transfer_plan = for_transfer(job.advanced.transfer_light_a);
-        let (light_gain, tint_gain, added_spread) = curve_parameters(job.advanced.transfer_light_b);
+        let engine = engine_plan(job.advanced.engine, is_drawn);
+        let style = style_plan(job.style);
+        let transfer = transfer_plan(job.advanced.transfer_light_a);
+        let curve = curve_plan(job.advanced.transfer_light_b);
 
         Self {
-            light: strength * engine.light * style.light * transfer_plan.light * light_gain,
-            tint: strength * engine.tint * style.tint * transfer_plan.light * tint_gain,
-            on_faces: transfer_plan.on_faces,
-            spread: (engine.spread + style.spread + added_spread).clamp(0.0, 1.0),
+            light: strength * engine.light * style.light * transfer.light * curve.light,
+            tint: strength * engine.tint * style.tint * transfer.light * curve.tint,
+            on_faces: transfer.on_faces,
+            spread: (engine.spread + style.spread + curve.spread).clamp(0.0, 1.0),
             hardness: engine.hardness + style.hardness,
             steps: strength * engine.steps,
             cool: strength * engine.cool,
@@ -91,7 +93,8 @@ impl RelightPlan {
 
 const NONE: RelightPlan = RelightPlan::NONE;
 
-fn style(style: LightCharacter) -> RelightPlan {
+/// Returns the effects of a style, which the strength of the job does not scale, except for `light` and `tint`.
+fn style_plan(style: LightCharacter) -> RelightPlan {
     match style {
         LightCharacter::Standard => NONE,
         LightCharacter::DarkerButRealistic => {
@@ -111,9 +114,10 @@ fn style(style: LightCharacter) -> RelightPlan {
     }
 }
 
-fn engine(engine: RelightAlgorithm, is_drawn: bool) -> RelightPlan {
+/// Returns the effects of an engine. `is_drawn` is `true` for drawings.
+fn engine_plan(engine: RelightAlgorithm, is_drawn: bool) -> RelightPlan {
     match engine {
-        // Drawings tolerate more light than photographs before it looks false.
+        // Drawings tolerate stronger relighting than photographs before the result looks false.
         RelightAlgorithm::Automatic if is_drawn => RelightPlan { light: 1.2, tint: 1.2, hardness: 0.3, ..NONE },
         RelightAlgorithm::Automatic => RelightPlan { light: 0.9, tint: 0.9, spread: 0.1, ..NONE },
         RelightAlgorithm::Balanced => NONE,
@@ -146,7 +150,8 @@ fn engine(engine: RelightAlgorithm, is_drawn: bool) -> RelightPlan {
     }
 }
 
-fn for_transfer(transfer: LightTransfer) -> RelightPlan {
+/// Returns the gain of the light and its additional strength on faces.
+fn transfer_plan(transfer: LightTransfer) -> RelightPlan {
     match transfer {
         LightTransfer::Automatic => RelightPlan { light: 0.9, on_faces: 0.3, ..NONE },
         LightTransfer::Low => RelightPlan { light: 0.4, ..NONE },
@@ -157,23 +162,25 @@ fn for_transfer(transfer: LightTransfer) -> RelightPlan {
     }
 }
 
-/// Returns the gains of light and tint, and the spread to add.
-fn curve_parameters(curve: LightCurve) -> (f32, f32, f32) {
+/// Returns the gains of light and colour, and the amount of blur. The other curves only select the affected tones; see
+/// [`affected_share`].
+fn curve_plan(curve: LightCurve) -> RelightPlan {
     match curve {
-        LightCurve::Composition => (1.1, 1.0, 0.8),
-        LightCurve::StyleShift => (0.55, 1.8, 0.0),
-        LightCurve::StrongShift => (1.5, 1.8, 0.0),
-        _ => (1.0, 1.0, 0.0),
+        LightCurve::Composition => RelightPlan { light: 1.1, spread: 0.8, ..NONE },
+        LightCurve::StyleShift => RelightPlan { light: 0.55, tint: 1.8, ..NONE },
+        LightCurve::StrongShift => RelightPlan { light: 1.5, tint: 1.8, ..NONE },
+        _ => NONE,
     }
 }
 
-/// Returns the fraction of the light that affects a brightness from 0 (black) to 1 (white).
+/// Returns the fraction of the light, 0 to 1.6, that affects a brightness from 0 (black) to 1 (white).
 #[must_use]
 #[inline]
 pub fn affected_share(curve: LightCurve, brightness: f32) -> f32 {
     let from_dark = ramp(brightness, 0.0, 0.55);
     let to_bright = 1.0 - ramp(brightness, 0.45, 1.0);
     let middle = ramp(brightness, 0.0, 0.5) * (1.0 - ramp(brightness, 0.5, 1.0));
+
     match curve {
         LightCurve::Straight | LightCurve::Composition | LightCurve::StyleShift | LightCurve::StrongShift => 1.0,
         LightCurve::Automatic => 0.88 + 0.12 * middle,

@@ -1,6 +1,6 @@
 //! Detection of the subject of a picture by its colours.
 //!
-//! The background is connected to the border without large changes of colour; areas behind such a change are the
+//! The background is connected to the border without large changes of colour; areas enclosed by large changes are the
 //! subject. The measure is the minimum barrier distance (Zhang et al., "Minimum barrier salient object detection at 80
 //! FPS"): the smallest range of values on any path to the border.
 
@@ -33,6 +33,7 @@ pub fn find_subject(overview: &Overview, face: &Plane) -> Plane {
 
     let (low, high) = percentile_range(&distance);
 
+    // Samples far from the border in colour belong to the subject, more so near the middle, where subjects usually are.
     for (y, row) in distance.rows_mut().enumerate() {
         for (x, value) in row.iter_mut().enumerate() {
             let across = 2.0 * (x as f32 + 0.5) / width as f32 - 1.0;
@@ -45,8 +46,9 @@ pub fn find_subject(overview: &Overview, face: &Plane) -> Plane {
     let whole = Region::covering(&planes.luma);
     let scale = [width as f32 / whole.width as f32, height as f32 / whole.height as f32];
     let mut subject = stretch(&smooth(&distance, 1), scale, whole);
-
     subject.combine(face, f32::max);
+
+    // The mask follows the edges of the picture.
     let radius = (whole.width.max(whole.height) / 50).max(2);
     let mut subject = Guide::wide(&planes.luma, radius).fit(&subject, 0.08).small(&planes.luma);
     subject.values_mut().iter_mut().for_each(|value| *value = ramp(*value, 0.1, 0.9));
@@ -54,7 +56,7 @@ pub fn find_subject(overview: &Overview, face: &Plane) -> Plane {
     subject
 }
 
-/// Returns the 10th and the 95th percentile.
+/// Returns the 10th and the 95th percentile of the values.
 fn percentile_range(plane: &Plane) -> (f32, f32) {
     let mut values = plane.values().to_vec();
     values.sort_by(f32::total_cmp);
@@ -67,11 +69,13 @@ fn barrier_distances(values: &Plane) -> Plane {
     let width = values.width();
     let height = values.height();
 
-    let mut costs: Vec<[f32; 2]> = values.values().iter().map(|value| [*value; 2]).collect();
+    // Smallest and largest value on the best path found so far from each sample to the border.
+    let mut path_ranges: Vec<[f32; 2]> = values.values().iter().map(|value| [*value; 2]).collect();
+
     // Only the upper border and the upper part of the sides count as background, because subjects often reach the lower
     // border.
-    let background = |x: usize, y: usize| y == 0 || ((x == 0 || x + 1 == width) && 10 * y <= 7 * height);
-    let mut distance = Plane::from_fn(width, height, |x, y| if background(x, y) { 0.0 } else { f32::INFINITY });
+    let is_background = |x: usize, y: usize| y == 0 || ((x == 0 || x + 1 == width) && 10 * y <= 7 * height);
+    let mut distance = Plane::from_fn(width, height, |x, y| if is_background(x, y) { 0.0 } else { f32::INFINITY });
 
     for pass in 0..4 {
         let forwards = pass % 2 == 0;
@@ -88,10 +92,11 @@ fn barrier_distances(values: &Plane) -> Plane {
 
             for from in neighbours.into_iter().flatten() {
                 let value = values.values()[at];
-                let [low, high] = [costs[from][0].min(value), costs[from][1].max(value)];
+                let low = path_ranges[from][0].min(value);
+                let high = path_ranges[from][1].max(value);
                 if high - low < distance.values()[at] {
                     distance.values_mut()[at] = high - low;
-                    costs[at] = [low, high];
+                    path_ranges[at] = [low, high];
                 }
             }
         }
@@ -118,12 +123,12 @@ mod tests {
     }
 
     #[test]
-    fn without_a_subject_there_is_none_and_no_size_is_too_small() {
+    fn plain_pictures_of_any_size_have_no_subject() {
         for (width, height) in [(1, 1), (2, 5), (64, 64)] {
             let overview =
                 Overview::from_pixels(&Pixels::Opaque(RgbImage::from_pixel(width, height, Rgb([9, 99, 50]))), 64);
-            let found = find_subject(&overview, &Plane::new(width as usize, height as usize));
-            assert!(found.values().iter().all(|value| *value < 0.1));
+            let subject = find_subject(&overview, &Plane::new(width as usize, height as usize));
+            assert!(subject.values().iter().all(|value| *value < 0.1));
         }
     }
 }

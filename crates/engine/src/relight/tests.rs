@@ -41,7 +41,7 @@ fn draw_picture(colour_at: impl Fn(f32, f32) -> [f32; 3]) -> DecodedPicture {
 }
 
 /// Returns a light map that is lit on the left and dark on the right.
-fn map() -> DecodedPicture {
+fn left_lit_map() -> DecodedPicture {
     draw_picture(|u, _| [1.0 - u; 3])
 }
 
@@ -55,23 +55,23 @@ fn with_light_map() -> PictureRelight {
     PictureRelight { source: LightOrigin::Lightmap, ..PictureRelight::default() }
 }
 
-fn prompt(text: &str) -> PictureRelight {
+fn with_prompt(text: &str) -> PictureRelight {
     PictureRelight { prompt: Some(text.to_owned()), ..PictureRelight::default() }
 }
 
-fn lit_by(source: &DecodedPicture, job: &PictureRelight) -> Planes {
+fn relit_by(source: &DecodedPicture, job: &PictureRelight) -> Planes {
     Planes::from_pixels(&relight(portrait(), Some(source), job, 1).pixels)
 }
 
-fn by_map(job: &PictureRelight) -> Planes {
-    lit_by(&map(), job)
+fn relit_by_map(job: &PictureRelight) -> Planes {
+    relit_by(&left_lit_map(), job)
 }
 
-fn by_words(text: &str) -> Planes {
-    Planes::from_pixels(&relight(portrait(), None, &prompt(text), 1).pixels)
+fn relit_by_prompt(text: &str) -> Planes {
+    Planes::from_pixels(&relight(portrait(), None, &with_prompt(text), 1).pixels)
 }
 
-fn original() -> Planes {
+fn original_planes() -> Planes {
     Planes::from_pixels(&portrait().pixels)
 }
 
@@ -81,21 +81,21 @@ fn with_adjustments(change: impl Fn(&mut LightAdjustments)) -> PictureRelight {
     job
 }
 
-fn mean(plane: &Plane, region: Region) -> f32 {
+fn mean_in(plane: &Plane, region: Region) -> f32 {
     let part = plane.window(region);
     part.values().iter().sum::<f32>() / part.values().len() as f32
 }
 
 fn deviation(plane: &Plane) -> f32 {
-    let mean = mean(plane, Region::covering(plane));
+    let mean = mean_in(plane, Region::covering(plane));
     (plane.values().iter().map(|value| (value - mean).powi(2)).sum::<f32>() / plane.values().len() as f32).sqrt()
 }
 
 fn mean_value(plane: &Plane) -> f32 {
-    mean(plane, Region::covering(plane))
+    mean_in(plane, Region::covering(plane))
 }
 
-/// Returns the difference of red and blue.
+/// Returns the difference between the mean red and the mean blue.
 fn warmth(planes: &Planes) -> f32 {
     mean_value(&planes.red) - mean_value(&planes.blue)
 }
@@ -111,14 +111,14 @@ fn distance(one: &Planes, other: &Planes) -> f32 {
         + plane_distance(&one.red, &other.red)
 }
 
-/// Returns the amount of fine detail.
+/// Returns the standard deviation of the finest detail.
 fn fine_detail(planes: &Planes) -> f32 {
     deviation(&finer_than(&planes.luma, 1))
 }
 
 /// Returns the difference in brightness between the left and the right of the wall.
 fn left_minus_right(planes: &Planes) -> f32 {
-    mean(&planes.luma, LEFT) - mean(&planes.luma, RIGHT)
+    mean_in(&planes.luma, LEFT) - mean_in(&planes.luma, RIGHT)
 }
 
 fn assert_all_differ(variants: &[Planes]) {
@@ -132,19 +132,19 @@ fn assert_all_differ(variants: &[Planes]) {
 
 #[test]
 fn a_light_map_sets_brightness_and_colour() {
-    let before = original();
-    let after = by_map(&with_light_map());
-    assert!(mean(&after.luma, LEFT) > mean(&before.luma, LEFT) + 0.05, "the lit side is not brighter");
-    assert!(mean(&after.luma, RIGHT) < mean(&before.luma, RIGHT) - 0.15, "the unlit side is not darker");
-    let blue = lit_by(&draw_picture(|_, _| [0.3, 0.4, 1.0]), &with_light_map());
-    assert!(mean(&blue.blue, FACE) > mean(&before.blue, FACE) + 0.05, "the light of a blue map is not blue");
+    let before = original_planes();
+    let after = relit_by_map(&with_light_map());
+    assert!(mean_in(&after.luma, LEFT) > mean_in(&before.luma, LEFT) + 0.05, "the lit side is not brighter");
+    assert!(mean_in(&after.luma, RIGHT) < mean_in(&before.luma, RIGHT) - 0.15, "the unlit side is not darker");
+    let blue = relit_by(&draw_picture(|_, _| [0.3, 0.4, 1.0]), &with_light_map());
+    assert!(mean_in(&blue.blue, FACE) > mean_in(&before.blue, FACE) + 0.05, "the light of a blue map is not blue");
 }
 
 #[test]
 fn the_light_of_a_reference_is_transferred() {
     let job = PictureRelight { source: LightOrigin::Reference, ..PictureRelight::default() };
-    let before = original();
-    let after = lit_by(&evening(), &job);
+    let before = original_planes();
+    let after = relit_by(&evening(), &job);
     assert!(
         mean_value(&after.luma) < mean_value(&before.luma) - 0.05
             && left_minus_right(&after) < left_minus_right(&before) - 0.03,
@@ -159,32 +159,32 @@ fn the_light_of_a_reference_is_transferred() {
 
 #[test]
 fn prompt_words_set_direction_and_character_of_the_light() {
-    let by_default = by_words("a portrait");
+    let by_default = relit_by_prompt("a portrait");
 
     assert!(
-        left_minus_right(&by_words("light from the left")) > 0.05
-            && left_minus_right(&by_words("light from the right")) < -0.05,
+        left_minus_right(&relit_by_prompt("light from the left")) > 0.05
+            && left_minus_right(&relit_by_prompt("light from the right")) < -0.05,
         "the prompt does not set the direction"
     );
-    assert!(mean_value(&by_words("dark night").luma) < mean_value(&by_default.luma) - 0.1, "\"dark\" does not darken");
-    assert!(mean_value(&by_words("bright").luma) > mean_value(&by_default.luma) + 0.05, "\"bright\" does not brighten");
-    assert!(warmth(&by_words("golden sunset")) > warmth(&by_default) + 0.03, "\"golden\" is not warm");
-    assert!(warmth(&by_words("cold")) < warmth(&by_default) - 0.03, "\"cold\" is not cold");
-    let behind = by_words("from behind");
+    assert!(mean_value(&relit_by_prompt("dark night").luma) < mean_value(&by_default.luma) - 0.1, "\"dark\" does not darken");
+    assert!(mean_value(&relit_by_prompt("bright").luma) > mean_value(&by_default.luma) + 0.05, "\"bright\" does not brighten");
+    assert!(warmth(&relit_by_prompt("golden sunset")) > warmth(&by_default) + 0.03, "\"golden\" is not warm");
+    assert!(warmth(&relit_by_prompt("cold")) < warmth(&by_default) - 0.03, "\"cold\" is not cold");
+    let behind = relit_by_prompt("from behind");
     assert!(
-        mean(&behind.luma, FACE) - mean(&behind.luma, LEFT)
-            < mean(&by_default.luma, FACE) - mean(&by_default.luma, LEFT),
+        mean_in(&behind.luma, FACE) - mean_in(&behind.luma, LEFT)
+            < mean_in(&by_default.luma, FACE) - mean_in(&by_default.luma, LEFT),
         "light from behind does not shade the face"
     );
 }
 
 #[test]
 fn a_prompt_has_an_effect_in_addition_to_a_map() {
-    let warm = PictureRelight { prompt: prompt("warm").prompt, ..with_light_map() };
-    assert!(warmth(&by_map(&warm)) > warmth(&by_map(&with_light_map())) + 0.01, "\"warm\" has no effect with a map");
-    let without_light = PictureRelight { prompt: prompt("a cat").prompt, ..with_light_map() };
+    let warm = PictureRelight { prompt: with_prompt("warm").prompt, ..with_light_map() };
+    assert!(warmth(&relit_by_map(&warm)) > warmth(&relit_by_map(&with_light_map())) + 0.01, "\"warm\" has no effect with a map");
+    let without_light = PictureRelight { prompt: with_prompt("a cat").prompt, ..with_light_map() };
     assert!(
-        distance(&by_map(&without_light), &by_map(&with_light_map())) < 1e-6,
+        distance(&relit_by_map(&without_light), &relit_by_map(&with_light_map())) < 1e-6,
         "a prompt without light words has an effect"
     );
 }
@@ -193,7 +193,7 @@ fn a_prompt_has_an_effect_in_addition_to_a_map() {
 fn the_seed_chooses_the_direction_if_the_prompt_does_not() {
     let relight_with = |seed: u32| relight(portrait(), None, &PictureRelight::default(), seed);
     assert!(relight_with(1) == relight_with(1) && (2..6).any(|seed| relight_with(seed) != relight_with(1)));
-    let map = map();
+    let map = left_lit_map();
     let [first, second] = [1, 2].map(|seed| relight(portrait(), Some(&map), &with_light_map(), seed));
     assert_eq!(first, second);
 }
@@ -202,26 +202,26 @@ fn the_seed_chooses_the_direction_if_the_prompt_does_not() {
 fn strength_scales_the_effect_from_none_to_full() {
     let change = [0.0, 0.5, 1.0].map(|strength| {
         let job = PictureRelight { light_transfer_strength: strength, ..with_light_map() };
-        distance(&by_map(&job), &original())
+        distance(&relit_by_map(&job), &original_planes())
     });
     assert!(change[0] < 2e-3 && change[0] < 0.5 * change[1] && change[1] < 0.8 * change[2], "{change:?}");
 }
 
 #[test]
-fn interpolation_keeps_near_the_original() {
+fn interpolation_halves_the_change() {
     let job = PictureRelight { interpolate_from_original: true, ..with_light_map() };
-    let near = distance(&by_map(&job), &original());
-    let far = distance(&by_map(&with_light_map()), &original());
+    let near = distance(&relit_by_map(&job), &original_planes());
+    let far = distance(&relit_by_map(&with_light_map()), &original_planes());
     assert!(near < 0.6 * far && near > 0.2 * far, "{near} {far}");
 }
 
 #[test]
 fn the_background_is_relit_only_if_requested() {
     let job = PictureRelight { change_background: false, ..with_light_map() };
-    let before = original();
-    let only_face = by_map(&job);
-    let everywhere = by_map(&with_light_map());
-    let change = |planes: &Planes, region| (mean(&planes.luma, region) - mean(&before.luma, region)).abs();
+    let before = original_planes();
+    let only_face = relit_by_map(&job);
+    let everywhere = relit_by_map(&with_light_map());
+    let change = |planes: &Planes, region| (mean_in(&planes.luma, region) - mean_in(&before.luma, region)).abs();
     assert!(change(&only_face, RIGHT) < 0.25 * change(&everywhere, RIGHT), "the background is relit");
     assert!(change(&only_face, FACE) > 0.5 * change(&everywhere, FACE), "the face is not relit");
 }
@@ -229,15 +229,18 @@ fn the_background_is_relit_only_if_requested() {
 #[test]
 fn details_are_preserved_or_dissolved() {
     let with_preserved =
-        |preserve_details| fine_detail(&by_map(&PictureRelight { preserve_details, ..with_light_map() }));
+        |preserve_details| fine_detail(&relit_by_map(&PictureRelight { preserve_details, ..with_light_map() }));
     let preserved = with_preserved(true);
     let dissolved = with_preserved(false);
-    assert!(preserved > 1.2 * dissolved && preserved > 0.9 * fine_detail(&original()), "{preserved} {dissolved}");
+    assert!(
+        preserved > 1.2 * dissolved && preserved > 0.9 * fine_detail(&original_planes()),
+        "{preserved} {dissolved}"
+    );
 }
 
 #[test]
 fn styles_have_their_characters() {
-    let with_style = |style| by_map(&PictureRelight { style, ..with_light_map() });
+    let with_style = |style| relit_by_map(&PictureRelight { style, ..with_light_map() });
     let variants: Vec<Planes> = LightCharacter::ALL.iter().map(|style| with_style(*style)).collect();
     assert_all_differ(&variants);
 
@@ -252,11 +255,11 @@ fn styles_have_their_characters() {
         left_minus_right(soft) < left_minus_right(standard) && deviation(&hdr.luma) > deviation(&standard.luma),
         "soft or HDR has the wrong contrast"
     );
-    assert!(mean(&clean.blue, LEFT) < 0.8 * mean(&standard.blue, LEFT), "clean has too much colour");
+    assert!(mean_in(&clean.blue, LEFT) < 0.8 * mean_in(&standard.blue, LEFT), "clean has too much colour");
 
     let colours = |planes: &Planes| {
         let mut change = planes.red.clone();
-        change.combine(&original().red, |after, before| (after - before).abs());
+        change.combine(&original_planes().red, |after, before| (after - before).abs());
         mean_value(&change)
     };
     assert!(
@@ -271,7 +274,7 @@ fn styles_have_their_characters() {
 
 #[test]
 fn engines_have_their_characters() {
-    let with_engine = |engine| by_map(&with_adjustments(|settings| settings.engine = engine));
+    let with_engine = |engine| relit_by_map(&with_adjustments(|settings| settings.engine = engine));
     let variants: Vec<Planes> = RelightAlgorithm::ALL.iter().map(|engine| with_engine(*engine)).collect();
     assert_all_differ(&variants);
 
@@ -292,24 +295,24 @@ fn engines_have_their_characters() {
 
 #[test]
 fn light_transfer_has_levels_and_is_strongest_on_faces() {
-    let with_transfer = |transfer| by_map(&with_adjustments(|settings| settings.transfer_light_a = transfer));
+    let with_transfer = |transfer| relit_by_map(&with_adjustments(|settings| settings.transfer_light_a = transfer));
     let variants: Vec<Planes> = LightTransfer::ALL.iter().map(|transfer| with_transfer(*transfer)).collect();
     assert_all_differ(&variants);
 
     let [automatic, low, medium, normal, high, on_faces] = &variants[..] else { panic!("six levels") };
-    let change = |planes: &Planes| distance(planes, &original());
+    let change = |planes: &Planes| distance(planes, &original_planes());
     assert!(
         change(low) < change(medium) && change(medium) < change(normal) && change(normal) < change(high),
         "the levels do not rise"
     );
     assert!(change(low) < change(automatic) && change(automatic) < change(high), "automatic is not between the levels");
     assert!(
-        (mean(&on_faces.luma, LEFT) - mean(&normal.luma, LEFT)).abs() < 5e-3,
+        (mean_in(&on_faces.luma, LEFT) - mean_in(&normal.luma, LEFT)).abs() < 5e-3,
         "the background is lit in another way"
     );
 
     let on_face = |planes: &Planes| {
-        let side = |left| mean(&planes.luma, Region { left, width: 8, ..FACE });
+        let side = |left| mean_in(&planes.luma, Region { left, width: 8, ..FACE });
         side(44) - side(76)
     };
     assert!(on_face(on_faces) > 1.2 * on_face(normal), "{} {}", on_face(on_faces), on_face(normal));
@@ -374,11 +377,11 @@ fn transfer_curves_are_ordered_from_dark_to_bright() {
 #[test]
 fn composition_is_wide_and_shifts_change_colour() {
     let coloured = draw_picture(|u, _| [1.0 - u, 0.8 * (1.0 - u), 0.3 * (1.0 - u)]);
-    let with_curve = |curve| lit_by(&coloured, &with_adjustments(|settings| settings.transfer_light_b = curve));
+    let with_curve = |curve| relit_by(&coloured, &with_adjustments(|settings| settings.transfer_light_b = curve));
     let straight = with_curve(LightCurve::Straight);
     let bars = draw_picture(|u, _| if ((u * 8.0) as u32).is_multiple_of(2) { [0.3; 3] } else { [1.0; 3] });
     let stripes = |curve| {
-        let lit = lit_by(&bars, &with_adjustments(|settings| settings.transfer_light_b = curve));
+        let lit = relit_by(&bars, &with_adjustments(|settings| settings.transfer_light_b = curve));
         deviation(&lit.luma.window(Region { left: 0, top: 4, width: 128, height: 12 }))
     };
     assert!(
@@ -388,7 +391,7 @@ fn composition_is_wide_and_shifts_change_colour() {
 
     for shift in [LightCurve::StyleShift, LightCurve::StrongShift] {
         assert!(
-            mean(&with_curve(shift).blue, LEFT) < mean(&straight.blue, LEFT) - 0.02,
+            mean_in(&with_curve(shift).blue, LEFT) < mean_in(&straight.blue, LEFT) - 0.02,
             "{shift:?} does not change the colour"
         );
     }
@@ -397,7 +400,7 @@ fn composition_is_wide_and_shifts_change_colour() {
 #[test]
 fn fine_adjustments_have_the_effect_of_their_names() {
     let with_setting = |set: fn(&mut LightAdjustments, f32)| {
-        [0.0, 0.5, 1.0].map(|share| by_map(&with_adjustments(|settings| set(settings, share))))
+        [0.0, 0.5, 1.0].map(|share| relit_by_map(&with_adjustments(|settings| set(settings, share))))
     };
     let assert_rising = |measures: [f32; 3]| {
         assert!(measures[0] < measures[1] && measures[1] < measures[2], "{measures:?}");
@@ -427,13 +430,13 @@ fn alpha_profile_and_size_are_kept_for_any_picture() {
 
     let cut = RgbaImage::from_fn(30, 20, |x, y| Rgba([90, 80, 70, (x * 8 + y) as u8]));
     let input = DecodedPicture { pixels: Pixels::Transparent(cut.clone()), profile: None };
-    let Pixels::Transparent(after) = relight(input, Some(&map()), &with_light_map(), 1).pixels else {
+    let Pixels::Transparent(after) = relight(input, Some(&left_lit_map()), &with_light_map(), 1).pixels else {
         panic!("transparency is kept")
     };
     assert!(after.pixels().zip(cut.pixels()).all(|(after, before)| after.0[3] == before.0[3]));
 
     let all_options =
-        PictureRelight { style: LightCharacter::ContrastedNHdr, ..prompt("neon spotlight from behind, left") };
+        PictureRelight { style: LightCharacter::ContrastedNHdr, ..with_prompt("neon spotlight from behind, left") };
     for (width, height) in [(1, 1), (1, 40), (900, 2)] {
         let input = DecodedPicture { pixels: Pixels::Opaque(RgbImage::new(width, height)), profile: None };
         let single_pixel = DecodedPicture { pixels: Pixels::Opaque(RgbImage::new(1, 1)), profile: None };

@@ -6,17 +6,17 @@ use crate::prompt_report::PromptReport;
 /// Requested light: the sum of the effects of all words.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RequestedLight {
-    /// Direction from which the light comes: right and down.
+    /// Direction that the light comes from: across (positive is right) and down.
     pub from: [f32; 2],
-    /// Light from behind the subject.
+    /// Amount of light from behind the subject.
     pub behind: f32,
-    /// Light from the camera, which casts few shadows.
+    /// Amount of light from the camera, which casts few shadows.
     pub front: f32,
-    /// Light limited to the centre.
+    /// Amount of light limited to the centre.
     pub spot: f32,
     /// Overall brightness in stops.
     pub stops: f32,
-    /// Contrast of light and shade as a power of two of the default.
+    /// Binary logarithm of the contrast between light and shade, relative to the default.
     pub contrast: f32,
     /// Red, green and blue of lit areas in stops.
     pub lit: [f32; 3],
@@ -54,26 +54,39 @@ impl RequestedLight {
         let mut negator: Option<String> = None;
 
         for word in words(prompt) {
-            if matches!(word.as_str(), "no" | "not" | "without" | "less" | "never") {
+            if NEGATORS.contains(&word.as_str()) {
                 negator = Some(word);
-            } else if !matches!(word.as_str(), "too" | "very" | "so" | "the" | "a" | "any" | "much") {
-                let hint = HINTS.iter().position(|(words, _)| words.contains(&word.as_str()));
-                if let Some(at) = hint.filter(|at| !used.contains(at)) {
-                    used.push(at);
-                    sum.add(&HINTS[at].1, if negator.is_some() { -1.0 } else { 1.0 });
-                }
-                negator.take().into_iter().chain([word]).for_each(|word| report.add(word, hint.is_some()));
+                continue;
             }
+            if FILLERS.contains(&word.as_str()) {
+                continue;
+            }
+
+            let hint = HINTS.iter().position(|(synonyms, _)| synonyms.contains(&word.as_str()));
+            if let Some(index) = hint.filter(|index| !used.contains(index)) {
+                used.push(index);
+                sum.add(&HINTS[index].1, if negator.is_some() { -1.0 } else { 1.0 });
+            }
+
+            // A negator is understood if the word that it inverts is.
+            if let Some(negator) = negator.take() {
+                report.add(negator, hint.is_some());
+            }
+            report.add(word, hint.is_some());
         }
         (sum, report)
     }
 
+    /// Adds another request, scaled by `share`.
     fn add(&mut self, other: &Self, share: f32) {
-        for (value, other) in self.parts_mut().into_iter().flatten().zip({ *other }.parts_mut().into_iter().flatten()) {
-            *value += share * *other;
+        // A copy, because `parts_mut` needs a mutable reference.
+        let mut other = *other;
+        for (value, addend) in self.parts_mut().into_iter().flatten().zip(other.parts_mut().into_iter().flatten()) {
+            *value += share * *addend;
         }
     }
 
+    /// Returns all numbers in a fixed order.
     fn parts_mut(&mut self) -> [&mut [f32]; 9] {
         let Self { from, behind, front, spot, stops, contrast, lit, shade, glow } = self;
         let [behind, front, spot, stops, contrast, glow] =
@@ -84,13 +97,20 @@ impl RequestedLight {
 
 const NONE: RequestedLight = RequestedLight::NONE;
 
-/// Returns coloured light, with a weaker tint in the shade.
+/// Returns coloured light: `lit` in stops of red, green and blue, and a weaker tint in the shade.
 const fn coloured(lit: [f32; 3]) -> RequestedLight {
     RequestedLight { lit, shade: [0.3 * lit[0], 0.3 * lit[1], 0.3 * lit[2]], ..NONE }
 }
 
+/// Tints of lit areas: red, green and blue in stops.
 const WARM: [f32; 3] = [0.35, -0.02, -0.6];
 const COLD: [f32; 3] = [-0.5, -0.05, 0.45];
+
+/// Words that invert the effect of the next word.
+const NEGATORS: [&str; 5] = ["no", "not", "without", "less", "never"];
+
+/// Words that may stand between a negator and the word that it inverts, as in "not too dark".
+const FILLERS: [&str; 7] = ["too", "very", "so", "the", "a", "any", "much"];
 
 /// Synonyms with the light that they request.
 const HINTS: &[(&[&str], RequestedLight)] = &[
@@ -160,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn each_word_stands_for_one_hint() {
+    fn no_word_is_in_two_hints() {
         let mut seen = std::collections::HashSet::new();
         for word in HINTS.iter().flat_map(|(words, _)| words.iter()) {
             assert!(seen.insert(*word), "{word} is in two hints");

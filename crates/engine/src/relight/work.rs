@@ -17,10 +17,14 @@ pub struct RelightContext<'a> {
     overview: &'a Overview,
     plan: RelightPlan,
     preserve_details: bool,
+    /// `true` if the result is the average of the relit and the original picture.
     interpolate: bool,
     settings: LightAdjustments,
+    /// Strength of the transfer, 0 to 1.
     strength: f32,
+    /// Change of exposure in stops.
     stops: GuidedFilter,
+    /// Change of red, green and blue in stops, if the light is coloured.
     tint: Option<[GuidedFilter; 3]>,
     /// Surfaces without texture, if the plan smooths them.
     form: Option<GuidedFilter>,
@@ -40,8 +44,8 @@ pub const MARGIN: usize = 2 * DETAIL + 2;
 const COOL: [f32; 3] = [-0.55, -0.02, 0.5];
 
 impl<'a> RelightContext<'a> {
-    /// Prepares the relighting of tiles. `field` is the computed light, `face` marks where it may be stronger, and
-    /// `subject` where it applies if the background is to be kept.
+    /// Prepares the relighting of tiles. `field` is the computed light. `face` marks where the light may be stronger,
+    /// and `subject` where it applies if the background is to be kept.
     #[must_use]
     pub fn new(
         overview: &'a Overview,
@@ -101,9 +105,13 @@ impl<'a> RelightContext<'a> {
         let tints: Vec<_> = self.tint.iter().flatten().map(over).collect();
         let glow = self.glow.as_ref().map(|glow| self.overview.stretch(glow, region));
 
+        // `line` holds in turn the smooth surface, the light in stops, and the brightness at a large radius.
         let [mut line, mut glow_row, mut own_blue, mut own_red] = [0; 4].map(|_| vec![0.0; region.width]);
         let mut gains = [0; 3].map(|_| vec![0.0; region.width]);
 
+        let bloom = 0.6 * self.plan.glow;
+
+        // Each row consists of luma, blue and red.
         for (y, mut row) in planes.rows_mut().enumerate() {
             own_blue.copy_from_slice(row[1]);
             own_red.copy_from_slice(row[2]);
@@ -120,13 +128,13 @@ impl<'a> RelightContext<'a> {
 
             if tints.is_empty() {
                 gains[0].iter_mut().zip(&line).for_each(|(gain, stops)| *gain = gain_of(*stops));
-                light_up(&mut row, [&gains[0]; 3], &glow_row, 0.6 * self.plan.glow);
+                light_up(&mut row, [&gains[0]; 3], &glow_row, bloom);
             } else {
                 for (gains, tint) in gains.iter_mut().zip(&tints) {
                     tint.fill(y, row[0], gains);
                     gains.iter_mut().zip(&line).for_each(|(gain, stops)| *gain = gain_of(stops + *gain));
                 }
-                light_up(&mut row, gains.each_ref().map(Vec::as_slice), &glow_row, 0.6 * self.plan.glow);
+                light_up(&mut row, gains.each_ref().map(Vec::as_slice), &glow_row, bloom);
             }
 
             match &base {
@@ -142,7 +150,7 @@ impl<'a> RelightContext<'a> {
         }
     }
 
-    /// Restores the strength of small text and texture, or lets the light dissolve some of it.
+    /// Restores the strength of small text and texture, or weakens them with the strength of the light.
     fn restore_detail(&self, luma: &mut Plane, original: &Plane) {
         let soft = smooth(luma, DETAIL);
         if self.preserve_details {
@@ -155,18 +163,21 @@ impl<'a> RelightContext<'a> {
     }
 }
 
-/// Restores original detail finer than [`DETAIL`] where it has become weaker.
+/// Restores a `share` of the original detail where it has become weaker. Detail is the difference between `luma` and
+/// `soft`, and between `original` and `original_soft`; the soft rows are smoothed copies.
 #[multiversion(targets("x86_64+avx2"))]
-fn strengthen_detail(luma: &mut [f32], soft: &[f32], [original, before]: [&[f32]; 2], share: f32) {
-    for ((value, soft), (original, before)) in luma.iter_mut().zip(soft).zip(original.iter().zip(before)) {
+fn strengthen_detail(luma: &mut [f32], soft: &[f32], [original, original_soft]: [&[f32]; 2], share: f32) {
+    for ((value, soft), (original, original_soft)) in luma.iter_mut().zip(soft).zip(original.iter().zip(original_soft))
+    {
         let fine = *value - soft;
-        let before = original - before;
-        // Detail that became stronger did so because of the light.
+        let before = original - original_soft;
+        // Detail that the light made stronger is kept.
         *value += if before.abs() > fine.abs() { share * (before - fine) } else { 0.0 };
     }
 }
 
-/// Adjusts contrast and colour. `base` is the brightness at a large radius; `cast` is the colour cast of greys.
+/// Adjusts contrast and colour. `before` is the original luma, blue and red; `base` is the brightness at a large
+/// radius; `cast` is the colour cast of greys, blue and red.
 #[multiversion(targets("x86_64+avx2"))]
 fn grade(
     [lumas, blues, reds]: &mut [&mut [f32]; 3],
@@ -175,9 +186,9 @@ fn grade(
     plan: &RelightPlan,
     cast: [f32; 2],
 ) {
-    let [own_luma, own_blues, own_reds] = before;
+    let [own_lumas, own_blues, own_reds] = before;
 
-    for ((luma, own_luma), base) in lumas.iter_mut().zip(own_luma).zip(base) {
+    for ((luma, own_luma), base) in lumas.iter_mut().zip(own_lumas).zip(base) {
         let value = luma.clamp(0.0, 1.0);
         let headroom = 4.0 * value * (1.0 - value);
         *luma = value
@@ -208,7 +219,7 @@ fn average_with(values: &mut [f32], before: &[f32]) {
     values.iter_mut().zip(before).for_each(|(value, before)| *value = 0.5 * (*value + before));
 }
 
-/// Applies the plan to the light.
+/// Returns the light as the plan changes it: spread, hardened, stepped, cooled and limited to the transferred areas.
 fn apply_plan(
     mut field: LightField,
     job: &PictureRelight,
@@ -254,6 +265,7 @@ fn transfer_mask(job: &PictureRelight, plan: &RelightPlan, luma: &Plane, face: &
     mask
 }
 
+/// Blurs a plane by `amount`, 0 to 1.
 fn spread(plane: &mut Plane, amount: f32, radius: usize) {
     if amount > 0.0 {
         plane.combine(&smooth(plane, radius), |value, wide| value + amount * (wide - value));
@@ -272,20 +284,20 @@ fn harden(plane: &mut Plane, hardness: f32) {
     });
 }
 
-/// Quantizes a value with short transitions.
+/// Returns the value quantized with short transitions between the steps.
 fn stepped(value: f32, steps_per_unit: f32) -> f32 {
     let at = value * steps_per_unit;
     (at.floor() + ramp(at - at.floor(), 0.35, 0.65)) / steps_per_unit
 }
 
-/// Returns the blurred light of areas that will be bright.
+/// Returns the blurred light of areas that are bright once `stops` are applied.
 fn glow(overview: &Overview, stops: &Plane) -> Plane {
     let mut bright = overview.map(luminance);
     bright.combine(stops, |light, stops| (apply_gain(light, gain_of(stops)) - 0.35).max(0.0));
     smooth(&bright, (overview.width().max(overview.height()) / 50).max(1))
 }
 
-/// Returns the average colour of nearly grey samples.
+/// Returns the average blue and red of nearly grey samples.
 fn measure_cast(planes: &Planes) -> [f32; 2] {
     let mut sums = [0.0_f32, 0.0, 1e-3];
     for (blue, red) in planes.blue.values().iter().zip(planes.red.values()) {
@@ -295,8 +307,8 @@ fn measure_cast(planes: &Planes) -> [f32; 2] {
     [sums[0] / sums[2], sums[1] / sums[2]]
 }
 
-/// Applies the fine adjustments: values above 0.5 increase the named property. Increasing `blacks` darkens the picture,
-/// increasing `whites` brightens it.
+/// Applies the fine adjustments, each from 0 to 1: 0.5 has no effect, and greater values increase the named property.
+/// Increasing `blacks` darkens the picture, increasing `whites` brightens it.
 fn adjust(planes: &mut Planes, settings: &LightAdjustments) {
     let to_signed = |share: f32| 2.0 * share - 1.0;
     let [whites, blacks, brightness, contrast, saturation] =
@@ -315,6 +327,7 @@ fn adjust(planes: &mut Planes, settings: &LightAdjustments) {
             let value = value + 0.3 * whites * value * value - 0.3 * blacks * (1.0 - value).powi(2);
             *luma = value.clamp(0.0, 1.0);
 
+            // Colour follows the change of brightness.
             let follow = (1.0 + saturation) * ((*luma + 0.1) / (before + 0.1)).sqrt();
             [*blue, *red] = [follow * *blue, follow * *red];
         }
