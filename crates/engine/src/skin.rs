@@ -4,7 +4,7 @@
 //! skin is separated into form, blemishes and fine texture with individual amounts, followed by light, colour,
 //! sharpness and grain.
 //!
-//! Memory: 6 or 8 bytes per pixel, plus about 40 MB for the small copy and 20 MB per core.
+//! Memory: 6 or 8 bytes per pixel (opaque or with alpha), plus about 40 MB for the small copy and 20 MB per core.
 
 use self::mask::Skin;
 use self::retouch::Retouch;
@@ -21,7 +21,7 @@ mod rows;
 mod texture;
 mod work;
 
-/// Side of the small copy in samples.
+/// Longest side of the small copy in samples.
 const OVERVIEW_SIDE: usize = 768;
 
 /// Retouches a picture. The result is deterministic; the seed determines grain and pores.

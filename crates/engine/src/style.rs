@@ -40,7 +40,9 @@ use working::WorkingPicture;
 
 /// Magnification of the focus in a caricature.
 const BULGE: f32 = 0.42;
-/// Height of the waves in units.
+/// Maximum magnification at the centre of a distortion; see [`Distortion::bulge`].
+const BULGE_MAX: f32 = 0.6;
+/// Height of the waves in units of [`WorkingPicture::unit`].
 const WAVE_HEIGHT: f32 = 7.0;
 
 /// Applies a style to a picture.
@@ -97,7 +99,7 @@ fn distortion(recipe: &Recipe, working: &WorkingPicture, strength: f32, seed: u3
     Some(Distortion {
         centre: centre.map(|part| part * factor),
         radius: radius * factor,
-        bulge: (BULGE * recipe.bulge * strength).min(0.6),
+        bulge: (BULGE * recipe.bulge * strength).min(BULGE_MAX),
         waves: WAVE_HEIGHT * working.unit * factor * recipe.waves * strength,
         phase: phase(seed),
     })

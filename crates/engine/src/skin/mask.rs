@@ -32,16 +32,22 @@ pub struct Skin {
 /// Skin tone of one picture.
 #[derive(Debug, Clone, Copy)]
 pub struct Tone {
-    /// Logarithms of red by green and of green by blue.
+    /// Natural logarithms of red by green and of green by blue.
     ratios: [f32; 2],
 }
 
-/// Centre of the skin tones of all people.
+/// Centre of the skin tones of all people, as [`ratios`].
 const MIDDLE: [f32; 2] = [0.62, 0.50];
-/// Linear light below which colour is noise.
+/// Widths of the skin tones of all people, for [`distance`].
+const ANYONE_WIDTHS: [f32; 3] = [0.36, 0.58, 0.24];
+/// Widths of the skin tones of one picture.
+const PICTURE_WIDTHS: [f32; 3] = [0.34, 0.45, 0.22];
+/// Widths of the window in which the skin tone of a picture is averaged.
+const SEARCH_WIDTHS: [f32; 3] = [0.25, 0.25, 0.16];
+/// Linear light, 0 to 1, below which colour is noise.
 const DARK: f32 = 0.004;
 
-/// Returns the logarithms of red by green and of green by blue in linear light.
+/// Returns the natural logarithms of red by green and of green by blue in linear light.
 #[must_use]
 #[expect(clippy::inline_always, reason = "loops that call it are vectorized only if it is inlined")]
 #[inline(always)]
@@ -68,14 +74,14 @@ impl Tone {
     #[inline(always)]
     pub fn likeness(self, light: [f32; 3]) -> f32 {
         let ratios = ratios(light);
-        self.similarity(ratios) * candidate(ratios, luminance(light))
+        self.similarity(ratios) * candidate_likelihood(ratios, luminance(light))
     }
 
     /// Returns the similarity of a colour to the skin tone of this picture, 0 to 1.
     #[expect(clippy::inline_always, reason = "loops that call it are vectorized only if it is inlined")]
     #[inline(always)]
     fn similarity(self, ratios: [f32; 2]) -> f32 {
-        1.0 - ramp(distance(ratios, self.ratios, [0.34, 0.45, 0.22]), 0.8, 1.6)
+        1.0 - ramp(distance(ratios, self.ratios, PICTURE_WIDTHS), 0.8, 1.6)
     }
 
     /// Finds the colour that most candidates share, by mean shift from the centre of all skin tones.
@@ -88,7 +94,7 @@ impl Tone {
         for _ in 0..8 {
             let mut sum = [1e-3 * middle[0], 1e-3 * middle[1], 1e-3];
             for (colour, weight) in &candidates {
-                let away = distance(*colour, middle, [0.25, 0.25, 0.16]);
+                let away = distance(*colour, middle, SEARCH_WIDTHS);
                 let near = weight * gain_of(-std::f32::consts::LOG2_E * away * away);
                 sum = [sum[0] + near * colour[0], sum[1] + near * colour[1], sum[2] + near];
             }
@@ -99,14 +105,14 @@ impl Tone {
     }
 }
 
-/// Sample size that represents all candidates.
+/// Maximum number of candidates in the sample from which the skin tone is found.
 const CANDIDATES_MAX: usize = 16_384;
 
 /// Returns the likelihood, 0 to 1, that a colour is skin of any person.
 #[expect(clippy::inline_always, reason = "loops that call it are vectorized only if it is inlined")]
 #[inline(always)]
-fn candidate(ratios: [f32; 2], luminance: f32) -> f32 {
-    let near = 1.0 - ramp(distance(ratios, MIDDLE, [0.36, 0.58, 0.24]), 0.9, 1.6);
+fn candidate_likelihood(ratios: [f32; 2], luminance: f32) -> f32 {
+    let near = 1.0 - ramp(distance(ratios, MIDDLE, ANYONE_WIDTHS), 0.9, 1.6);
     near * ramp(luminance, 0.006, 0.03)
 }
 
@@ -119,16 +125,16 @@ impl Skin {
         let even = evenness(luma);
 
         // The skin tone of this picture.
-        let candidates = overview.map(|light| candidate(ratios(light), luminance(light)));
+        let candidates = overview.map(|light| candidate_likelihood(ratios(light), luminance(light)));
         let mut weights = candidates.clone();
         weights.combine(&even, |candidate, even| candidate * even);
         let tone = Tone::from_weights(overview, &weights);
 
         // Likelihood by colour and evenness, at the sample and around it.
-        let mut coloured = overview.map(|light| tone.likeness(light));
+        let coloured = overview.map(|light| tone.likeness(light));
         let mut likeness = coloured.clone();
         likeness.combine(&even, |likeness, even| likeness * even);
-        let around = even_around(&mut coloured, &likeness, (side / 20).max(4));
+        let around = even_around(&coloured, &likeness, (side / 20).max(4));
         likeness.combine(&around, |likeness, around| likeness * around);
 
         // Specks and uneven regions are excluded.
@@ -148,11 +154,10 @@ impl Skin {
     }
 }
 
-/// Returns 0 where most of the skin-coloured samples within `radius` are not even.
-fn even_around(coloured: &mut Plane, likeness: &Plane, radius: usize) -> Plane {
-    *coloured = smooth(coloured, radius);
+/// Returns a factor from 0 to 1, which is 0 where most of the skin-coloured samples within `radius` are not even.
+fn even_around(coloured: &Plane, likeness: &Plane, radius: usize) -> Plane {
     let mut around = smooth(likeness, radius);
-    around.combine(coloured, |even, total| ramp(even / (total + 0.02), 0.25, 0.5));
+    around.combine(&smooth(coloured, radius), |even, total| ramp(even / (total + 0.02), 0.25, 0.5));
     around
 }
 
@@ -164,7 +169,7 @@ fn even_regions(candidates: &Plane, even: &Plane) -> Plane {
     smooth(&regions, 2)
 }
 
-/// Returns 0 for isolated specks.
+/// Returns a factor from 0 to 1, which is 0 for isolated specks.
 fn measure_solidity(likeness: &Plane, radius: usize) -> Plane {
     let mut solid = smooth(likeness, radius.max(1));
     solid.values_mut().iter_mut().for_each(|value| *value = ramp(*value, 0.1, 0.4));
@@ -213,12 +218,13 @@ mod tests {
         for tint in [[1.0, 0.85, 0.7], [0.8, 0.9, 1.0]] {
             let skin = [198_u8, 134, 96].map(|value| to_light(f32::from(value) / 255.0));
             let lit: [f32; 3] = std::array::from_fn(|at| skin[at] * tint[at]);
-            assert!(candidate(ratios(lit), luminance(lit)) > 0.5, "{tint:?}");
+            assert!(candidate_likelihood(ratios(lit), luminance(lit)) > 0.5, "{tint:?}");
         }
     }
 
-    /// Returns the fraction of skin found in each part of a photograph of the repository: left, top, right and bottom.
-    fn parts<const N: usize>(name: &str, parts: [[usize; 4]; N]) -> [f32; N] {
+    /// Returns the fraction of skin found in each part of a photograph in `data/photographs`. A part is given by its
+    /// left, top, right and bottom.
+    fn skin_shares<const N: usize>(name: &str, parts: [[usize; 4]; N]) -> [f32; N] {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/photographs").join(name);
         let picture = image::load_from_memory(&std::fs::read(path).unwrap()).unwrap().into_rgb8();
         let found = Skin::find(&Overview::from_pixels(&Pixels::Opaque(picture), 768)).likeness;
@@ -230,7 +236,7 @@ mod tests {
 
     #[test]
     fn only_the_face_is_detected_as_skin() {
-        let [left_cheek, right_cheek, forehead, chin] = parts(
+        let [left_cheek, right_cheek, forehead, chin] = skin_shares(
             "portrait.jpg",
             [[190, 122, 206, 148], [242, 118, 258, 146], [205, 86, 252, 98], [205, 155, 240, 172]],
         );
@@ -238,7 +244,7 @@ mod tests {
         assert!(forehead > 0.35 && chin > 0.5, "{forehead} {chin}");
         let others =
             [[165, 30, 290, 60], [60, 280, 120, 400], [300, 60, 370, 200], [400, 20, 435, 100], [0, 100, 90, 500]];
-        for (part, likeness) in others.into_iter().zip(parts("portrait.jpg", others)) {
+        for (part, likeness) in others.into_iter().zip(skin_shares("portrait.jpg", others)) {
             assert!(likeness < 0.03, "{part:?} {likeness}");
         }
     }
@@ -246,15 +252,15 @@ mod tests {
     #[test]
     fn fur_wood_and_concrete_are_hardly_skin() {
         let fur = [[150, 20, 300, 90], [60, 150, 200, 230], [215, 110, 290, 220], [10, 200, 90, 300], [0, 0, 451, 300]];
-        for (part, likeness) in fur.into_iter().zip(parts("fur.jpg", fur)) {
+        for (part, likeness) in fur.into_iter().zip(skin_shares("fur.jpg", fur)) {
             assert!(likeness < 0.2, "{part:?} {likeness}");
         }
         let wood = [[8, 96, 56, 304], [384, 120, 472, 304], [72, 160, 136, 264], [0, 0, 480, 320]];
-        for (part, likeness) in wood.into_iter().zip(parts("wood.jpg", wood)) {
+        for (part, likeness) in wood.into_iter().zip(skin_shares("wood.jpg", wood)) {
             assert!(likeness < 0.12, "{part:?} {likeness}");
         }
         let [concrete, sky, rocket] =
-            parts("landscape.jpg", [[275, 410, 365, 425], [100, 50, 500, 100], [315, 180, 330, 400]]);
+            skin_shares("landscape.jpg", [[275, 410, 365, 425], [100, 50, 500, 100], [315, 180, 330, 400]]);
         assert!(concrete.max(sky).max(rocket) < 0.05, "{concrete} {sky} {rocket}");
     }
 

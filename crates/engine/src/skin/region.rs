@@ -6,8 +6,9 @@ use crate::plane::Plane;
 /// 4-connected samples with weights above `threshold`. The result outside of regions is 0.
 #[must_use]
 pub fn averages(weights: &Plane, threshold: f32, values: &Plane) -> Plane {
-    let labels = labels(weights, threshold);
+    let labels = label_regions(weights, threshold);
 
+    // For each label: the weighted sum of the values, and the sum of the weights.
     let mut sums = vec![[0.0_f64; 2]; weights.values().len() + 1];
     for ((label, weight), value) in labels.iter().zip(weights.values()).zip(values.values()) {
         let sum = &mut sums[*label as usize];
@@ -23,11 +24,11 @@ pub fn averages(weights: &Plane, threshold: f32, values: &Plane) -> Plane {
     averages
 }
 
-/// Returns the region number of every sample, from 1; 0 means no region. Numbers may have gaps.
-fn labels(weights: &Plane, threshold: f32) -> Vec<u32> {
+/// Returns the label of the region of every sample, from 1; 0 means no region. Labels may have gaps.
+fn label_regions(weights: &Plane, threshold: f32) -> Vec<u32> {
     let width = weights.width();
     let mut labels = vec![0_u32; weights.values().len()];
-    // Union-find: each number refers to a lower one of the same region or to itself.
+    // Union-find: each label refers to a lower label of the same region or to itself. Label 0 means no region.
     let mut equivalents = vec![0_u32];
 
     for (at, _) in weights.values().iter().enumerate().filter(|(_, weight)| **weight > threshold) {
@@ -36,11 +37,12 @@ fn labels(weights: &Plane, threshold: f32) -> Vec<u32> {
 
         labels[at] = match (left_label, above_label) {
             (0, 0) => {
-                let new = equivalents.len() as u32;
-                equivalents.push(new);
-                new
+                let new_label = equivalents.len() as u32;
+                equivalents.push(new_label);
+                new_label
             }
             (0, known_label) | (known_label, 0) => known_label,
+            // The sample connects two regions, which become one.
             (left_label, above_label) => {
                 let left_root = find_root(&mut equivalents, left_label);
                 let above_root = find_root(&mut equivalents, above_label);

@@ -1,4 +1,6 @@
 //! Pixel operations on rows, compiled for the baseline instruction set and for AVX2.
+//!
+//! `likeness` is the likelihood of skin and `face` that of a face, both 0 to 1 for each pixel.
 
 use multiversion::multiversion;
 

@@ -11,7 +11,7 @@ use crate::plane::{Plane, Region};
 use crate::{noise, test_pictures};
 
 const SIDE: u32 = 160;
-/// Cheeks without the paint on them.
+/// Cheeks without the lips.
 const CHEEKS: Region = Region { left: 54, top: 66, width: 52, height: 24 };
 const LIPS: Region = Region { left: 72, top: 108, width: 16, height: 6 };
 const WALL: Region = Region { left: 4, top: 4, width: 30, height: 60 };
@@ -76,12 +76,12 @@ fn distance(one: &Plane, other: &Plane) -> f32 {
     mean(&difference)
 }
 
-/// Returns the amount of fine texture in the cheeks.
+/// Returns the standard deviation of the fine texture of the cheeks.
 fn pores(planes: &Planes) -> f32 {
     deviation(&finer_than(&planes.luma, 1).window(CHEEKS))
 }
 
-/// Returns the amount of detail coarser than texture and finer than form.
+/// Returns the standard deviation on the cheeks of detail coarser than texture and finer than form.
 fn blotches(plane: &Plane) -> f32 {
     let mut band = smooth(plane, 2);
     band.combine(&smooth(plane, 6), |fine, coarse| fine - coarse);

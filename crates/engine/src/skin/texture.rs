@@ -10,13 +10,13 @@ use crate::plane::Plane;
 
 /// Offset of brightness, which limits the contrast of dark areas.
 const DARK: f32 = 0.1;
-/// Contrast that counts as zero in a mean of logarithms.
-const NONE: f32 = 1e-3;
-/// Typical contrast of white noise with deviation 1 in the finest and in the coarser band.
-const NOISE: [f32; 2] = [0.5, 0.55];
+/// Offset that keeps the logarithm of zero contrast finite.
+const LOG_OFFSET: f32 = 1e-3;
+/// Typical level of white noise with deviation 1 in the finest and in the coarser band.
+const NOISE_LEVELS: [f32; 2] = [0.5, 0.55];
 
-/// Returns 1 where a surface is like skin and less where it is grainy or rough. Sensor noise does not count as
-/// roughness.
+/// Returns 1 where a surface is as even as skin and less, down to 0, where it is grainy or rough. Sensor noise
+/// does not count as roughness.
 #[must_use]
 pub fn evenness(luma: &Plane) -> Plane {
     let radius = (luma.width().max(luma.height()) / 90).max(3);
@@ -27,9 +27,9 @@ pub fn evenness(luma: &Plane) -> Plane {
     let coarse = typical_level(finer_than(luma, 4), radius);
 
     for ((fine, coarse), around) in fine.values_mut().iter_mut().zip(coarse.values()).zip(around.values()) {
-        let contrast = |value: f32, share: f32| (value - share * noise).max(0.0) / (around + DARK);
-        let grain = contrast(*fine, NOISE[0]);
-        let form = contrast(*coarse, NOISE[1]);
+        let contrast = |level: f32, noise_level: f32| (level - noise_level * noise).max(0.0) / (around + DARK);
+        let grain = contrast(*fine, NOISE_LEVELS[0]);
+        let form = contrast(*coarse, NOISE_LEVELS[1]);
 
         // Measured on photographs: 0.2 to 0.35 for skin, 0.5 and more for fur and wood.
         let grainy = ramp(grain / (form + 0.006), 0.36, 0.54) * ramp(grain, 0.007, 0.014);
@@ -38,11 +38,11 @@ pub fn evenness(luma: &Plane) -> Plane {
     fine
 }
 
-/// Returns the local geometric mean of absolute values, which a few large ones hardly affect.
+/// Returns the local geometric mean of the absolute values, which a few large values hardly affect.
 fn typical_level(mut values: Plane, radius: usize) -> Plane {
-    values.values_mut().iter_mut().for_each(|value| *value = stops_of(value.abs() + NONE));
+    values.values_mut().iter_mut().for_each(|value| *value = stops_of(value.abs() + LOG_OFFSET));
     let mut level = box_blur(&values, radius);
-    level.values_mut().iter_mut().for_each(|value| *value = gain_of(*value) - NONE);
+    level.values_mut().iter_mut().for_each(|value| *value = gain_of(*value) - LOG_OFFSET);
     level
 }
 

@@ -17,7 +17,7 @@ pub struct SkinContext<'a> {
     skin: Skin,
     retouch: Retouch,
     seed: u32,
-    /// Largest radius of pores and other fine texture in pixels.
+    /// Largest radius of pores and other fine texture, in pixels of the picture.
     fine: usize,
     /// Form of skin: luma without blemishes.
     form: GuidedFilter,
@@ -29,13 +29,13 @@ pub struct SkinContext<'a> {
     fill: GuidedFilter,
     /// Bloom at the size of the overview.
     glow: Plane,
-    /// Average luma and colour of skin.
+    /// Average luma, blue and red of skin.
     mean: [f32; 3],
 }
 
-/// Samples of a row that are tested together; blocks without skin are skipped.
+/// Number of samples of a row that are tested for skin together; blocks without skin are skipped.
 const BLOCK: usize = 64;
-/// Size of the largest blemishes relative to the size of the skin.
+/// Radius of the largest blemishes relative to [`Skin::size`].
 const BLEMISH: f32 = 0.065;
 
 impl<'a> SkinContext<'a> {
@@ -44,6 +44,7 @@ impl<'a> SkinContext<'a> {
     pub fn new(overview: &'a Overview, skin: Skin, retouch: Retouch, seed: u32) -> Self {
         let planes = overview.planes();
 
+        // Radii of blemishes and of the wide filters in samples of the overview, and of pores in pixels.
         let blemish = ((BLEMISH * skin.size).round() as usize).clamp(2, 32);
         let fine = (((blemish * overview.cell) as f32 / 6.0).round() as usize).clamp(2, 12);
         let wide = (overview.width().min(overview.height()) / 16).max(2);
@@ -80,7 +81,7 @@ impl<'a> SkinContext<'a> {
         self.add_pores(planes, region, &likeness);
         self.light_and_grade(planes, region, &likeness);
         self.sharpen(&mut planes.luma, &likeness);
-        // Another seed than that of the pores, so that the two patterns are independent.
+        // The seed differs from that of the pores, so that the two patterns are independent.
         noise::add_grain(&mut planes.luma, region, self.retouch.grain, !self.seed);
     }
 
@@ -128,7 +129,7 @@ impl<'a> SkinContext<'a> {
         mix_bands(planes.luma.values_mut(), [detail.values(), coarse.values()], likeness.values(), &self.retouch);
     }
 
-    /// Adds pores: small, dark, irregular, with a slight variation of red.
+    /// Adds pores to skin: small, dark, irregular, with a slight variation of red.
     fn add_pores(&self, planes: &mut Planes, region: Region, likeness: &Plane) {
         if self.retouch.pores <= 0.0 {
             return;
@@ -136,7 +137,7 @@ impl<'a> SkinContext<'a> {
         let Some(part) = likeness.bounds(0.0) else { return };
 
         let grain = (self.fine / 2).max(1);
-        // The texture reads beyond the part.
+        // The texture at a pixel depends on the noise around it.
         let reach = 8 * grain;
         let target_region = Region { left: region.left + part.left, top: region.top + part.top, ..part };
         let pores = noise::texture(target_region.grown(reach), grain, self.seed);
@@ -203,20 +204,21 @@ impl<'a> SkinContext<'a> {
     }
 }
 
-/// Returns the weighted average of the planes.
+/// Returns the weighted average of luma, blue and red; without any weight, that of light skin.
 fn average(planes: &Planes, weights: &Plane) -> [f32; 3] {
     let total = weights.values().iter().sum::<f32>() + 1e-3;
-    let default = [0.6, -0.05, 0.08];
+    let light_skin = [0.6, -0.05, 0.08];
     let planes = [&planes.luma, &planes.blue, &planes.red];
     std::array::from_fn(|at| {
         let sum: f32 = planes[at].values().iter().zip(weights.values()).map(|(value, weight)| value * weight).sum();
-        (sum + 1e-3 * default[at]) / total
+        (sum + 1e-3 * light_skin[at]) / total
     })
 }
 
 /// Returns the fill light in stops for every sample of the overview: shadows gain light, skin more than the rest, and
 /// overly bright areas lose some.
 fn compute_fill_light(overview: &Overview, skin: &Skin, wide: &Guide) -> Plane {
+    // The offset keeps the logarithm of black finite.
     let stops = overview.map(|light| stops_of(luminance(light).max(0.0) + 0.002));
     let mut fill = wide.fit(&stops, 0.1).small(&overview.planes().luma);
     fill.combine(&skin.face, |stops, face| {

@@ -1,5 +1,5 @@
 //! Filters that run in parallel on bands of rows. Each band includes the rows around it that the filter reads. Bands do
-//! not depend on the number of threads, so the sums do not either.
+//! not depend on the number of threads, so the results do not either.
 
 use rayon::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::plane::{Plane, Region};
 /// Rows per band.
 pub const ROWS: usize = 96;
 
-/// Applies a filter that reads `reach` rows above and below each row.
+/// Returns the filtered plane. `filter` reads at most `reach` rows above and below each row and keeps the size.
 pub fn filter_in_bands(source: &Plane, reach: usize, filter: impl Fn(&Plane) -> Plane + Sync) -> Plane {
     let width = source.width();
     let height = source.height();
@@ -24,7 +24,7 @@ pub fn filter_in_bands(source: &Plane, reach: usize, filter: impl Fn(&Plane) -> 
     result
 }
 
-/// Computes every sample from its column and row, in parallel.
+/// Creates a plane whose samples are computed from column and row, in parallel.
 pub fn draw_plane(width: usize, height: usize, sample: impl Fn(usize, usize) -> f32 + Sync) -> Plane {
     let mut plane = Plane::new(width, height);
     plane.values_mut().par_chunks_mut(width).enumerate().for_each(|(y, row)| {
@@ -97,7 +97,7 @@ impl EnlargedField {
         }
     }
 
-    /// Returns the enlarged plane, cropped to a size.
+    /// Returns the enlarged plane, cropped to `width` and `height`.
     pub fn to_plane(&self, width: usize, height: usize) -> Plane {
         let mut plane = Plane::new(width, height);
         plane.values_mut().par_chunks_mut(width).enumerate().for_each(|(y, row)| self.draw(y, row));

@@ -15,16 +15,18 @@ const STEPS_MAX: f32 = 4.0;
 pub struct Tangents {
     width: usize,
     height: usize,
+    /// Unit vectors, across and down, in row-major order.
     along: Vec<[f32; 2]>,
 }
 
 impl Tangents {
-    /// Computes the directions from the smoothed structure tensor. The tensor doubles the angles of gradients, so the
-    /// opposite gradients on the two sides of a line add up instead of cancelling out.
+    /// Computes the directions from the structure tensor, smoothed over `radius` pixels. The tensor doubles the angles of
+    /// gradients, so the opposite gradients on the two sides of a line add up instead of cancelling out.
     pub fn from_lightness(lightness: &Plane, radius: usize) -> Self {
         let width = lightness.width();
         let height = lightness.height();
 
+        // Brightness differences across and down.
         let slope = |x: usize, y: usize| {
             let row = lightness.row(y);
             let right = (x + 1).min(width - 1);

@@ -18,7 +18,7 @@ fn skin_likeness([l, a, b]: Lab) -> f32 {
     hue * strength * ((l - 0.2) * 8.0).clamp(0.0, 1.0)
 }
 
-/// Returns a skin mask with soft borders.
+/// Returns a skin mask, 0 to 1, with soft borders.
 pub fn skin(working: &WorkingPicture) -> Plane {
     let colours = &working.colours;
     let width = colours.l.width();
@@ -73,8 +73,10 @@ impl Focus {
     }
 }
 
-/// Returns the centroid and the spread of the weights near a point.
+/// Returns the centroid of the weights near a point and their standard deviation around it, in pixels of the working
+/// picture. `window` is the distance in pixels at which the influence of a weight drops to 1/e.
 fn centroid(weights: &Plane, [near_x, near_y]: [f32; 2], window: f32) -> ([f32; 2], f32) {
+    // Sums of the weights, and of the weighted offsets to the right, down and squared.
     let mut sums = [0.0_f32; 4];
     for (row, y) in weights.rows().zip(0..) {
         for (weight, x) in row.iter().zip(0..) {

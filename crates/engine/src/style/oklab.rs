@@ -1,4 +1,5 @@
-//! Oklab colour space: lightness and two opponent axes with uniform perceptual steps and constant hue.
+//! Oklab colour space (Björn Ottosson, "A perceptual color space for image processing", which defines the matrices):
+//! lightness and two opponent axes with uniform perceptual steps and constant hue.
 //!
 //! The cube of lightness is linear light (exactly for greys), so light is mixed on cubes.
 
@@ -18,7 +19,7 @@ static LIGHT: LazyLock<[f32; 256]> = LazyLock::new(|| {
 /// Entries of the table from light to bytes: at least five per byte in the dark, where bytes are closest.
 const STEPS: usize = 16384;
 
-/// sRGB of linear light from 0 to 1, in bytes times 256.
+/// sRGB values of linear light from 0 to 1 in [`STEPS`] steps, as bytes times 256.
 static BYTES: LazyLock<Vec<u16>> = LazyLock::new(|| {
     let code = |step: usize| {
         let light = step as f32 / (STEPS - 1) as f32;
@@ -33,13 +34,14 @@ pub fn light_of_bytes() -> &'static [f32; 256] {
     &LIGHT
 }
 
-/// Returns the sRGB byte of linear light. A fraction of at least `1 - dither` rounds up; 0.5 is plain rounding.
+/// Returns the sRGB byte of linear light. A fractional part of at least `1 - dither` rounds up, so a `dither` of 0.5
+/// rounds to the nearest byte.
 pub fn to_byte(light: f32, dither: f32) -> u8 {
     let code = BYTES[((light.clamp(0.0, 1.0) * (STEPS - 1) as f32 + 0.5) as usize).min(STEPS - 1)];
     ((u32::from(code) + (dither * 256.0) as u32) >> 8).min(255) as u8
 }
 
-/// Converts linear red, green and blue.
+/// Converts linear red, green and blue to Oklab.
 pub fn from_linear([red, green, blue]: [f32; 3]) -> Lab {
     let long = cube_root(0.412_221_46 * red + 0.536_332_55 * green + 0.051_445_995 * blue);
     let middle = cube_root(0.211_903_5 * red + 0.680_699_5 * green + 0.107_396_96 * blue);
@@ -64,6 +66,7 @@ pub fn to_linear([lightness, a, b]: Lab) -> [f32; 3] {
     within_gamut(light, cube(lightness.clamp(0.0, 1.0)))
 }
 
+/// Moves a colour towards `grey` until red, green and blue are between 0 and 1.
 fn within_gamut(light: [f32; 3], grey: f32) -> [f32; 3] {
     let share = light.iter().fold(1.0_f32, |share, part| {
         let away = part - grey;

@@ -34,7 +34,7 @@ pub fn areas(source: &Colours, radius: usize) -> Colours {
     result
 }
 
-/// Adds features of a finer brush where the coarse one deviates strongly: eyes return, pores do not.
+/// Moves the painting towards that of a finer brush where the two differ strongly: eyes return, pores do not.
 pub fn add_features(painted: &mut Colours, finer: &Colours, share: f32) {
     let Colours { l, a, b } = painted;
     let fine = finer.l.values().iter().zip(finer.a.values()).zip(finer.b.values());
@@ -51,17 +51,18 @@ pub fn add_features(painted: &mut Colours, finer: &Colours, share: f32) {
     }
 }
 
+/// Returns the squared magnitude of a colour or of a difference of colours.
 fn energy([l, a, b]: [f32; 3]) -> f32 {
     l * l + COLOUR_WEIGHT * (a * a + b * b)
 }
 
-/// Returns the weight of a disc, which favours even ones strongly.
+/// Returns the weight of a disc from the variance of its colours. Even discs are favoured strongly.
 fn weight(variance: f32) -> f32 {
     let even = 1.0 / (1.0 + 2500.0 * variance);
     even * even * even * even + 1e-7
 }
 
-/// Computes a band of rows: the mean of the nine discs of every pixel, weighted by `weights`.
+/// Writes a band of rows: for every pixel, the mean of its nine discs, weighted by `weights`.
 fn average_discs(mean: &Colours, weights: &Plane, radius: usize, band: usize, [l, a, b]: [&mut [f32]; 3]) {
     let width = weights.width();
     let reach = 2 * radius;
@@ -72,6 +73,7 @@ fn average_discs(mean: &Colours, weights: &Plane, radius: usize, band: usize, [l
     let offsets = offsets(radius);
 
     for y in 0..rows {
+        // For each pixel: the weighted sums of the three components, and the sum of the weights.
         let mut sums = vec![[0.0_f32; 4]; width];
         for (right, down) in offsets {
             let row = (y + reach).wrapping_add_signed(down);
@@ -97,12 +99,11 @@ fn average_discs(mean: &Colours, weights: &Plane, radius: usize, band: usize, [l
     }
 }
 
-/// Returns the centres of the discs: the pixel itself and eight around it.
+/// Returns the centres of the discs, right and down: the pixel itself and eight around it.
 fn offsets(radius: usize) -> [(isize, isize); 9] {
-    let straight = (1.5 * radius as f32 + 0.5) as isize;
-    let slanted = (1.06 * radius as f32 + 0.5) as isize;
-    let s = straight;
-    let d = slanted;
+    // `s` for straight and `d` for diagonal neighbours; both are 1.5 radii away (1.06 is 1.5 divided by the root of 2).
+    let s = (1.5 * radius as f32 + 0.5) as isize;
+    let d = (1.06 * radius as f32 + 0.5) as isize;
     [(0, 0), (s, 0), (-s, 0), (0, s), (0, -s), (d, d), (d, -d), (-d, d), (-d, -d)]
 }
 
@@ -114,8 +115,8 @@ pub fn lines(lightness: &Plane, tangents: &Tangents, radius: usize, length: f32)
     tangents.smooth(&narrow, length)
 }
 
-/// Returns the threshold at which a line is drawn. It selects only the main lines of a busy picture and no noise of a
-/// plain one.
+/// Returns the strength from which a line is drawn: that of the strongest `share` of the pixels, within limits. It
+/// selects only the main lines of a busy picture and no noise of a plain one.
 pub fn line_threshold(lines: &Plane, share: f32) -> f32 {
     let step = (lines.values().len() / 20_000).max(1);
     let mut sample: Vec<f32> = lines.values().iter().copied().step_by(step).collect();

@@ -8,12 +8,13 @@ use super::transfer::Transfer;
 
 /// Nodes along each axis.
 const SIDE: usize = 33;
-/// Range of the table on the colour axes; the sRGB gamut is smaller.
+/// Largest absolute value on the colour axes of the table; the sRGB gamut is smaller.
 const REACH: f32 = 0.36;
 
 /// Lookup table from colour to colour.
 #[derive(Debug)]
 pub struct Palette {
+    /// Results at the nodes: lightness varies slowest, then green to red, then blue to yellow.
     nodes: Vec<Lab>,
 }
 
@@ -31,7 +32,7 @@ impl Palette {
 
             let transferred = transfer.as_ref().map_or(levelled, |transfer| {
                 let [l, a, b] = transfer.apply(levelled);
-                let towards = |value: f32, other: f32, share: f32| value + share * (other - value);
+                let towards = |value: f32, target: f32, share: f32| value + share * (target - value);
 
                 [
                     towards(levelled[0], l, recipe.light),
@@ -44,6 +45,7 @@ impl Palette {
         })
     }
 
+    /// Creates the table of a function.
     fn from_fn(change: impl Fn(Lab) -> Lab + Sync) -> Self {
         let axis = |at: usize| (at as f32 / (SIDE - 1) as f32 - 0.5) * 2.0 * REACH;
         let node = |at: usize| {
@@ -56,44 +58,38 @@ impl Palette {
     /// Looks a colour up with trilinear interpolation.
     pub fn apply(&self, [l, a, b]: Lab) -> Lab {
         let scale = (SIDE - 1) as f32;
+        // Splits a position from 0 to 1 into the node below it and the fraction of the way to the next node.
         let split_index = |value: f32| {
             let value = (value * scale).clamp(0.0, scale - 1e-3);
             (value as usize, value.fract())
         };
 
         let chroma = |value: f32| split_index(value / (2.0 * REACH) + 0.5);
-        let ((l, part_l), (a, part_a), (b, part_b)) = (split_index(l), chroma(a), chroma(b));
+        let (l, part_l) = split_index(l);
+        let (a, part_a) = chroma(a);
+        let (b, part_b) = chroma(b);
 
         let corner = (l * SIDE + a) * SIDE + b;
+        let between =
+            |low: Lab, high: Lab, part: f32| -> Lab { std::array::from_fn(|at| low[at] + part * (high[at] - low[at])) };
 
-        // Interpolates along b, then a, then l. The node of the next b follows, that of the next a is `SIDE` further
-        // on.
-        let along = |from: usize| -> Lab {
-            let node = self.nodes[from];
-            let other = self.nodes[from + 1];
-            std::array::from_fn(|at| node[at] + part_b * (other[at] - node[at]))
-        };
-
-        let face = |from: usize| -> Lab {
-            let interpolated = along(from);
-            let other = along(from + SIDE);
-            std::array::from_fn(|at| interpolated[at] + part_a * (other[at] - interpolated[at]))
-        };
-
-        let face_value = face(corner);
-        let other = face(corner + SIDE * SIDE);
-        std::array::from_fn(|at| face_value[at] + part_l * (other[at] - face_value[at]))
+        // The next node along b follows directly, along a after `SIDE` nodes, and along l after `SIDE * SIDE`.
+        let along_b = |from: usize| between(self.nodes[from], self.nodes[from + 1], part_b);
+        let along_a = |from: usize| between(along_b(from), along_b(from + SIDE), part_a);
+        between(along_a(corner), along_a(corner + SIDE * SIDE), part_l)
     }
 }
 
 /// Black and white points.
 struct Levels {
+    /// Lightness that becomes black.
     black: f32,
+    /// Gain of lightness and colour after the black point is subtracted.
     gain: f32,
 }
 
 impl Levels {
-    /// Moves the darkest and the lightest percentile by `share` of the way to black and white.
+    /// Chooses the points that move the darkest and the lightest percentile by `share` of the way to black and white.
     fn from_sample(sample: &[Lab], share: f32) -> Self {
         if sample.is_empty() || share <= 0.0 {
             return Self { black: 0.0, gain: 1.0 };
@@ -122,6 +118,7 @@ fn grade([l, a, b]: Lab, recipe: &Recipe) -> Lab {
     let curved = bright + look.contrast.clamp(-0.5, 0.7) * 4.0 * bright * (1.0 - bright) * (bright - 0.5);
     let l = (curved + look.highlights * curved * curved * (1.0 - curved)).clamp(0.0, 1.0);
 
+    // Colour follows the change of lightness.
     let follow = ((l + 0.1) / (before + 0.1)).sqrt();
     let [a, b] = [a * follow, b * follow];
 

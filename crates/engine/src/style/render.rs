@@ -7,7 +7,7 @@ use super::scene::Scene;
 use super::technique::{self, Medium};
 use crate::noise::hash;
 
-/// Rows that share buffers.
+/// Number of rows that one task draws with the same buffers.
 const ROWS: usize = 16;
 
 /// Renderer of the styled picture over the original.
@@ -24,13 +24,18 @@ pub struct Renderer<'a> {
     pub height: usize,
 }
 
-/// Buffers of one row: the original, its base and the result.
+/// Buffers of one row. Colours are planes of lightness, green to red, and blue to yellow.
 struct Line {
     y: usize,
+    /// The original.
     source: [Vec<f32>; 3],
+    /// The original without its fine detail.
     base: [Vec<f32>; 3],
+    /// The result.
     styled: [Vec<f32>; 3],
+    /// The field that the current step uses.
     field: Vec<f32>,
+    /// Likelihood of skin, 0 to 1.
     skin: Vec<f32>,
 }
 
@@ -58,6 +63,7 @@ impl Renderer<'_> {
         });
     }
 
+    /// Computes the styled row from the source row.
     fn render(&self, line: &mut Line) {
         let scene = self.scene;
         if let Some(Medium::PixelArt(mosaic)) = &scene.medium {
@@ -168,7 +174,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// Adds strokes, the texture of the reference and grain, but less on protected skin.
+    /// Adds strokes, the texture of the reference and grain, but less on protected skin and near black and white.
     fn add_texture(&self, line: &mut Line) {
         if let Some(texture) = &self.scene.texture {
             texture.draw(line.y, &mut line.field);
@@ -212,7 +218,7 @@ impl Renderer<'_> {
     }
 
     /// Returns the fraction of the edges lost in smoothing that passes through the palette; [`Renderer::add_detail`]
-    /// adds the rest. None in watercolour, whose paint runs.
+    /// adds the rest. The fraction is 0 in watercolour, whose paint runs over edges.
     fn edge_share(&self) -> f32 {
         let is_wet = matches!(self.scene.medium, Some(Medium::Watercolour { .. }));
         if is_wet { 0.0 } else { 1.0 - 0.75 * self.scene.recipe.paint }
@@ -229,6 +235,7 @@ impl Renderer<'_> {
         }
     }
 
+    /// Darkens the row towards the corners.
     fn darken_corners(&self, line: &mut Line) {
         let width = self.width as f32;
         let height = self.height as f32;
@@ -257,7 +264,7 @@ impl Renderer<'_> {
     }
 }
 
-/// Converts a row to lightness and colour.
+/// Converts a row of pixels to Oklab.
 fn read_row<const CHANNELS: usize>(row: &[[u8; CHANNELS]], source: &mut [Vec<f32>; 3]) {
     let light = oklab::light_of_bytes();
     for (x, pixel) in row.iter().enumerate() {
@@ -271,6 +278,7 @@ fn edge_likelihood(residual: f32) -> f32 {
     smoothstep((residual.abs() - 0.05) / 0.1)
 }
 
+/// Returns a smooth step from 0 to 1 between the values 0 and 1.
 fn smoothstep(value: f32) -> f32 {
     let value = value.clamp(0.0, 1.0);
     value * value * (3.0 - 2.0 * value)

@@ -24,17 +24,21 @@ const WIDE_FACTOR: usize = 4;
 pub struct Scene {
     pub recipe: Recipe,
     pub palette: Palette,
-    /// Picture without its fine detail.
+    /// Picture without its fine detail: lightness, green to red, blue to yellow.
     pub base: [EnlargedField; 3],
     /// Lightness of the base after local contrast.
     pub shaped: EnlargedField,
+    /// Strength of dark lines, if the recipe draws them.
     pub lines: Option<EnlargedField>,
-    /// Values at which a line begins and is fully drawn.
+    /// Strengths at which a line begins and is fully drawn.
     pub line_range: (f32, f32),
+    /// Shading of forms, -1 to 1.
     pub relief: Option<EnlargedField>,
-    /// Bloom.
+    /// Blurred light for bloom.
     pub glow: Option<EnlargedField>,
+    /// Change of lightness by strokes, the reference's texture and grain.
     pub texture: Option<EnlargedField>,
+    /// Likelihood of skin, 0 to 1.
     pub skin: Option<EnlargedField>,
     /// Technique that the prompt names, if any.
     pub medium: Option<Medium>,
@@ -56,7 +60,7 @@ impl ReferenceFeatures {
 }
 
 impl Scene {
-    /// Analyses a picture.
+    /// Analyses a picture. With `features`, the recipe takes the strength of its detail from the reference.
     pub fn new(working: &WorkingPicture, mut recipe: Recipe, features: Option<&ReferenceFeatures>, seed: u32) -> Self {
         let skin = (recipe.skin > 0.0).then(|| focus::skin(working));
 
@@ -110,6 +114,7 @@ impl Scene {
     }
 }
 
+/// Returns `true` if an effect of the recipe follows the direction field.
 fn needs_flow(recipe: &Recipe) -> bool {
     recipe.paint > 0.0 || recipe.ink > 0.0 || recipe.strokes > 0.0
 }
@@ -200,9 +205,10 @@ fn change_local_contrast(lightness: &Plane, amount: f32, working: &WorkingPictur
     shaped
 }
 
-/// Returns the light blurred at a small and a large radius.
+/// Returns the linear light, blurred at a small and a large radius, at `1 / WIDE_FACTOR` of the size.
 fn bloom(lightness: &Plane, working: &WorkingPicture) -> Plane {
     let mut light = reduce(lightness, WIDE_FACTOR);
+    // The cube of Oklab lightness is linear light.
     light.values_mut().iter_mut().for_each(|value| *value = value.max(0.0).powi(3));
     let mut near = smooth(&light, (working.radius(5.0) / WIDE_FACTOR).max(1));
     let far = smooth(&near, (working.radius(18.0) / WIDE_FACTOR).max(1));
@@ -220,6 +226,7 @@ fn compute_texture(
 ) -> Option<Plane> {
     let width = working.colours.l.width();
     let height = working.colours.l.height();
+    // Planes with their amounts.
     let mut parts = Vec::new();
 
     if let Some(tangents) = tangents.filter(|_| recipe.strokes > 0.0) {
@@ -249,8 +256,8 @@ fn compute_texture(
         })
 }
 
-/// Returns a sample of noise with mean 0 and deviation 1 from two bytes of a hash.
+/// Returns a sample of noise with mean 0 and deviation 1: the sum of two random bytes, which has a deviation of 104.5.
 fn grain(x: usize, y: usize, seed: u32) -> f32 {
-    let [one, other, ..] = noise::hash(x as u32, y as u32, seed ^ 0x5EED).to_le_bytes().map(f32::from);
-    (one + other - 255.0) / 104.5
+    let [first, second, ..] = noise::hash(x as u32, y as u32, seed ^ 0x5EED).to_le_bytes().map(f32::from);
+    (first + second - 255.0) / 104.5
 }

@@ -15,10 +15,11 @@ const CELL: usize = 32;
 #[derive(Debug)]
 pub struct Surface {
     pub strength: Strength,
+    /// Detail of a square with a side of [`SIDE`], if the reference has texture.
     sample: Option<Plane>,
 }
 
-/// Strength of the detail in a picture.
+/// Strength of the detail in a picture, in lightness from 0 to 1.
 #[derive(Debug, Clone, Copy)]
 pub struct Strength {
     /// Standard deviation of the finest detail.
@@ -59,6 +60,7 @@ impl Surface {
     pub fn synthesize(&self, width: usize, height: usize, seed: u32) -> Option<Plane> {
         let sample = self.sample.as_ref()?;
 
+        // The sample continues mirrored beyond its border.
         let mirrored_index = |x: usize, shift: u32| {
             let at = (x + shift as usize) % (2 * SIDE);
             if at < SIDE { at } else { 2 * SIDE - 1 - at }
@@ -74,6 +76,7 @@ impl Surface {
             for (right, below) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
                 let [column_weight, row_weight] =
                     [(right, across), (below, down)].map(|(far, part)| if far == 1 { part } else { 1.0 - part });
+                // Two shifts below `2 * SIDE`.
                 let random = noise::hash((column + right) as u32, (row + below) as u32, seed);
                 let value = sample.row(mirrored_index(y, random >> 8 & 127))[mirrored_index(x, random & 127)];
                 sum += column_weight * row_weight * value;
@@ -85,7 +88,7 @@ impl Surface {
     }
 }
 
-/// Resizes by about `ratio`, by an integer factor.
+/// Returns the plane enlarged or reduced by the integer factor nearest to `ratio`, at most four times larger.
 fn resize(plane: &Plane, ratio: f32) -> Plane {
     let factor = |value: f32| (value + 0.5) as usize;
     if ratio >= 1.5 {
@@ -98,7 +101,7 @@ fn resize(plane: &Plane, ratio: f32) -> Plane {
     }
 }
 
-/// Minimum strength of a square that contains grain.
+/// Minimum standard deviation of the lightness in a square that contains grain.
 const STRENGTH_MIN: f32 = 0.004;
 
 /// Candidate for the sample.
@@ -157,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn even_references_have_no_texture() {
+    fn plain_references_have_no_texture() {
         let working = working(0.0);
         assert!(Surface::from_working(&working, 1.0).synthesize(10, 10, 1).is_none());
         assert!(Surface::from_working(&working, 0.05).synthesize(10, 10, 1).is_none());

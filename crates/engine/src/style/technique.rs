@@ -51,7 +51,7 @@ impl Medium {
     }
 }
 
-/// Lightness of paper.
+/// Lightness of paper, 0 to 1.
 const PAPER: f32 = 0.97;
 
 /// Applies watercolour to a row: pigment lets the paper through, and its density varies.
@@ -79,7 +79,7 @@ pub fn draw_charcoal([lights, reds, yellows]: &mut [Vec<f32>; 3], tooth: &[f32])
     }
 }
 
-/// Returns smooth noise with deviation 1 and features of about `units`.
+/// Returns smooth noise with deviation 1 and features of about `units` of [`WorkingPicture::unit`].
 fn grain(working: &WorkingPicture, units: f32, seed: u32) -> Plane {
     let width = working.colours.l.width();
     let height = working.colours.l.height();
@@ -88,6 +88,7 @@ fn grain(working: &WorkingPicture, units: f32, seed: u32) -> Plane {
     // Coarse noise is computed on a reduced copy.
     let factor = ((radius / 3.0) as usize).max(1);
     let white = draw_plane(width.div_ceil(factor), height.div_ceil(factor), |x, y| {
+        // The sum of four random bytes is nearly normally distributed around 510.
         let [one, two, three, four] = hash(x as u32, y as u32, seed).to_le_bytes().map(f32::from);
         one + two + three + four - 510.0
     });
@@ -97,12 +98,13 @@ fn grain(working: &WorkingPicture, units: f32, seed: u32) -> Plane {
     noise
 }
 
+/// Scales values to a deviation of 1 and limits them to 2.5 deviations.
 fn normalize(plane: &mut Plane) {
     let scale = 1.0 / deviation(plane.values()).max(1e-6);
     plane.values_mut().iter_mut().for_each(|value| *value = (*value * scale).clamp(-2.5, 2.5));
 }
 
-/// Lets paint run: edges become irregular and soft.
+/// Returns the picture with irregular and soft edges, as if wet paint had run.
 fn let_run(base: &Colours, working: &WorkingPicture, seed: u32) -> Colours {
     let [across, down] = [0xB, 0xC].map(|salt| grain(working, 4.0, seed ^ salt));
     let reach = 1.8 * working.unit;
@@ -145,11 +147,11 @@ fn tooth(working: &WorkingPicture, tangents: Option<&Tangents>, seed: u32) -> Pl
     tooth
 }
 
-/// Number of blocks along the mean side of a picture.
+/// Number of blocks along the side of a square picture of the same area.
 const BLOCKS: f32 = 104.0;
 /// Smallest side of a block in pixels.
 const BLOCK_MIN: usize = 2;
-/// Number of colours.
+/// Maximum number of colours in pixel art.
 const COLOURS: usize = 20;
 /// Iterations of the k-means clustering.
 const ROUNDS: usize = 8;
@@ -159,13 +161,16 @@ const ROUNDS: usize = 8;
 pub struct Mosaic {
     /// Side of a block in pixels of the picture.
     side: usize,
+    /// Number of blocks in a row.
     columns: usize,
+    /// Colours of the palette.
     colours: Vec<Lab>,
     /// Index of the colour of each block.
     blocks: Vec<usize>,
 }
 
 impl Mosaic {
+    /// Reduces the picture to blocks, applies `palette` to them, and chooses their colours.
     fn new(working: &WorkingPicture, base: &Colours, palette: &Palette) -> Self {
         let width = base.l.width();
         let height = base.l.height();
@@ -175,12 +180,12 @@ impl Mosaic {
 
         let small = base.map(|plane| reduce(plane, step));
         let means: Vec<Lab> = (0..small.l.values().len()).map(|at| palette.apply(small.at(at))).collect();
-        let colours = few_colours(&means);
+        let colours = cluster_colours(&means);
         let blocks = means.iter().map(|colour| nearest(&colours, *colour)).collect();
         Self { side: step * factor, columns: small.l.width(), colours, blocks }
     }
 
-    /// Draws a row.
+    /// Writes row `y` of the picture.
     pub fn draw(&self, y: usize, [lights, reds, yellows]: &mut [Vec<f32>; 3]) {
         let blocks = &self.blocks[y / self.side * self.columns..][..self.columns];
         let targets = lights.chunks_mut(self.side).zip(reds.chunks_mut(self.side)).zip(yellows.chunks_mut(self.side));
@@ -193,12 +198,13 @@ impl Mosaic {
     }
 }
 
+/// Returns the squared distance between two colours. Hue counts more than lightness.
 fn distance(one: Lab, other: Lab) -> f32 {
-    // Hues matter more than small differences of lightness.
     let [l, a, b] = [0, 1, 2].map(|at| one[at] - other[at]);
     l * l + 2.0 * (a * a + b * b)
 }
 
+/// Returns the index of the colour in `colours` that is nearest to `colour`.
 fn nearest(colours: &[Lab], colour: Lab) -> usize {
     let all = colours.iter().enumerate();
     all.min_by(|one, other| distance(*one.1, colour).total_cmp(&distance(*other.1, colour))).map_or(0, |(at, _)| at)
@@ -206,9 +212,10 @@ fn nearest(colours: &[Lab], colour: Lab) -> usize {
 
 /// Returns a palette found by k-means clustering. The initial colours are far from each other, so that rare but
 /// distinct ones are found.
-fn few_colours(sample: &[Lab]) -> Vec<Lab> {
+fn cluster_colours(sample: &[Lab]) -> Vec<Lab> {
     let Some(first) = sample.first() else { return vec![[0.0; 3]] };
     let mut colours = vec![*first];
+    // Distance of each sample from the nearest colour chosen so far.
     let mut away: Vec<f32> = sample.iter().map(|colour| distance(*colour, *first)).collect();
 
     while colours.len() < COLOURS {
@@ -222,6 +229,7 @@ fn few_colours(sample: &[Lab]) -> Vec<Lab> {
     }
 
     for _ in 0..ROUNDS {
+        // For each colour: the sums of its samples' components, and their number.
         let mut sums = vec![[0.0_f64; 4]; colours.len()];
         for colour in sample {
             let sum = &mut sums[nearest(&colours, *colour)];

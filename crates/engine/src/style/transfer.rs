@@ -6,9 +6,9 @@
 
 use super::oklab::Lab;
 
-/// Intervals of a curve.
+/// Number of intervals of a curve.
 const KNOTS: usize = 24;
-/// Slices: three axes and nine directions between them.
+/// Number of slices: three axes and nine directions between them.
 const SLICES: usize = 12;
 /// Maximum slope of an axis.
 const AXIS_SLOPE_MAX: f32 = 2.0;
@@ -71,6 +71,7 @@ fn directions() -> Vec<Lab> {
     vectors
 }
 
+/// Returns the sorted positions of colours along a direction.
 fn project(direction: Lab, colours: &[Lab]) -> Vec<f32> {
     let mut projections: Vec<f32> = colours.iter().map(|colour| dot(direction, *colour)).collect();
     projections.sort_unstable_by(f32::total_cmp);
@@ -82,6 +83,7 @@ fn dot(one: Lab, other: Lab) -> f32 {
 }
 
 impl Slice {
+    /// Learns the shifts that give `from` the distribution of `to` along `direction`.
     fn learn(direction: Lab, from: &[Lab], to: &[Lab], slope_max: f32) -> Self {
         let from = project(direction, from);
         let to = project(direction, to);
@@ -92,6 +94,7 @@ impl Slice {
 
         let mut shifts: [f32; KNOTS + 1] = std::array::from_fn(|knot| {
             let position = low + knot as f32 * step;
+            // The mean rank of the colours around the knot.
             let below = from.partition_point(|value| *value < position - 0.5 * step);
             let count = from.partition_point(|value| *value <= position + 0.5 * step);
             quantile(&to, 0.5 * (below + count) as f32 / from.len() as f32) - position
@@ -113,6 +116,7 @@ impl Slice {
     }
 }
 
+/// Returns the value below which the fraction `share` of the sorted values lies.
 fn quantile(sorted: &[f32], share: f32) -> f32 {
     let position = share.clamp(0.0, 1.0) * (sorted.len() - 1) as f32;
     let left = position as usize;
@@ -120,6 +124,7 @@ fn quantile(sorted: &[f32], share: f32) -> f32 {
     sorted[left] + (position - left as f32) * (sorted[right] - sorted[left])
 }
 
+/// Returns the shifts averaged with their neighbours.
 fn smoothed(shifts: [f32; KNOTS + 1]) -> [f32; KNOTS + 1] {
     std::array::from_fn(|at| {
         let before = shifts[at.saturating_sub(1)];

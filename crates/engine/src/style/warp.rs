@@ -10,13 +10,13 @@ use crate::picture::Pixels;
 /// Distortion in pixels of the full size.
 #[derive(Debug, Clone, Copy)]
 pub struct Distortion {
-    /// Centre of the magnification.
+    /// Centre of the magnification, across and down.
     pub centre: [f32; 2],
     /// Radius of the magnification.
     pub radius: f32,
     /// Amount of magnification at the centre; 0.4 magnifies 1.67 times across and 1.47 times down.
     pub bulge: f32,
-    /// Height of the waves.
+    /// Height of the waves in pixels.
     pub waves: f32,
     /// Phase of the waves in turns.
     pub phase: f32,
@@ -26,7 +26,7 @@ pub struct Distortion {
 const WAVE_COUNT: f32 = 4.5;
 
 impl Distortion {
-    /// Returns the source position of a pixel.
+    /// Returns the position in the source that appears at a position in the result.
     fn source(&self, x: f32, y: f32, [width, height]: [f32; 2]) -> [f32; 2] {
         let right = x - self.centre[0];
         let down = y - self.centre[1];
@@ -47,9 +47,9 @@ impl Distortion {
         if self.waves > 0.0 {
             let longer = width.max(height);
             let wave = |value: f32| (std::f32::consts::TAU * (WAVE_COUNT * value / longer + self.phase)).sin();
-            // The waves fade out in the outer eighth of each side.
-            let fade = |value: f32, side: f32| (8.0 * value.min(side - value).max(0.0) / side).min(1.0);
-            let amplitude = self.waves * fade(x, width) * fade(y, height);
+            // From 0 at the border to 1 at an eighth of the side.
+            let edge = |value: f32, side: f32| (8.0 * value.min(side - value).max(0.0) / side).min(1.0);
+            let amplitude = self.waves * edge(x, width) * edge(y, height);
             point = [point[0] + amplitude * wave(y + 0.3 * x), point[1] + amplitude * wave(x * 0.8 - 0.2 * y)];
         }
 
@@ -65,6 +65,7 @@ pub fn distort(pixels: &Pixels, distortion: &Distortion) -> Pixels {
     }
 }
 
+/// Draws every pixel of the result with `interpolate`, which samples the source at a position.
 fn warp<P>(
     pixels: &ImageBuffer<P, Vec<u8>>,
     distortion: &Distortion,
@@ -85,7 +86,7 @@ where
     result
 }
 
-/// Returns the four pixels around a position with their weights.
+/// Returns the column, row and weight of the four pixels around a position; the weights add up to 1.
 fn corners(x: f32, y: f32, (width, height): (u32, u32)) -> [(u32, u32, f32); 4] {
     let x = x.clamp(0.0, (width - 1) as f32);
     let y = y.clamp(0.0, (height - 1) as f32);

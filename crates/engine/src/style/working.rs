@@ -43,7 +43,7 @@ impl Colours {
         l.zip(a).zip(b).map(|((l, a), b)| [l, a, b])
     }
 
-    /// Applies a filter to each plane.
+    /// Returns the planes that a filter produces from each plane.
     pub fn map(&self, filter: impl Fn(&Plane) -> Plane) -> Self {
         Self { l: filter(&self.l), a: filter(&self.a), b: filter(&self.b) }
     }
@@ -101,12 +101,13 @@ impl WorkingPicture {
     }
 }
 
-/// Returns the smallest factor that fits [`PIXELS_MAX`].
+/// Returns the smallest reduction factor with which the copy has at most [`PIXELS_MAX`] pixels.
 fn factor_for(width: usize, height: usize) -> usize {
     let is_small_enough = |factor: &usize| width.div_ceil(*factor) * height.div_ceil(*factor) <= PIXELS_MAX;
     (1..=width.max(height)).find(is_small_enough).unwrap_or(1)
 }
 
+/// Reduces a picture. The caller sets the unit.
 fn reduce_opaque(pixels: &RgbImage) -> WorkingPicture {
     let width = pixels.width() as usize;
     let height = pixels.height() as usize;
@@ -133,7 +134,8 @@ fn reduce_opaque(pixels: &RgbImage) -> WorkingPicture {
     WorkingPicture { colours, alpha: None, factor, unit: 1.0 }
 }
 
-/// Reduces colours weighted by alpha; hidden pixels take the mean colour of their neighbours.
+/// Reduces a picture with colours weighted by alpha; hidden pixels take the mean colour of their neighbours. The caller
+/// sets the unit.
 fn reduce_transparent(pixels: &RgbaImage) -> WorkingPicture {
     let width = pixels.width() as usize;
     let height = pixels.height() as usize;
@@ -149,6 +151,7 @@ fn reduce_transparent(pixels: &RgbaImage) -> WorkingPicture {
         for x in 0..l.len() {
             let columns = x * factor..((x + 1) * factor).min(width);
 
+            // Red, green and blue weighted by opacity, and the sum of the opacities.
             let mut sum = [0.0; 4];
             for [red, green, blue, alpha] in rows.iter().flat_map(|row| &row[columns.clone()]) {
                 let opacity = f32::from(*alpha) / 255.0;
@@ -166,9 +169,10 @@ fn reduce_transparent(pixels: &RgbaImage) -> WorkingPicture {
     WorkingPicture { colours, alpha: Some(alpha), factor, unit: 1.0 }
 }
 
-/// Radius in pixels in which hidden pixels look for a colour.
+/// Radius in pixels within which hidden pixels take the mean colour of visible ones.
 const FILL_RADIUS: usize = 4;
 
+/// Returns the plane with transparent samples filled by the mean of the visible ones around them.
 fn fill_hidden(plane: &Plane, alpha: &Plane) -> Plane {
     let mut visible = plane.clone();
     visible.combine(alpha, |value, alpha| value * alpha);
