@@ -20,8 +20,8 @@ pub struct Tangents {
 }
 
 impl Tangents {
-    /// Computes the directions from the structure tensor, smoothed over `radius` pixels. The tensor doubles the angles of
-    /// gradients, so the opposite gradients on the two sides of a line add up instead of cancelling out.
+    /// Computes the directions from the structure tensor, smoothed over `radius` pixels. The tensor doubles the angles
+    /// of gradients, so the opposite gradients on the two sides of a line add up instead of cancelling out.
     pub fn from_lightness(lightness: &Plane, radius: usize) -> Self {
         let width = lightness.width();
         let height = lightness.height();

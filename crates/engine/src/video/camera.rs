@@ -19,7 +19,7 @@ const PIVOT: f32 = 0.6;
 /// Pose of the camera.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pose {
-    /// Shift of the whole picture.
+    /// Shift of the whole picture to the right and down, in half heights.
     pub shift: Vec2,
     /// Translation to the right, down and forward; 1 forward reaches the nearest objects.
     pub drift: [f32; 3],
@@ -99,19 +99,22 @@ impl Pose {
 /// Camera motion of a shot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Track {
+    /// Pose at the start.
     from: Pose,
+    /// Pose at the end.
     to: Pose,
     /// Amplitude of the handheld shake, in half heights.
     shake_amplitude: f32,
     /// Start time of the shake in seconds, different for each seed.
     phase: f32,
+    /// Length of the shot in seconds.
     seconds: f32,
-    easing: Pace,
+    easing: Easing,
 }
 
 /// Timing of a motion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pace {
+enum Easing {
     /// Eases in and out.
     Eased,
     /// Starts at full speed and eases out.
@@ -132,7 +135,7 @@ impl Track {
             keywords.moves.clone()
         };
 
-        let strength = keywords.speed * gain(amplitude) * (seconds / 4.0).powf(0.6).clamp(0.5, 1.6);
+        let strength = keywords.speed * amplitude_gain(amplitude) * (seconds / 4.0).powf(0.6).clamp(0.5, 1.6);
         let share = strength / (moves.len().max(1) as f32).sqrt();
 
         let mut from = Pose::OWN;
@@ -144,13 +147,13 @@ impl Track {
 
         let shake_amplitude = if moves.contains(&CameraMove::Handheld) { 0.012 * strength } else { 0.0 };
 
-        Self { from, to, shake_amplitude, phase: random(seed, 9) * 50.0, seconds, easing: Pace::Eased }
+        Self { from, to, shake_amplitude, phase: random(seed, 9) * 50.0, seconds, easing: Easing::Eased }
     }
 
     /// Returns the track of a camera that does not move.
     #[must_use]
     pub fn still() -> Self {
-        Self { from: Pose::OWN, to: Pose::OWN, shake_amplitude: 0.0, phase: 0.0, seconds: 1.0, easing: Pace::Eased }
+        Self { from: Pose::OWN, to: Pose::OWN, shake_amplitude: 0.0, phase: 0.0, seconds: 1.0, easing: Easing::Eased }
     }
 
     /// Returns a motion between two poses.
@@ -162,7 +165,7 @@ impl Track {
     /// Returns a motion that starts at the picture's own pose and decelerates uniformly.
     #[must_use]
     pub fn slowing(to: Pose, seconds: f32) -> Self {
-        Self { to, seconds, easing: Pace::Slowing, ..Self::still() }
+        Self { to, seconds, easing: Easing::Slowing, ..Self::still() }
     }
 
     /// Returns a motion that continues this one and ends at the picture's own pose.
@@ -189,16 +192,16 @@ impl Track {
     #[must_use]
     pub fn returning(&self) -> Self {
         let [from, to] = if self.from == Pose::OWN { [self.from, self.to] } else { [self.to, self.from] };
-        Self { from, to, easing: Pace::Returning, ..self.clone() }
+        Self { from, to, easing: Easing::Returning, ..self.clone() }
     }
 
-    /// Returns the pose at a fraction of the time.
+    /// Returns the pose at a fraction of the time, 0 to 1.
     #[must_use]
     pub fn at(&self, share: f32) -> Pose {
         let progress = match self.easing {
-            Pace::Eased => eased(share),
-            Pace::Slowing => share * (2.0 - share),
-            Pace::Returning => (std::f32::consts::PI * share).sin().powi(2),
+            Easing::Eased => eased(share),
+            Easing::Slowing => share * (2.0 - share),
+            Easing::Returning => (std::f32::consts::PI * share).sin().powi(2),
         };
 
         let mut pose = self.from.towards(&self.to, progress);
@@ -235,7 +238,7 @@ pub fn eased(share: f32) -> f32 {
 }
 
 /// Returns the factor of the distances of all moves.
-fn gain(amplitude: MotionAmount) -> f32 {
+fn amplitude_gain(amplitude: MotionAmount) -> f32 {
     match amplitude {
         MotionAmount::Auto => 0.85,
         MotionAmount::Small => 0.45,
@@ -273,9 +276,11 @@ fn limit_softly(distance: f32, maximum: f32) -> f32 {
     distance / (1.0 + (distance / maximum).powi(2)).sqrt()
 }
 
-/// Adds a move to the poses of the start and the end. An orbit is a translation with a shift that keeps the pivot in
-/// place. Outward moves change the start pose, so that they end at the picture's own pose.
+/// Adds a move to the poses of the start and the end; `share` scales its distances. An orbit is a translation with a
+/// shift that keeps the pivot in place. Outward moves change the start pose, so that they end at the picture's own
+/// pose.
 fn add_move(step: CameraMove, share: f32, from: &mut Pose, to: &mut Pose) {
+    // `looking` is the fraction of the shift that keeps the pivot in place.
     let mut sidestep = |across: f32, down: f32, looking: f32| {
         let [across, down] = [across, down].map(|distance| limit_softly(share * distance, SIDESTEP_MAX));
         to.drift[0] += across;
@@ -313,7 +318,7 @@ mod tests {
         Track::from_keywords(&VideoKeywords::from_prompt(prompt), amplitude, 4.0, 7)
     }
 
-    /// Returns the source position in the middle of the last frame, relative to the first frame.
+    /// Returns the position in the picture of the nearest object that is in the middle of the last frame.
     fn end_position(prompt: &str, amplitude: MotionAmount) -> Vec2 {
         track(prompt, amplitude).at(1.0).source([0.0, 0.0], NEAR)
     }
@@ -336,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn amplitude_and_pace_are_distances() {
+    fn amplitude_and_speed_scale_the_distances() {
         let [small, medium, large] =
             [MotionAmount::Small, MotionAmount::Medium, MotionAmount::Large].map(|a| end_position("pan right", a)[0]);
         assert!(small < 0.6 * medium && medium < 0.7 * large);

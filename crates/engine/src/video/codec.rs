@@ -1,7 +1,7 @@
 //! Video codec behind two traits, implemented by H.264 in Rust.
 //!
-//! The codec crate does not write the colour description, so the container (`mp4`) has it, and the level is
-//! chosen here by size. Parameter sets precede every key frame, so separately encoded groups form one stream.
+//! The codec crate does not write the colour description, so the container (`mp4`) contains it. The level is chosen
+//! here by size. Parameter sets precede every key frame, so separately encoded groups form one stream.
 
 use rusty_h264::{Decoder as H264Decoder, Encoder as H264Encoder, EncoderConfig, Preset, YuvFrame};
 
@@ -141,7 +141,10 @@ impl Codec for H264 {
 
         // One group per encoder, and every picture is returned immediately.
         config.gop_size = u32::MAX;
-        (config.scenecut, config.lookahead, config.mbtree, config.num_ref_frames) = (0, 0, false, 1);
+        config.scenecut = 0;
+        config.lookahead = 0;
+        config.mbtree = false;
+        config.num_ref_frames = 1;
 
         let encoder = H264Encoder::new(config).map_err(|error| CodecError(format!("{error:?}")))?;
         Ok(Box::new(encoder))
@@ -152,7 +155,8 @@ impl Codec for H264 {
     }
 }
 
-/// Returns the lowest level that allows the size at 30 frames per second (H.264, table A-1).
+/// Returns the lowest level, times ten, that allows the size at 30 frames per second (H.264, table A-1). Sizes are in
+/// macroblocks of 16 by 16 pixels.
 fn level(size: Size) -> u8 {
     let blocks = size.width.div_ceil(16) * size.height.div_ceil(16);
     match blocks {

@@ -7,7 +7,7 @@
 //! The background is painted if the prompt names a place; otherwise it is the first picture out of focus. Objects have
 //! individual distances, and the camera moves from one to the next.
 
-use super::camera::{Pose, Track, random};
+use super::camera::{FAR, NEAR, Pose, Track, random};
 use super::cutout;
 use super::depth::Depth;
 use super::raster::{Raster, Size};
@@ -25,7 +25,7 @@ use crate::video::MotionAmount;
 /// Scene with the positions of its objects.
 pub struct ComposedScene {
     pub view: View,
-    /// Centres of the objects in the order of the references.
+    /// Centres of the objects in the order of the references, as positions on the picture.
     anchors: Vec<[f32; 2]>,
 }
 
@@ -61,8 +61,8 @@ pub fn compose(references: &[Raster], keywords: &VideoKeywords, prompt: &str, si
     let mut nearness = Plane::from_fn(size.width.div_ceil(4), size.height.div_ceil(4), |x, y| {
         let half = size.height as f32 * 0.5;
         let point = [(4 * x) as f32 / half - size.aspect(), (4 * y) as f32 / half - 1.0];
-        // The background stays behind its objects.
-        0.55 * (view.depth.at(point) - 0.25) / 0.75
+        // The background, from 0 (far) to 0.55, stays behind its objects.
+        0.55 * (view.depth.at(point) - FAR) / (NEAR - FAR)
     });
 
     let mut anchors = Vec::new();
@@ -129,6 +129,8 @@ impl ComposedScene {
     }
 }
 
+/// Draws what is behind the objects: the first reference out of focus if it is opaque and the prompt names no place,
+/// otherwise a painted place.
 fn draw_background(references: &[Raster], keywords: &VideoKeywords, prompt: &str, size: Size, seed: u32) -> View {
     let first = references.first().filter(|_| keywords.scenery.is_none());
     let Some(first) = first.filter(|first| first.pixels().iter().all(|pixel| pixel[3] > 0.99)) else {
@@ -150,18 +152,21 @@ fn draw_background(references: &[Raster], keywords: &VideoKeywords, prompt: &str
 }
 
 impl SceneObject {
+    /// Creates the object of a reference: its own shape, its cut-out subject, or a card. `is_alone` is `true` if there
+    /// is no other reference.
     fn from_reference(reference: &Raster, is_alone: bool) -> Self {
-        let shaped = reference.pixels().iter().filter(|pixel| pixel[3] < 0.5).count();
-        if shaped * 50 > reference.size().area() {
+        // A picture has a shape if more than 2 percent of it are transparent.
+        let transparent = reference.pixels().iter().filter(|pixel| pixel[3] < 0.5).count();
+        if transparent * 50 > reference.size().area() {
             return Self { picture: reference.clone(), is_standing: true };
         }
 
         let overview = Overview::from_pixels(&Pixels::Opaque(reference.to_image()), 240);
         let likelihood = find_subject(&overview, &Plane::new(overview.width(), overview.height()));
         let share = likelihood.values().iter().sum::<f32>() / likelihood.values().len() as f32;
-        let border = |y: usize| likelihood.row(y).iter().sum::<f32>() / likelihood.width() as f32;
+        let top_share = likelihood.row(0).iter().sum::<f32>() / likelihood.width() as f32;
 
-        let is_clear = (0.06..0.7).contains(&share) && border(0) <= 0.3 && cutout::has_clear_outline(&likelihood);
+        let is_clear = (0.06..0.7).contains(&share) && top_share <= 0.3 && cutout::has_clear_outline(&likelihood);
         if !is_alone || !is_clear {
             return Self { picture: card(reference), is_standing: false };
         }
@@ -185,7 +190,7 @@ fn card(reference: &Raster) -> Raster {
     picture
 }
 
-/// Draws the shadow of an object.
+/// Draws the soft shadow of an object whose upper left corner is at `left` and `top`.
 fn draw_shadow(scene: &mut Raster, subject: &Raster, left: isize, top: isize, is_standing: bool) {
     let margin = subject.size().height / 12 + 2;
     let cover = subject.channel(3);

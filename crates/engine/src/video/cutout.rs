@@ -10,9 +10,9 @@ use crate::filters::smooth;
 use crate::light::ramp;
 use crate::plane::Plane;
 
-/// Difference of the two colours up to which the coverage cannot be computed from them.
+/// Difference between the colours of subject and background up to which they do not tell the coverage of a pixel.
 const CONTRAST_MIN: f32 = 0.08;
-/// Difference of the two colours from which the coverage is computed from them alone.
+/// Difference between the colours of subject and background from which they alone tell the coverage.
 const CONTRAST_MAX: f32 = 0.25;
 
 /// Radius of the gaps in the outline that are closed, in samples of the likelihood.
@@ -94,8 +94,9 @@ fn nearby(picture: &Raster, weight: &Plane, radius: usize) -> [Plane; 4] {
     [red, green, blue, available]
 }
 
-/// Returns the coverage of a pixel and the colour of the subject in it. `colours` are those of the subject and of the
-/// background nearby, with their weights.
+/// Returns the coverage of a pixel and the colour of the subject in it. `likely` is the likelihood of the subject;
+/// `inside` and `outside` are the certainty that the pixel belongs to the subject or to the background. `subject` and
+/// `background` are their colours nearby, with the weight that is available.
 fn matte(
     pixel: [f32; 4],
     likely: f32,
@@ -117,7 +118,7 @@ fn matte(
     let coverage = guess + trust * (ramp(position, 0.08, 0.92) - guess);
     let coverage = (coverage * (1.0 - outside)).max(inside);
 
-    // The colour without the share of the background; where little remains, the one nearby.
+    // The colour without the share of the background; where little of the subject remains, its colour nearby.
     let share = is_known * ramp(coverage, 0.9, 0.3);
     let colour = std::array::from_fn(|at| {
         let foreground = (own[at] - (1.0 - coverage) * background[at]) / coverage.max(0.1);
@@ -127,11 +128,11 @@ fn matte(
     (coverage, colour)
 }
 
-/// Fills areas that the subject encloses: what lies behind it reaches the border of the picture.
+/// Fills areas that the subject encloses. Only areas connected to the border of the picture are background.
 fn fill_holes(likelihood: &Plane) -> Plane {
     let width = likelihood.width();
     let height = likelihood.height();
-    // Narrow gaps are closed: a face is no background because a bright cheek meets a bright wall.
+    // Narrow gaps are closed, so that a face does not become background where a bright cheek meets a bright wall.
     let around = smooth(likelihood, GAP_RADIUS);
     let is_free = |at: usize| likelihood.values()[at].max(around.values()[at]) < 0.4;
 

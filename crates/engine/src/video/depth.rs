@@ -20,6 +20,7 @@ const MAP_SIDE: usize = 224;
 #[derive(Debug, Clone)]
 pub struct Depth {
     map: Plane,
+    /// Width of the picture divided by its height.
     aspect: f32,
 }
 
@@ -43,6 +44,7 @@ impl Depth {
 
         let subject = find_subject(&overview, &Plane::new(width, height));
         let sky = find_sky(&overview, &luma);
+
         let mut sharp = luma.clone();
         sharp.combine(&smooth(&luma, 1), |value, around| (value - around).abs());
         let sharp = smooth(&sharp, radius);
@@ -61,6 +63,7 @@ impl Depth {
             let nearness = 0.15 + 0.40 * ground * (1.0 - object) + 0.45 * object + cues;
             nearness * (1.0 - 0.9 * sky.values()[index])
         });
+
         map = GuidedFilter::fit(&luma, &smooth(&map, radius / 2), 2 * radius, 0.08).small(&luma);
         stretch_contrast(&mut map);
 
@@ -77,7 +80,8 @@ impl Depth {
     }
 }
 
-/// Returns the value of a map at a position of the picture. Map and picture may differ in size.
+/// Returns the interpolated value of a map at a position of the picture, clamped to its border. Map and picture may
+/// differ in size; `aspect` is the width of the picture divided by its height.
 #[must_use]
 pub fn look_up(map: &Plane, aspect: f32, [x, y]: Vec2) -> f32 {
     let width = map.width();
@@ -99,7 +103,7 @@ pub fn look_up(map: &Plane, aspect: f32, [x, y]: Vec2) -> f32 {
     above + down * (below - above)
 }
 
-/// Returns the likelihood of sky: bright or blue, even, and connected to the upper border.
+/// Returns the likelihood of sky, 0 to 1: bright or blue, even, and connected to the upper border.
 #[must_use]
 pub fn find_sky(overview: &Overview, luma: &Plane) -> Plane {
     let width = luma.width();
@@ -117,7 +121,7 @@ pub fn find_sky(overview: &Overview, luma: &Plane) -> Plane {
         bright * (1.0 - ramp(rough.values()[at], 0.012, 0.05))
     });
 
-    // Each column, from the top down, is sky at most as far as the pixels above it.
+    // A pixel is at most as likely to be sky as the likeliest of the three pixels above it.
     let mut sky = Plane::new(width, height);
     for y in 0..height {
         for x in 0..width {

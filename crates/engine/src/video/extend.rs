@@ -83,7 +83,7 @@ impl SourceVideo {
         Ok(())
     }
 
-    /// Returns the most recent pictures in display order.
+    /// Returns the last pictures, at most [`COMPARED_DISTANCE`] + 1, in display order.
     fn last_frames(&self, codec: &dyn Codec, size: Size) -> Result<Vec<Yuv>, VideoError> {
         let units = &self.video.units;
         let first_unit = units.len().saturating_sub(COMPARED_DISTANCE + 1);
@@ -107,7 +107,8 @@ impl SourceVideo {
         self.video.units.len() as f32 / seconds.max(1e-3)
     }
 
-    /// Decodes the pictures from a key frame on, in display order. A panic of the codec counts as a damaged file.
+    /// Decodes the pictures from the key frame with index `from` on, and calls `on_frame` in display order with the
+    /// display time in ticks and the picture. A panic of the codec counts as a damaged file.
     fn decode(
         &self,
         codec: &dyn Codec,
@@ -115,9 +116,10 @@ impl SourceVideo {
         mut on_frame: impl FnMut(u64, Yuv) -> Result<(), VideoError>,
     ) -> Result<(), VideoError> {
         let mut decoder = codec.decoder();
-        // Pictures are returned in the order of their display times, which the file lists.
+        // Decoded pictures that wait for one displayed earlier, with their display times in ticks.
         let mut waiting: Vec<(u64, Yuv)> = Vec::new();
         let units = &self.video.units[from..];
+        // The file lists the display times, so the order is known before the pictures are decoded.
         let mut pending: Vec<u64> = units.iter().map(|unit| unit.shown_at).collect();
         pending.sort_unstable();
         let mut due = pending.into_iter().peekable();
@@ -164,10 +166,12 @@ impl SourceVideo {
     }
 }
 
+/// Returns the index of the picture that is displayed first.
 fn earliest(waiting: &[(u64, Yuv)]) -> usize {
     (0..waiting.len()).min_by_key(|at| waiting[*at].0).unwrap_or(0)
 }
 
+/// Returns the error for a video that the codec cannot decode.
 fn damaged() -> VideoError {
     VideoError::Input { code: "video_undecodable", reason: "the video is damaged".to_owned() }
 }
@@ -199,13 +203,15 @@ fn fit_to(picture: Yuv, size: Size) -> Yuv {
 pub struct Extension<'a> {
     pub keywords: &'a VideoKeywords,
     pub amplitude: MotionAmount,
+    /// Length to add, in seconds.
     pub seconds: u32,
     /// Last frame, if one is given.
     pub end: Option<&'a Pixels>,
     pub seed: u32,
 }
 
-/// Returns the shot after a video: from its last picture with the camera's motion to the end frame, if there is one.
+/// Returns the shot after a video. It starts at the last picture and continues the motion of the camera, or leads to
+/// the end frame, if there is one.
 ///
 /// # Errors
 /// Returns the same errors as [`SourceVideo::play`].
@@ -242,6 +248,7 @@ pub fn shot(
 /// Velocity of a camera per second.
 #[derive(Debug, Clone, Copy)]
 struct Velocity {
+    /// Shift in half heights.
     shift: [f32; 2],
     /// Natural logarithm of the magnification.
     zoom_rate: f32,
@@ -250,7 +257,8 @@ struct Velocity {
 }
 
 impl Velocity {
-    /// Estimates the velocity from two pictures; `rate` is the number of such intervals per second.
+    /// Estimates the velocity from two pictures; `rate` is the number of intervals between two such pictures per
+    /// second.
     fn between(before: &Raster, last: &Raster, rate: f32) -> Self {
         let GlobalMotion { shift, zoom, rotation } = OpticalFlow::between(before, last).global_motion();
         // Objects that move to the left mean a camera that moves to the right.

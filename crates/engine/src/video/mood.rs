@@ -7,30 +7,58 @@ use super::words::Mood;
 /// Effect of the light on every pixel of a frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Light {
+    /// Gain of red, green and blue.
     gain: [f32; 3],
-    /// Darkening of the corners.
+    /// Darkening of the corners, 0 to 1.
     corners: f32,
 }
 
 impl Light {
     /// Unchanged light.
-    pub const OWN: Self = Self { gain: [1.0; 3], corners: 0.0 };
+    pub const UNCHANGED: Self = Self { gain: [1.0; 3], corners: 0.0 };
 
-    /// Returns the light of moods at a time in seconds, which is `share` of the whole.
+    /// Returns the combined light of moods at a time in seconds, which is the fraction `share` of the whole video.
     #[must_use]
     pub fn from_moods(moods: &[Mood], seconds: f32, share: f32, seed: u32) -> Self {
-        let mut light = Self::OWN;
+        let mut light = Self::UNCHANGED;
         for mood in moods {
-            let (gain, corners) = gain_and_corners(*mood, seconds, share, seed);
+            let Self { gain, corners } = Self::from_mood(*mood, seconds, share, seed);
             (0..3).for_each(|at| light.gain[at] *= gain[at]);
             light.corners += corners;
         }
         light
     }
 
+    /// Returns the light of one mood. Frequencies are in radians per second.
+    fn from_mood(mood: Mood, seconds: f32, share: f32, seed: u32) -> Self {
+        let mix = |from: [f32; 3], to: [f32; 3], share: f32| -> [f32; 3] {
+            std::array::from_fn(|at| from[at] + share * (to[at] - from[at]))
+        };
+
+        match mood {
+            Mood::Sunset => Self { gain: mix([1.0; 3], [1.02, 0.74, 0.56], share), corners: 0.35 * share },
+            Mood::Sunrise => {
+                Self { gain: mix([0.62, 0.66, 0.82], [1.12, 1.04, 0.96], share), corners: 0.3 * (1.0 - share) }
+            }
+            Mood::Flicker => {
+                let wave = |frequency: f32, phase: f32| (frequency * seconds + phase + 6.0 * random(seed, 40)).sin();
+                let flame = 1.0 + 0.09 * wave(7.3, 0.0) + 0.06 * wave(13.1, 1.0) + 0.04 * wave(23.7, 2.0);
+                Self { gain: [1.06 * flame, 0.96 * flame, 0.82 * flame], corners: 0.35 }
+            }
+            Mood::Storm => {
+                let flash = flash(seconds, seed);
+                Self { gain: [0.80 + flash, 0.84 + flash, 0.92 + flash], corners: 0.2 }
+            }
+            Mood::Pulse => {
+                let pulse = 1.0 + 0.12 * (1.8 * seconds + 6.0 * random(seed, 41)).sin();
+                Self { gain: [pulse, 0.97 * pulse, 1.04 * pulse], corners: 0.1 }
+            }
+        }
+    }
+
     /// Applies the light to a frame.
     pub fn apply(&self, frame: &mut Raster) {
-        if *self == Self::OWN {
+        if *self == Self::UNCHANGED {
             return;
         }
 
@@ -56,29 +84,7 @@ fn apply_gain(pixel: &mut Pixel, gain: [f32; 3]) {
     }
 }
 
-/// Returns the gain of red, green and blue, and the darkening of the corners.
-fn gain_and_corners(mood: Mood, seconds: f32, share: f32, seed: u32) -> ([f32; 3], f32) {
-    let mix = |from: [f32; 3], to: [f32; 3], share: f32| -> [f32; 3] {
-        std::array::from_fn(|at| from[at] + share * (to[at] - from[at]))
-    };
-
-    match mood {
-        Mood::Sunset => (mix([1.0; 3], [1.02, 0.74, 0.56], share), 0.35 * share),
-        Mood::Sunrise => (mix([0.62, 0.66, 0.82], [1.12, 1.04, 0.96], share), 0.3 * (1.0 - share)),
-        Mood::Flicker => {
-            let wave = |frequency: f32, phase: f32| (frequency * seconds + phase + 6.0 * random(seed, 40)).sin();
-            let flame = 1.0 + 0.09 * wave(7.3, 0.0) + 0.06 * wave(13.1, 1.0) + 0.04 * wave(23.7, 2.0);
-            ([1.06 * flame, 0.96 * flame, 0.82 * flame], 0.35)
-        }
-        Mood::Storm => ([0.80 + flash(seconds, seed), 0.84 + flash(seconds, seed), 0.92 + flash(seconds, seed)], 0.2),
-        Mood::Pulse => {
-            let pulse = 1.0 + 0.12 * (1.8 * seconds + 6.0 * random(seed, 41)).sin();
-            ([pulse, 0.97 * pulse, 1.04 * pulse], 0.1)
-        }
-    }
-}
-
-/// Returns the brightness of lightning: a decaying flash in about every third second.
+/// Returns the brightness that lightning adds: a decaying flash in about every third second.
 fn flash(seconds: f32, seed: u32) -> f32 {
     let second = seconds.floor();
     let salt = 60 + second as u32;
@@ -111,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn fire_flickers_and_nothing_stays() {
+    fn fire_flickers_and_no_mood_changes_nothing() {
         assert_ne!(grey(&[Mood::Flicker], 0.3), grey(&[Mood::Flicker], 0.35));
         assert_eq!(grey(&[], 0.3), [0.5, 0.5, 0.5, 1.0]);
     }

@@ -13,7 +13,7 @@ use crate::resample::resize_part;
 
 /// Longest side in samples of the pictures that are compared.
 const SIDE: usize = 192;
-/// Minimum of the shorter side in the pyramid.
+/// Minimum length of the shorter side in the pyramid, in samples.
 const SIDE_MIN: usize = 12;
 /// Refinements of the flow at each level of the pyramid.
 const STEPS_PER_LEVEL: usize = 3;
@@ -30,6 +30,7 @@ pub struct OpticalFlow {
 /// Motion of a whole picture.
 #[derive(Debug, Clone, Copy)]
 pub struct GlobalMotion {
+    /// Shift in half heights.
     pub shift: Vec2,
     /// Magnification.
     pub zoom: f32,
@@ -136,14 +137,14 @@ impl FlowPair {
         let aspect = one.size().aspect();
         let (forward, backward) =
             rayon::join(|| OpticalFlow::estimate(&from, &to, aspect), || OpticalFlow::estimate(&to, &from, aspect));
-        let likeness = likeness(&from[0], &to[0], &forward, &backward);
+        let likeness = measure_likeness(&from[0], &to[0], &forward, &backward);
         Self { forward, backward, likeness }
     }
 }
 
-/// Returns the fraction of a picture that the flow finds again in the other picture and that returns from there,
-/// reduced by the remaining difference.
-fn likeness(from: &Plane, to: &Plane, forward: &OpticalFlow, backward: &OpticalFlow) -> f32 {
+/// Returns the similarity of two pictures, 0 to 1: the fraction of positions that the flow moves to the other picture
+/// and back to the same place, reduced by the remaining difference of brightness.
+fn measure_likeness(from: &Plane, to: &Plane, forward: &OpticalFlow, backward: &OpticalFlow) -> f32 {
     let width = from.width();
     let height = from.height();
 
@@ -201,12 +202,13 @@ fn pyramid(picture: &Raster) -> Vec<Plane> {
     levels
 }
 
-/// Refines the flow by one step: a further shift explains the remaining difference.
+/// Refines the flow by one Lucas-Kanade step: adds the shift, in samples, that best explains the remaining difference.
 fn refine(from: &Plane, to: &Plane, across: &mut Plane, down: &mut Plane) {
     let width = from.width();
     let height = from.height();
     let radius = (width.max(height) / 40).clamp(2, 5);
 
+    // Interpolates between the four samples around a position.
     let fetch = |plane: &Plane, x: f32, y: f32| {
         let x = x.clamp(0.0, (width - 1) as f32);
         let y = y.clamp(0.0, (height - 1) as f32);
@@ -232,6 +234,7 @@ fn refine(from: &Plane, to: &Plane, across: &mut Plane, down: &mut Plane) {
         [0.5 * (plane.row(y)[right] - plane.row(y)[left]), 0.5 * (plane.row(bottom)[x] - plane.row(top)[x])]
     };
 
+    // Weighted products of the mean gradient and the difference, summed over a window.
     let mut sums: [Plane; 5] = std::array::from_fn(|_| Plane::new(width, height));
     for y in 0..height {
         for x in 0..width {
@@ -286,11 +289,11 @@ mod tests {
 
     #[test]
     fn a_shift_is_found_in_both_directions() {
-        let found = FlowPair::between(&rough(1, 0), &rough(1, 6));
-        let [across, down] = found.forward.at([0.1, 0.0]);
+        let flow_pair = FlowPair::between(&rough(1, 0), &rough(1, 6));
+        let [across, down] = flow_pair.forward.at([0.1, 0.0]);
         assert!((across + 6.0 / 40.0).abs() < 0.03 && down.abs() < 0.03, "{across} {down}");
-        assert!((found.backward.at([0.0, 0.1])[0] - 6.0 / 40.0).abs() < 0.03);
-        let GlobalMotion { shift, zoom, rotation } = found.forward.global_motion();
+        assert!((flow_pair.backward.at([0.0, 0.1])[0] - 6.0 / 40.0).abs() < 0.03);
+        let GlobalMotion { shift, zoom, rotation } = flow_pair.forward.global_motion();
         assert!((shift[0] + 0.15).abs() < 0.03 && (zoom - 1.0).abs() < 0.03 && rotation.abs() < 0.03);
     }
 

@@ -9,7 +9,7 @@ use crate::picture::Pixels;
 pub struct VideoPlan<'a> {
     /// Size of the frames; both sides are even.
     pub size: Size,
-    /// Source material, which determines the length.
+    /// Source material, with the length of the video.
     pub material: Material,
     /// Keywords for the camera, the weather, the light and the scene.
     pub prompt: String,
@@ -61,14 +61,14 @@ pub enum WatermarkCorner {
 pub enum Material {
     /// Prompt without pictures.
     Words {
-        /// Length.
+        /// Length in seconds.
         seconds: u32,
     },
     /// First frame.
     Still {
         /// The first frame.
         picture: Pixels,
-        /// Length.
+        /// Length in seconds.
         seconds: u32,
     },
     /// First frame and the key frames that follow.
@@ -82,14 +82,14 @@ pub enum Material {
     References {
         /// One picture for each object.
         pictures: Vec<Pixels>,
-        /// Length.
+        /// Length in seconds.
         seconds: u32,
     },
     /// Existing video to extend.
     Footage {
         /// MP4 file.
         file: Vec<u8>,
-        /// Length to add.
+        /// Length to add, in seconds.
         seconds: u32,
         /// Last frame, if requested.
         end: Option<Pixels>,
@@ -100,7 +100,7 @@ pub enum Material {
 pub struct Transition {
     /// The key frame.
     pub picture: Pixels,
-    /// Length.
+    /// Length in seconds.
     pub seconds: u32,
     /// Prompt of this transition, in addition to that of the video.
     pub prompt: String,
@@ -133,8 +133,9 @@ const RATIO_MAX: f64 = 4.0;
 /// Aspect ratio of a video without a requested ratio and without a picture.
 const RATIO_DEFAULT: (u16, u16) = (16, 9);
 
-/// Returns the size of a video with `lines` pixels on the shorter side. The aspect ratio is the requested one,
-/// otherwise that of a picture, otherwise 16:9; it is limited to 4:1.
+/// Returns the size of a video with `lines` pixels on the shorter side, which must be even. The aspect ratio is the
+/// requested `ratio`, otherwise that of `picture`, both given as width and height, otherwise 16:9. It is limited to
+/// 4:1.
 #[must_use]
 pub fn size_of(lines: u32, ratio: Option<(u16, u16)>, picture: Option<(u32, u32)>) -> Size {
     let (width, height) = match (ratio, picture) {

@@ -60,7 +60,7 @@ impl Raster {
         Self { size, pixels: vec![[0.0, 0.0, 0.0, 1.0]; size.area()] }
     }
 
-    /// Computes every pixel from column and row, in parallel.
+    /// Creates a picture whose pixels are computed from column and row, in parallel.
     #[must_use]
     pub fn from_fn(size: Size, pixel: impl Fn(usize, usize) -> Pixel + Sync) -> Self {
         let mut raster = Self::new(size);
@@ -107,6 +107,7 @@ impl Raster {
         })
     }
 
+    /// Returns the size in pixels.
     #[must_use]
     pub fn size(&self) -> Size {
         self.size
@@ -155,6 +156,7 @@ impl Raster {
         let scale = (width / size.width as f64).min(height / size.height as f64);
         let across = size.width as f64 * scale;
         let down = size.height as f64 * scale;
+        // Left, top, width and height of the part that is shown.
         let part = [(width - across) / 2.0, (height - down) / 2.0, across, down];
 
         // Colours are weighted by their coverage; otherwise hidden ones would show as a fringe.

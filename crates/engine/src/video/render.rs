@@ -28,7 +28,7 @@ use crate::style::style;
 const GROUP_FRAMES: usize = 24;
 /// Maximum number of pixels drawn and encoded for one video: 100 seconds of 1080p.
 pub const DRAWN_PIXELS_MAX: u64 = 5_000_000_000;
-/// Groups of a decoded video that are encoded at once; their frames are held in memory.
+/// Number of groups of a decoded video that are encoded at once; their frames are held in memory.
 const SOURCE_GROUPS: usize = 4;
 
 /// Renders a video.
@@ -40,7 +40,7 @@ pub fn render(plan: VideoPlan<'_>, observer: &dyn RenderObserver) -> Result<Rend
     render_with(&H264, plan, observer)
 }
 
-/// Draws the frames of a video one by one, without the video that it extends.
+/// Draws the frames of a video one by one, without watermark and without the video that it extends.
 ///
 /// # Errors
 /// As [`render`], and the errors of `on_frame`.
@@ -54,6 +54,7 @@ pub fn frames(plan: VideoPlan<'_>, mut on_frame: impl FnMut(&Yuv) -> Result<(), 
 
 /// A shot with its overlays.
 struct Part {
+    /// Number of frames.
     frames: usize,
     shot: Box<dyn Shot>,
     weather: Vec<WeatherLayer>,
@@ -112,7 +113,7 @@ pub(super) fn render_with(
     let track = match source {
         Some(source) => source.into_sound(),
         None => sound_plan
-            .map(|plan| sound::track(&plan, &keywords, frame_count, |share| prepared.speed(share), seed))
+            .map(|plan| sound::render_track(&plan, &keywords, frame_count, |share| prepared.speed(share), seed))
             .transpose()?,
     };
     let cover = cover.unwrap_or_else(|| prepared.draw_frame(0));
@@ -122,11 +123,13 @@ pub(super) fn render_with(
 /// Progress of a rendering.
 struct Progress<'a> {
     observer: &'a dyn RenderObserver,
+    /// Number of frames to draw.
     frames: usize,
     frames_drawn: AtomicUsize,
 }
 
 impl Progress<'_> {
+    /// Counts a frame and reports every fourth. Fails if the rendering is cancelled.
     fn count_frame(&self) -> Result<(), VideoError> {
         if self.observer.is_cancelled() {
             return Err(VideoError::Cancelled);
@@ -140,7 +143,7 @@ impl Progress<'_> {
 }
 
 impl PreparedVideo<'_> {
-    /// Encodes the video being extended, at the size of the new one.
+    /// Encodes the video being extended at the size of the new video, and stores its first frame in `cover`.
     fn encode_source(
         &self,
         source: &SourceVideo,
@@ -148,6 +151,7 @@ impl PreparedVideo<'_> {
         cover: &mut Option<Raster>,
         encoded: &mut EncodedVideo,
     ) -> Result<(), VideoError> {
+        // Groups of frames that wait for encoding.
         let mut pending: Vec<Vec<Yuv>> = vec![Vec::new()];
         let mut encode = |pending: &mut Vec<Vec<Yuv>>| -> Result<(), VideoError> {
             let frame_groups = std::mem::replace(pending, vec![Vec::new()]);
@@ -176,6 +180,7 @@ impl PreparedVideo<'_> {
         encode(&mut pending)
     }
 
+    /// Adds the watermark to decoded frames and encodes them as one group.
     fn encode_frames(&self, frames: Vec<Yuv>) -> Result<Group, VideoError> {
         let mut encoder = self.codec.encoder(self.size, self.quality)?;
         let units = frames.into_iter().map(|mut frame| {
@@ -208,26 +213,30 @@ impl PreparedVideo<'_> {
         self.parts.iter().map(|part| part.frames).sum()
     }
 
-    /// Returns the shot of a frame, and the frame's number within it.
-    fn find_part(&self, at: usize) -> (&Part, usize) {
-        let mut at = at;
+    /// Returns the shot that contains a frame, and the frame's index within it.
+    fn find_part(&self, frame: usize) -> (&Part, usize) {
+        let mut index = frame;
         for part in &self.parts[..self.parts.len() - 1] {
-            if at < part.frames {
-                return (part, at);
+            if index < part.frames {
+                return (part, index);
             }
-            at -= part.frames;
+            index -= part.frames;
         }
-        (&self.parts[self.parts.len() - 1], at)
+        (&self.parts[self.parts.len() - 1], index)
     }
 
-    fn draw_frame(&self, at: usize) -> Raster {
-        let (part, at) = self.find_part(at);
+    /// Draws a frame with its weather and light, without the watermark.
+    fn draw_frame(&self, index: usize) -> Raster {
+        let (part, at) = self.find_part(index);
+
         // The last frame of a shot precedes the first one of the next shot; the last shot includes its end.
         let is_last = self.parts.last().is_some_and(|last| std::ptr::eq(last, part));
         let share = at as f32 / (part.frames - usize::from(is_last)).max(1) as f32;
         let seconds = at as f32 / FPS as f32;
+
         let mut frame = Raster::new(self.size);
         let pose = part.shot.draw(seconds, share, &mut frame);
+
         let time = part.start + seconds;
         let length = self.frame_count() as f32 / FPS as f32;
 
@@ -239,13 +248,13 @@ impl PreparedVideo<'_> {
         frame
     }
 
-    /// Returns the speed of the camera after a share of all shots.
+    /// Returns the speed of the camera at the fraction `share` of all shots, in half heights per second.
     fn speed(&self, share: f32) -> f32 {
         let (part, at) = self.find_part((share * self.frame_count() as f32) as usize);
         part.shot.speed((at as f32 / part.frames as f32).min(1.0))
     }
 
-    /// Writes the file and its cover.
+    /// Writes the MP4 file, and encodes the cover as a JPEG file.
     fn finish(
         &self,
         encoded: &EncodedVideo,
@@ -259,7 +268,7 @@ impl PreparedVideo<'_> {
     }
 }
 
-/// Prepares pictures for a video.
+/// Settings with which pictures are prepared for a video.
 struct PictureStyler {
     size: Size,
     anime: bool,
@@ -268,7 +277,7 @@ struct PictureStyler {
 }
 
 impl PictureStyler {
-    /// Resizes a picture and applies the style of the video.
+    /// Returns the picture at a size and in the style of the video.
     fn prepare(&self, pixels: &Pixels, size: Size) -> Raster {
         let mut picture = Raster::from_pixels(pixels, size);
         if self.enhance {
@@ -277,7 +286,7 @@ impl PictureStyler {
         if self.anime { self.stylize(&picture) } else { picture }
     }
 
-    /// Applies the style engine: even colours, and ink along the edges.
+    /// Returns the picture as drawn animation: even colours, and ink along the edges.
     fn stylize(&self, picture: &Raster) -> Raster {
         let job = StyleJob { engine: StylePreset::ColorfulAnime, style_strength: 0.9, ..StyleJob::default() };
         let decoded = DecodedPicture { pixels: Pixels::Opaque(picture.to_image()), profile: None };
@@ -367,7 +376,7 @@ fn prepare_parts(
     Ok((source, parts.list))
 }
 
-/// Returns the keywords for one transition: those of its own prompt, completed by those of the whole.
+/// Returns the keywords for one transition: those of its own prompt, completed by those of the whole video.
 fn transition_keywords(video_keywords: &VideoKeywords, transition: &Transition) -> VideoKeywords {
     let mut transition_keywords = VideoKeywords::from_prompt(&transition.prompt);
     if transition_keywords.moves.is_empty() && !transition_keywords.still {
@@ -383,14 +392,16 @@ fn transition_keywords(video_keywords: &VideoKeywords, transition: &Transition) 
     transition_keywords
 }
 
-/// Prepared shots in their order, and where the next one begins.
+/// Prepared shots in their order.
 struct PartList {
     list: Vec<Part>,
     seed: u32,
+    /// Start of the next shot in seconds.
     start: f32,
 }
 
 impl PartList {
+    /// Adds a shot with the weather and the moods of `keywords`.
     fn add(&mut self, seconds: u32, keywords: &VideoKeywords, shot: Box<dyn Shot>) {
         let strength = 0.8 + 0.5 * random(self.seed, 30);
         let weather = |kind: &Weather| WeatherLayer::new(*kind, strength, self.seed);

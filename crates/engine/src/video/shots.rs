@@ -1,4 +1,4 @@
-//! Rendered shots of a video, each a picture over time.
+//! Shots of a video: a camera in a still picture, and transitions between two pictures.
 
 use super::camera::{Pose, Track, eased};
 use super::depth::Depth;
@@ -9,13 +9,14 @@ use super::words::MovingElement;
 
 /// Part of a video. Frames can be drawn in any order.
 pub trait Shot: Sync + Send {
-    /// Draws the frame at a fraction of the shot and returns the pose of the camera, which moves the weather.
+    /// Draws the frame `seconds` after the start of the shot, which is the fraction `share` of it. Returns the pose of
+    /// the camera, with which the weather moves.
     fn draw(&self, seconds: f32, share: f32, frame: &mut Raster) -> Pose;
 
     /// Returns the depth for fog, or `None` if it changes during the shot.
     fn depth(&self) -> Option<&Depth>;
 
-    /// Returns the speed of the camera in half heights per second.
+    /// Returns the speed of the camera at a fraction of the shot, in half heights per second.
     fn speed(&self, share: f32) -> f32;
 }
 
@@ -55,7 +56,8 @@ impl Shot for StillShot {
     }
 }
 
-/// Returns the source position of moving elements such as water, clouds and leaves.
+/// Returns the position in the unmoved picture that appears at `point` because an element such as water moves.
+/// `fade_in` is the strength of the motion, 0 to 1.
 fn displace(element: MovingElement, point: Vec2, seconds: f32, fade_in: f32, depth: &Depth) -> Vec2 {
     let [x, y] = point;
     let near = depth.at(point);
@@ -95,7 +97,9 @@ pub struct Morph {
     from: View,
     to: View,
     flow: FlowPair,
+    /// Motion of the camera in the first picture.
     outgoing: Track,
+    /// Motion of the camera in the second picture.
     incoming: Track,
 }
 
@@ -123,7 +127,7 @@ impl Shot for Morph {
         let second_opacity = self.second_opacity(share);
         let progress = eased(share);
 
-        // The flow between dissimilar pictures is random and would tear them.
+        // The flow between dissimilar pictures is random and would tear them, so less of it is used.
         let flow = 0.35 + 0.65 * self.flow.likeness;
 
         let pose = self.from.limited_to(&self.outgoing.at(share), frame.size());
@@ -166,9 +170,10 @@ impl Shot for Morph {
     }
 }
 
-/// Blends `incoming_frame` into `frame` in linear light.
+/// Blends `incoming_frame` into `frame` in linear light, with the opacity `second_opacity` from 0 to 1.
 ///
-/// Similar areas change early, different areas late and quickly to avoid double images.
+/// Similar areas change early, different areas late and quickly to avoid double images. The less alike the pictures are
+/// as a whole (`likeness`, 0 to 1), the stronger this effect.
 fn blend(frame: &mut Raster, incoming_frame: &Raster, second_opacity: f32, likeness: f32) {
     let sharp = 1.0 - likeness;
     for (pixel, next) in frame.pixels_mut().iter_mut().zip(incoming_frame.pixels()) {

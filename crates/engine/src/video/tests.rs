@@ -138,19 +138,19 @@ fn an_extended_video_continues_sound_and_motion() {
     assert_eq!(ParsedVideo::parse(&render_plan(small_plan).bytes).unwrap().size, Size { width: 64, height: 48 });
 }
 
-/// Cancels after a number of frames.
-struct Impatient {
+/// Observer that cancels after a number of frames.
+struct CancelAfter {
     calls_max: usize,
     calls: AtomicUsize,
 }
 
-impl Impatient {
-    fn after(calls_max: usize) -> Self {
+impl CancelAfter {
+    fn frames(calls_max: usize) -> Self {
         Self { calls_max, calls: AtomicUsize::new(0) }
     }
 }
 
-impl RenderObserver for Impatient {
+impl RenderObserver for CancelAfter {
     fn report_progress(&self, share: f32) {
         assert!((0.0..=1.0).contains(&share));
     }
@@ -162,7 +162,7 @@ impl RenderObserver for Impatient {
 
 #[test]
 fn a_cancelled_video_is_not_rendered() {
-    assert_eq!(render(still_plan(""), &Impatient::after(5)), Err(VideoError::Cancelled));
+    assert_eq!(render(still_plan(""), &CancelAfter::frames(5)), Err(VideoError::Cancelled));
 }
 
 fn code_of(file: Vec<u8>) -> &'static str {

@@ -9,7 +9,7 @@ use super::camera::{FAR, NEAR, Pose};
 use super::depth::Depth;
 use super::raster::{Raster, Size, Vec2};
 
-/// Pixels between grid points.
+/// Distance of grid points in pixels.
 const GRID: usize = 4;
 /// Number of distances that are tested.
 const STEPS: usize = 10;
@@ -37,7 +37,7 @@ impl View {
         pose.limited_to(frame.aspect(), self.picture.size().aspect(), |point| self.depth.at(point))
     }
 
-    /// Draws the view from a pose.
+    /// Draws the view from a pose, and bends it if requested.
     pub fn draw(&self, pose: &Pose, bend: Option<ViewBend<'_>>, frame: &mut Raster) {
         if *pose == Pose::OWN && bend.is_none() && frame.size() == self.picture.size() {
             frame.pixels_mut().copy_from_slice(self.picture.pixels());
@@ -46,8 +46,8 @@ impl View {
 
         let size = frame.size();
         let grid = Grid::new(size, |point| {
-            let found = self.find_source(pose, point);
-            bend.map_or(found, |bend| bend(found))
+            let source_point = self.find_source(pose, point);
+            bend.map_or(source_point, |bend| bend(source_point))
         });
 
         let width = self.picture.size().width as f32;
@@ -70,6 +70,7 @@ impl View {
         }
 
         let step = (NEAR - FAR) / (STEPS - 1) as f32;
+        // Nearness of the previous step, and its excess over the nearness of the picture there.
         let mut before: Option<(f32, f32)> = None;
 
         for at in 0..STEPS {
@@ -90,6 +91,7 @@ impl View {
 
 /// Source positions for every fourth pixel of a frame.
 struct Grid {
+    /// Number of points in a row.
     columns: usize,
     source_points: Vec<Vec2>,
 }
@@ -115,6 +117,7 @@ impl Grid {
         upper.iter().zip(lower).map(mix).collect()
     }
 
+    /// Returns the source position at column `x` from those of every fourth column.
     fn interpolate(row: &[Vec2], x: usize) -> Vec2 {
         let a = row[x / GRID];
         let b = row[x / GRID + 1];

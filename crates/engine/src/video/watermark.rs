@@ -142,7 +142,7 @@ mod tests {
     const FRAME: Size = Size { width: 192, height: 108 };
 
     /// Returns the centre of the pixels that a mark changes, as fractions of the frame, and their number.
-    fn changed(watermark: &Watermark) -> ([f32; 2], usize) {
+    fn changed_pixels(watermark: &Watermark) -> ([f32; 2], usize) {
         let before = Raster::from_fn(FRAME, |_, _| [0.4, 0.4, 0.4, 1.0]);
         let mut after = before.clone();
         PreparedWatermark::new(watermark, FRAME).draw(&mut after);
@@ -162,7 +162,7 @@ mod tests {
             (WatermarkCorner::BottomLeft, 0.0, 1.0),
         ] {
             for picture in [None, Some(Pixels::Transparent(RgbaImage::from_pixel(40, 20, Rgba([255, 0, 0, 128]))))] {
-                let ([x, y], count) = changed(&Watermark { position, picture });
+                let ([x, y], count) = changed_pixels(&Watermark { position, picture });
                 assert!((x - across).abs() < 0.25 && (y - down).abs() < 0.2, "{position:?} {x} {y}");
                 assert!(count > 40 && count < FRAME.area() / 20, "{count}");
             }

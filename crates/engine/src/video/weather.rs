@@ -17,6 +17,7 @@ use crate::plane::{Plane, Region};
 pub struct WeatherLayer {
     kind: Weather,
     seed: u32,
+    /// Number of particles.
     count: u32,
     /// Cloud textures of fog.
     clouds: Option<[Plane; 2]>,
@@ -58,17 +59,19 @@ impl WeatherLayer {
         }
     }
 
+    /// Returns a random number, 0 to 1, for a particle and a purpose.
     fn random(&self, index: u32, salt: u32) -> f32 {
         random(self.seed ^ index.wrapping_mul(0x9E37_79B1), salt)
     }
 
-    /// Returns a particle at a time. `speed` is in frames per second.
+    /// Returns a particle at a time. `speed` is in widths and heights of the frame per second.
     fn particle_at(&self, index: u32, seconds: f32, pose: &Pose, speed: [f32; 2]) -> Particle {
         let near = self.random(index, 3);
 
         let speed_factor = 0.45 + 0.55 * near;
         let drift = |at: usize| 0.5 * (pose.shift[at] + pose.drift[at] * (0.5 + near));
 
+        // Particles leave the frame and return within a margin of a tenth around it.
         let across = self.random(index, 1) * 1.2 + seconds * speed_factor * speed[0] - drift(0);
         let down = self.random(index, 2) * 1.2 + seconds * speed_factor * speed[1] - drift(1);
 
@@ -79,6 +82,7 @@ impl WeatherLayer {
         }
     }
 
+    /// Draws a particle. Lengths are in pixels of a frame 360 pixels high.
     fn draw_particle(&self, index: u32, seconds: f32, pose: &Pose, frame: &mut Raster) {
         let size = frame.size();
 
@@ -258,13 +262,13 @@ mod tests {
             let earlier = draw_weather(kind, 0.5);
             let later = draw_weather(kind, 1.0);
             assert!(earlier != clear && earlier != later, "{kind:?}");
-            assert_eq!(earlier, draw_weather(kind, 0.5), "{kind:?} is where the time says");
+            assert_eq!(earlier, draw_weather(kind, 0.5), "{kind:?} depends on the time alone");
             assert!(earlier.pixels().iter().flatten().all(|value| (0.0..=1.0).contains(value)), "{kind:?}");
         }
     }
 
     #[test]
-    fn strength_is_density() {
+    fn strength_scales_the_density() {
         let lit = |strength| {
             let mut frame = Raster::new(SIZE);
             WeatherLayer::new(Weather::Snow, strength, 5).draw(0.0, &Pose::OWN, None, &mut frame);

@@ -78,13 +78,17 @@ pub enum MovingElement {
     Leaves,
 }
 
-/// Keywords of a prompt: what they ask of the camera, the weather, the light and the scene.
+/// Effects that the keywords of a prompt request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VideoKeywords {
+    /// Camera moves, combined into one motion.
     pub moves: Vec<CameraMove>,
     pub weather: Vec<Weather>,
+    /// Changes of the light.
     pub moods: Vec<Mood>,
+    /// Moving parts of a still picture.
     pub elements: Vec<MovingElement>,
+    /// Place of a generated picture; without a keyword, the renderer chooses.
     pub scenery: Option<Scenery>,
     pub time_of_day: Option<TimeOfDay>,
     /// Speed of all moves; 1 is normal.
@@ -93,7 +97,7 @@ pub struct VideoKeywords {
     pub still: bool,
 }
 
-/// Keywords with their meanings.
+/// Groups of synonyms, each with its meaning.
 type Table<T> = &'static [(&'static [&'static str], T)];
 
 /// Moves that take a direction.
@@ -143,6 +147,7 @@ const DIRECTIONS: Table<Direction> = &[
     (&["out", "outward", "back", "backward", "backwards", "away"], Direction::Out),
 ];
 
+/// Moves that take no direction.
 const SIMPLE_MOVES: Table<CameraMove> = &[
     (&["rise", "rises", "rising", "ascend", "ascends", "crane", "lift", "drone", "aerial"], CameraMove::Rise),
     (&["descend", "descends", "sink", "sinks", "sinking", "lower", "fall"], CameraMove::Sink),
@@ -200,19 +205,24 @@ const TIMES_OF_DAY: Table<TimeOfDay> = &[
     (&["night", "midnight", "moon", "moonlight", "stars", "dark", "neon"], TimeOfDay::Night),
 ];
 
+/// Speeds of all moves; 1 is normal.
 const PACES: Table<f32> = &[
     (&["slow", "slowly", "gentle", "gently", "calm", "subtle", "peaceful", "soft"], 0.6),
     (&["fast", "quick", "quickly", "rapid", "rapidly", "dynamic", "dramatic", "energetic", "sudden"], 1.6),
 ];
 
+/// Words for a camera that does not move.
 const STILL: &[&str] = &["static", "still", "motionless", "fixed", "tripod", "locked"];
+/// Words that cancel the next known word.
 const NEGATORS: &[&str] = &["no", "not", "without", "never", "avoid"];
 
+/// Returns the meaning of a word, if the table contains it.
 fn meaning<T: Copy>(table: Table<T>, word: &str) -> Option<T> {
     table.iter().find(|(words, _)| words.contains(&word)).map(|(_, meaning)| *meaning)
 }
 
-/// Returns the camera move in a direction; without one, in the most common direction.
+/// Returns the camera move in a direction. Without a direction, or with one that the move does not have, it is the most
+/// common direction.
 fn camera_move(directed_move: DirectedMove, direction: Option<Direction>) -> CameraMove {
     match (directed_move, direction) {
         (DirectedMove::Pan | DirectedMove::Tilt, Some(Direction::Up)) | (DirectedMove::Tilt, None) => {
@@ -238,12 +248,12 @@ fn camera_move(directed_move: DirectedMove, direction: Option<Direction>) -> Cam
     }
 }
 
-/// Adds what was found, unless the list already contains it.
-fn push_new<T: PartialEq>(list: &mut Vec<T>, found: Option<T>) {
-    if let Some(found) = found
-        && !list.contains(&found)
+/// Adds an item, if there is one, unless the list already contains it.
+fn push_new<T: PartialEq>(list: &mut Vec<T>, item: Option<T>) {
+    if let Some(item) = item
+        && !list.contains(&item)
     {
-        list.push(found);
+        list.push(item);
     }
 }
 
@@ -273,7 +283,9 @@ impl VideoKeywords {
     pub fn interpret(prompt: &str) -> (Self, PromptReport) {
         let mut keywords = Self::neutral();
         let mut report = PromptReport::default();
+        // Move that waits for its direction.
         let mut directed_move: Option<DirectedMove> = None;
+        // Negator that waits for the word that it cancels.
         let mut negator: Option<String> = None;
 
         for word in words(prompt) {
@@ -290,6 +302,7 @@ impl VideoKeywords {
                 continue;
             }
 
+            // A move without a direction ends when the next move begins.
             let is_understood = if let Some(next) = meaning(DIRECTED_MOVES, &word) {
                 keywords.add_move(directed_move.replace(next), None);
                 true
@@ -311,11 +324,12 @@ impl VideoKeywords {
         (keywords, report)
     }
 
+    /// Adds a move, if there is one, in a direction or in its most common direction.
     fn add_move(&mut self, directed_move: Option<DirectedMove>, direction: Option<Direction>) {
         push_new(&mut self.moves, directed_move.map(|directed_move| camera_move(directed_move, direction)));
     }
 
-    /// Adds the effects that a word stands for.
+    /// Adds the effects of a word, except directed moves.
     fn apply_word(&mut self, word: &str) {
         push_new(&mut self.moves, meaning(SIMPLE_MOVES, word));
         push_new(&mut self.weather, meaning(WEATHERS, word));
@@ -393,18 +407,20 @@ mod tests {
 
     #[test]
     fn each_word_has_one_meaning_per_table() {
-        fn single<T>(table: Table<T>) {
+        fn assert_unique<T>(table: Table<T>) {
             let mut seen = std::collections::HashSet::new();
-            assert!(table.iter().flat_map(|(words, _)| words.iter()).all(|word| seen.insert(*word)));
+            for word in table.iter().flat_map(|(words, _)| words.iter()) {
+                assert!(seen.insert(*word), "{word} has two meanings");
+            }
         }
-        single(DIRECTED_MOVES);
-        single(DIRECTIONS);
-        single(SIMPLE_MOVES);
-        single(WEATHERS);
-        single(MOODS);
-        single(MOVING_ELEMENTS);
-        single(SCENERIES);
-        single(TIMES_OF_DAY);
-        single(PACES);
+        assert_unique(DIRECTED_MOVES);
+        assert_unique(DIRECTIONS);
+        assert_unique(SIMPLE_MOVES);
+        assert_unique(WEATHERS);
+        assert_unique(MOODS);
+        assert_unique(MOVING_ELEMENTS);
+        assert_unique(SCENERIES);
+        assert_unique(TIMES_OF_DAY);
+        assert_unique(PACES);
     }
 }

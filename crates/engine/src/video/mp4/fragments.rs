@@ -12,7 +12,7 @@ const STEPS_MAX: usize = 8 * SAMPLES_MAX;
 /// Calls `on_sample` for every sample in decoding order.
 ///
 /// # Errors
-/// If the fragments cannot be read or announce too much, and the errors of `on_sample`.
+/// If the fragments cannot be read or announce too many samples, and the errors of `on_sample`.
 pub(super) fn for_each_sample(
     file: &[u8],
     mut on_sample: impl FnMut(&Sample<'_>) -> Result<(), VideoError>,
@@ -55,7 +55,7 @@ fn announced_samples(fragment: &[u8]) -> u64 {
     let u32_at = |at: usize| header.get(at..)?.first_chunk().map(|bytes| u64::from(u32::from_be_bytes(*bytes)));
     let lists = header.windows(4).enumerate().filter(|(_, name)| name == b"trun");
 
-    // Version and flags precede the number, as does an 8-byte length.
+    // Version and flags (4 bytes) precede the number of samples, as does a long length (8 bytes).
     lists.map(|(at, _)| u32_at(at + if u32_at(at.wrapping_sub(4)) == Some(1) { 16 } else { 8 }).unwrap_or(0)).sum()
 }
 

@@ -63,15 +63,18 @@ pub struct AccessUnit {
     bytes: usize,
 }
 
+/// Returns an error with a code of the API and a message for the client.
 fn rejected(code: &'static str, reason: impl Into<String>) -> VideoError {
     VideoError::Input { code, reason: reason.into() }
 }
 
+/// Returns the error for a file whose structure cannot be read.
 #[expect(clippy::needless_pass_by_value, reason = "as `map_err` gives it")]
 pub(super) fn unreadable(error: impl ToString) -> VideoError {
     rejected("video_unreadable", format!("cannot read the video: {}", error.to_string()))
 }
 
+/// Returns the error for an unsupported video; `feature` completes the sentence "the video is".
 pub(super) fn unsupported(feature: &str) -> VideoError {
     rejected(
         "video_unsupported",
@@ -196,10 +199,12 @@ fn open_demuxer(file: &[u8]) -> Result<Mp4FileDemuxer, VideoError> {
 /// A video being read.
 #[derive(Default)]
 struct DemuxedVideo {
+    /// Number of samples so far.
     samples: usize,
+    /// Sum of the sizes of the samples so far, in bytes.
     bytes: u64,
     pictures: Pictures,
-    /// With the id of its track.
+    /// Id of the sound track, and its packets so far.
     sound: Option<(u32, Sound)>,
 }
 
@@ -213,6 +218,7 @@ impl DemuxedVideo {
         Ok(())
     }
 
+    /// Adds a picture or a packet of sound.
     fn add_sample(&mut self, file: &[u8], sample: &Sample<'_>) -> Result<(), VideoError> {
         self.samples += 1;
         if self.samples > 2 * SAMPLES_MAX {
@@ -274,6 +280,7 @@ fn add_sound(sound: &mut Option<(u32, Sound)>, bytes: &[u8], sample: &Sample<'_>
 /// The pictures read so far.
 #[derive(Default)]
 struct Pictures {
+    /// Id and timescale of the track.
     track: Option<(u32, NonZeroU32)>,
     description: Option<Description>,
     units: Vec<AccessUnit>,
@@ -313,6 +320,7 @@ impl Pictures {
         Ok(())
     }
 
+    /// Checks the pictures as a whole and returns the video without sound.
     fn into_video(self) -> Result<ParsedVideo, VideoError> {
         let no_pictures = || rejected("video_unreadable", "the video has no pictures");
         let (_, timescale) = self.track.ok_or_else(no_pictures)?;
@@ -346,8 +354,11 @@ impl Pictures {
 /// Sizes announced by a parameter set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct AnnouncedSizes {
+    /// Size of the visible part.
     size: Size,
+    /// Number of pixels of a coded picture.
     coded_pixels: u64,
+    /// Number of pixels that a decoder holds at once.
     kept_pixels: u64,
 }
 
@@ -359,6 +370,7 @@ struct Description {
     length_bytes: usize,
 }
 
+/// Reads the description of the pictures; its sizes are the largest of all parameter sets.
 fn read_description(entry: &SampleEntry) -> Result<Description, VideoError> {
     let avc1 = match entry {
         SampleEntry::Avc1(avc1) => avc1,

@@ -1,10 +1,10 @@
-//! Limits of the work that a video causes, which its file size does not show.
+//! Limits of the work that decoding a video causes, which its file size does not show.
 
 use super::read::unsupported;
 use crate::video::VideoError;
 
-/// Maximum number of decoded pixels of a video: coded pixels of a picture times pictures. A repeated picture takes a
-/// few bytes, so the file size is no limit.
+/// Maximum number of decoded pixels of a video: the coded pixels of a picture times the number of pictures. A repeated
+/// picture takes a few bytes, so the file size does not limit them.
 pub const DECODED_PIXELS_MAX: u64 = 10_000_000_000;
 /// Maximum number of slices of a picture.
 pub(super) const SLICES_MAX: usize = 256;
@@ -23,7 +23,7 @@ pub(in crate::video) fn too_many_pixels(description: &str, pixels: u64, limit: u
 #[derive(Default)]
 pub(super) struct Slices {
     total: usize,
-    /// Slices that begin a picture.
+    /// Number of slices that begin a picture.
     first: usize,
 }
 

@@ -40,19 +40,19 @@ pub fn write(video: &EncodedVideo, sound: Option<&Sound>) -> Result<Vec<u8>, Cod
     let mut muxed = MuxedVideo { bytes: muxer.initial_boxes_bytes().to_vec(), muxer };
     let mut entry = Some(SampleEntry::Avc1(build_description(first)?));
     let mut pending_packets = PendingSound::new(sound);
-    let mut shown_at = 0;
+    let mut frames_shown = 0;
 
     for group in &video.groups {
         for (at, unit) in group.iter().enumerate() {
-            muxed.picture(unit, at == 0, entry.take())?;
+            muxed.append_picture(unit, at == 0, entry.take())?;
         }
-        shown_at += group.len() as u64;
-        while let Some((packet, entry)) = pending_packets.next_before(shown_at, shown_at == frames as u64) {
-            muxed.sound(packet, entry, pending_packets.timescale)?;
+        frames_shown += group.len() as u64;
+        while let Some((packet, entry)) = pending_packets.next_before(frames_shown, frames_shown == frames as u64) {
+            muxed.append_sound(packet, entry, pending_packets.timescale)?;
         }
     }
 
-    muxed.end()
+    muxed.finish()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "as `map_err` gives it")]
@@ -75,6 +75,7 @@ fn build_description(unit: &[u8]) -> Result<Avc1Box, CodecError> {
 /// Packets of sound that are not written yet.
 struct PendingSound<'a> {
     packets: std::iter::Peekable<std::slice::Iter<'a, Packet>>,
+    /// Description of the codec, until the first packet is written.
     entry: Option<SampleEntry>,
     timescale: NonZeroU32,
     /// Start of the next packet in ticks.
@@ -92,23 +93,31 @@ impl<'a> PendingSound<'a> {
         }
     }
 
-    /// Returns the next packet if it begins before `frames` pictures have been shown, or if `is_end` is set.
+    /// Returns the next packet if it begins before `frames` pictures have been shown, or if `is_end` is `true`. The
+    /// first packet comes with the description of the codec.
     fn next_before(&mut self, frames: u64, is_end: bool) -> Option<(&'a Packet, Option<SampleEntry>)> {
-        let due = is_end || self.at * u64::from(FPS) < frames * u64::from(self.timescale.get());
-        let packet = self.packets.next_if(|_| due)?;
+        let is_due = is_end || self.at * u64::from(FPS) < frames * u64::from(self.timescale.get());
+        let packet = self.packets.next_if(|_| is_due)?;
         self.at += u64::from(packet.ticks);
         Some((packet, self.entry.take()))
     }
 }
 
+/// A file being written.
 struct MuxedVideo {
+    /// Content of the file so far.
     bytes: Vec<u8>,
     muxer: Mp4FileMuxer,
 }
 
 impl MuxedVideo {
     /// Appends a picture without parameter sets, which are in the description.
-    fn picture(&mut self, unit: &[u8], keyframe: bool, sample_entry: Option<SampleEntry>) -> Result<(), CodecError> {
+    fn append_picture(
+        &mut self,
+        unit: &[u8],
+        keyframe: bool,
+        sample_entry: Option<SampleEntry>,
+    ) -> Result<(), CodecError> {
         let start = self.bytes.len();
         for nal in parse_annexb_nal_units(unit).map_err(muxer_error)? {
             if !matches!(nal.nal_unit_type, H264NalUnitType::Sps | H264NalUnitType::Pps) {
@@ -117,10 +126,11 @@ impl MuxedVideo {
                 self.bytes.extend(nal.data);
             }
         }
-        self.append(start, TrackKind::Video, sample_entry, keyframe, FRAME_TIMESCALE, 1)
+        self.append_sample(start, TrackKind::Video, sample_entry, keyframe, FRAME_TIMESCALE, 1)
     }
 
-    fn sound(
+    /// Appends a packet of sound.
+    fn append_sound(
         &mut self,
         packet: &Packet,
         sample_entry: Option<SampleEntry>,
@@ -128,10 +138,11 @@ impl MuxedVideo {
     ) -> Result<(), CodecError> {
         let start = self.bytes.len();
         self.bytes.extend(&packet.bytes);
-        self.append(start, TrackKind::Audio, sample_entry, true, timescale, packet.ticks)
+        self.append_sample(start, TrackKind::Audio, sample_entry, true, timescale, packet.ticks)
     }
 
-    fn append(
+    /// Describes the bytes from `start` on as a sample. `duration` is in ticks of `timescale`.
+    fn append_sample(
         &mut self,
         start: usize,
         track_kind: TrackKind,
@@ -154,7 +165,8 @@ impl MuxedVideo {
         self.muxer.append_sample(&sample).map_err(muxer_error)
     }
 
-    fn end(mut self) -> Result<Vec<u8>, CodecError> {
+    /// Writes the index into the space reserved for it and returns the file.
+    fn finish(mut self) -> Result<Vec<u8>, CodecError> {
         let boxes = self.muxer.finalize().map_err(muxer_error)?;
         if !boxes.is_faststart_enabled() {
             return Err(muxer_error("no room for the index at the beginning of the video"));

@@ -12,6 +12,7 @@ use crate::noise::hash;
 use crate::plane::Plane;
 use crate::prompt;
 
+/// Red, green and blue as sRGB values from 0 to 1.
 type Colour = [f32; 3];
 
 /// Colour and nearness, 0 to 1, of a point.
@@ -132,7 +133,7 @@ impl Painter {
         Self { scenery, palette: SceneColours::from_time_of_day(time_of_day), seed, sun, horizon }
     }
 
-    /// Returns the point at a position; `pixel` is the size of a pixel there.
+    /// Returns the point at a position; `pixel` is the size of a pixel in half heights.
     fn point(&self, position: [f32; 2], pixel: f32) -> Point {
         match self.scenery {
             Scenery::Hills => self.hills(position),
@@ -171,7 +172,8 @@ impl Painter {
         mix(colour, sun, ramp(0.085 - distance, 0.0, 0.012))
     }
 
-    /// Returns fractal noise from 0 to 1.
+    /// Returns fractal noise from 0 to 1: the sum of `octaves` noises, each half as strong and twice as fine. Calls
+    /// with different salts are independent.
     fn fractal_noise(&self, [x, y]: [f32; 2], octaves: u32, salt: u32) -> f32 {
         let mut sum = 0.0;
         let mut weight = 0.5;

@@ -9,14 +9,16 @@ use crate::video::words::{Mood, MovingElement, Scenery, TimeOfDay, VideoKeywords
 
 /// Band of noise with slow swells.
 struct Layer {
-    /// Centre of the band in Hz; `wander` is its modulation as a fraction.
+    /// Centre of the band in Hz.
     band: f32,
+    /// Modulation of the centre as a fraction of it.
     wander: f32,
     /// Damping of the filter, and so the width of the band; 2 is wide.
     damp: f32,
     gain: f32,
-    /// Swells per second; `depth` is their amplitude from 0 to 1.
+    /// Swells per second.
     frequency: f32,
+    /// Amplitude of the swells, 0 to 1.
     depth: f32,
 }
 
@@ -115,6 +117,7 @@ fn sounds_for(keywords: &VideoKeywords) -> (Vec<Layer>, Vec<ShortSound>) {
 }
 
 impl Layer {
+    /// Adds the noise to both sides, each with its own swells.
     fn add(&self, mix: &mut [Stereo], seed: u32) {
         let phase = TAU * random(seed, 3);
         for side in 0..2 {
@@ -155,9 +158,9 @@ fn add_short_sounds(mix: &mut [Stereo], kind: ShortSound, seed: u32) {
         let gains = [(1.0 - side).sqrt(), side.sqrt()];
 
         let remaining = &mut mix[start..];
-        let length = remaining.len().min((kind.length() * RATE as f32) as usize);
+        let length = remaining.len().min((kind.seconds() * RATE as f32) as usize);
 
-        let mut sound = kind.voice(random_at(3), random_at(4), hash(index, 9, seed));
+        let mut sound = kind.generator(random_at(3), random_at(4), hash(index, 9, seed));
         for (at, sample) in remaining[..length].iter_mut().enumerate() {
             let value = sound(at as f32 / RATE as f32);
             (0..2).for_each(|side| sample[side] += gains[side] * value);
@@ -167,7 +170,7 @@ fn add_short_sounds(mix: &mut [Stereo], kind: ShortSound, seed: u32) {
 
 impl ShortSound {
     /// Returns the maximum duration in seconds.
-    fn length(self) -> f32 {
+    fn seconds(self) -> f32 {
         match self {
             Self::Drops | Self::Crackle => 0.06,
             Self::Birds => 0.7,
@@ -177,8 +180,9 @@ impl ShortSound {
         }
     }
 
-    /// Returns a function from the time in seconds to a sample.
-    fn voice(self, pitch_seed: f32, timbre_seed: f32, seed: u32) -> impl FnMut(f32) -> f32 {
+    /// Returns a function from the time in seconds to a sample, to be called once for each sample. `pitch_seed` and
+    /// `timbre_seed` are random numbers from 0 to 1.
+    fn generator(self, pitch_seed: f32, timbre_seed: f32, seed: u32) -> impl FnMut(f32) -> f32 {
         let mut noise = Noise::new(seed);
         let mut band = Band::default();
         let mut phase = 0.0_f32;

@@ -50,16 +50,17 @@ const DUCKING_STRENGTH: f32 = 12.0;
 const DUCKING_ATTACK: f32 = RATE as f32 / 30.0;
 /// Release time constant of the ducking in samples.
 const DUCKING_RELEASE: f32 = RATE as f32 / 3.0;
-/// Length of fade-in and fade-out in samples.
+/// Length of the fade-in and the fade-out in samples.
 const FADE: usize = RATE / 12;
 /// Maximum amplitude.
 const CEILING: f32 = 0.89;
 
-/// Renders the sound of a video of `frames` frames. `speed` returns the speed of the camera at a fraction of the video.
+/// Renders the sound of a video of `frames` frames. `speed` returns the speed of the camera at a fraction of the video,
+/// in half heights per second.
 ///
 /// # Errors
 /// Returns an error if the codec fails.
-pub fn track(
+pub fn render_track(
     plan: &SoundPlan<'_>,
     keywords: &VideoKeywords,
     frames: usize,
@@ -70,6 +71,7 @@ pub fn track(
     opus::encode(&samples)
 }
 
+/// Returns `length` samples of the mixed sound.
 fn mix_sound(
     plan: &SoundPlan<'_>,
     keywords: &VideoKeywords,

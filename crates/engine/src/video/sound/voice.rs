@@ -15,14 +15,14 @@ const VOWELS: [[f32; 3]; 5] = [
     [570.0, 840.0, 2410.0],
     [320.0, 870.0, 2240.0],
 ];
-/// Levels of the formants.
+/// Gains of the formants.
 const GAINS: [f32; 3] = [1.0, 0.5, 0.22];
-/// Syllables per second.
+/// Speed of the murmur.
 const SYLLABLES_PER_SECOND: f32 = 4.2;
 /// Syllables in a phrase, including a silent one at the end.
 const PHRASE_SYLLABLES: u32 = 9;
 
-/// Adds a murmur. The voice id determines pitch and formant scale.
+/// Adds a murmur. The voice id, or the seed without one, determines pitch and formant scale.
 pub(super) fn add(mix: &mut [Stereo], voice_id: Option<&str>, gain: f32, seed: u32) {
     let voice = voice_id.and_then(prompt::prompt_seed).unwrap_or(seed);
     // High voices have high formants, so both follow from the same random number.
@@ -57,6 +57,7 @@ pub(super) fn add(mix: &mut [Stereo], voice_id: Option<&str>, gain: f32, seed: u
 
         let mut value = 0.0;
         for formant in 0..3 {
+            // The formants glide to the next vowel within some 35 ms.
             formants[formant] += (target[formant] * formant_scale - formants[formant]) * 0.0006;
             value += GAINS[formant] * bands[formant].next(glottis, formants[formant], 0.12);
         }
