@@ -7,7 +7,8 @@ use crate::piece::RATE;
 /// Maximum length of the fade-out in samples. It is shortened to a quarter of a short video.
 const FADE_MAX: usize = 2 * RATE as usize;
 
-/// Returns the given number of stereo samples. The same prompt and seed give the same music.
+/// Returns `samples` stereo samples, left and right from -1 to 1, at [`RATE`]. The same prompt and seed give the same
+/// music.
 #[must_use]
 pub fn background_music(prompt: &str, seed: u32, samples: usize) -> Vec<[f32; 2]> {
     let seconds = samples.div_ceil(RATE as usize).clamp(1, usize::from(u16::MAX));
@@ -19,14 +20,14 @@ pub fn background_music(prompt: &str, seed: u32, samples: usize) -> Vec<[f32; 2]
     piece.space.seamless = false;
     piece.space.fade_frames = u32::try_from((samples / 4).min(FADE_MAX)).unwrap_or(0);
 
-    let mut samples_so_far = Vec::with_capacity(samples);
+    let mut sound = Vec::with_capacity(samples);
     for hop in Player::new(piece) {
-        samples_so_far.extend(hop.left.iter().zip(&hop.right).map(|(left, right)| [*left, *right]));
+        sound.extend(hop.left.iter().zip(&hop.right).map(|(left, right)| [*left, *right]));
     }
 
     // A piece has a maximum length; a video may be longer.
-    samples_so_far.resize(samples, [0.0; 2]);
-    samples_so_far
+    sound.resize(samples, [0.0; 2]);
+    sound
 }
 
 /// Returns a word without musical meaning, which is different for each seed and changes the random numbers.

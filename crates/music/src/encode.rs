@@ -21,9 +21,11 @@ pub struct Encoder {
     ogg: Option<OggOpusWriter<Vec<u8>>>,
     /// Interleaved samples that do not fill a packet yet.
     pending: Vec<f32>,
+    /// Buffer of an encoded packet.
     packet: Vec<u8>,
     /// Samples per channel received so far.
     frames: u64,
+    /// Delay of the encoder in samples.
     pre_skip: u16,
 }
 

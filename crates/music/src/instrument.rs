@@ -67,85 +67,94 @@ pub enum Role {
 use Instrument as I;
 use Role as R;
 
-/// Instrument, its name, its lowest and highest pitch, its roles.
-type Row = (Instrument, &'static str, (i32, i32), &'static [Role]);
+/// Properties of an instrument.
+struct InstrumentRow {
+    instrument: Instrument,
+    name: &'static str,
+    /// Lowest and highest MIDI pitch.
+    range: (i32, i32),
+    /// Roles, the most natural one first.
+    roles: &'static [Role],
+}
 
-/// Table of all instruments. The most natural role comes first.
-const TABLE: &[Row] = &[
-    (I::Piano, "piano", (24, 100), &[R::Comp, R::Lead, R::Arpeggio, R::Pad, R::Bass]),
-    (I::ElectricPiano, "electric piano", (31, 96), &[R::Comp, R::Lead, R::Pad, R::Arpeggio]),
-    (I::Harpsichord, "harpsichord", (31, 88), &[R::Arpeggio, R::Lead, R::Comp, R::Bass]),
-    (I::Organ, "organ", (30, 96), &[R::Pad, R::Comp, R::Lead, R::Bass]),
-    (I::Accordion, "accordion", (43, 92), &[R::Lead, R::Comp, R::Pad]),
-    (I::MusicBox, "music box", (60, 103), &[R::Lead, R::Arpeggio, R::Comp]),
-    (I::Glockenspiel, "glockenspiel", (67, 103), &[R::Lead, R::Arpeggio]),
-    (I::Vibraphone, "vibraphone", (53, 89), &[R::Lead, R::Comp, R::Arpeggio, R::Pad]),
-    (I::Marimba, "marimba", (45, 91), &[R::Arpeggio, R::Lead, R::Comp, R::Bass]),
-    (I::Bells, "bells", (55, 96), &[R::Lead, R::Arpeggio]),
-    (I::NylonGuitar, "nylon guitar", (40, 84), &[R::Comp, R::Arpeggio, R::Lead]),
-    (I::SteelGuitar, "acoustic guitar", (40, 84), &[R::Comp, R::Arpeggio, R::Lead]),
-    (I::ElectricGuitar, "electric guitar", (40, 86), &[R::Comp, R::Lead, R::Arpeggio]),
-    (I::DistortedGuitar, "distorted guitar", (38, 86), &[R::Comp, R::Lead]),
-    (I::Harp, "harp", (28, 98), &[R::Arpeggio, R::Lead, R::Comp]),
-    (I::Ukulele, "ukulele", (60, 86), &[R::Comp, R::Lead, R::Arpeggio]),
-    (I::Sitar, "sitar", (48, 84), &[R::Lead, R::Arpeggio]),
-    (I::Pizzicato, "pizzicato strings", (36, 91), &[R::Arpeggio, R::Comp, R::Bass, R::Lead]),
-    (I::UprightBass, "double bass", (28, 55), &[R::Bass]),
-    (I::ElectricBass, "bass guitar", (28, 55), &[R::Bass]),
-    (I::SynthBass, "synth bass", (26, 55), &[R::Bass]),
-    (I::SubBass, "sub bass", (26, 50), &[R::Bass]),
-    (I::Violin, "violin", (55, 96), &[R::Lead, R::Pad]),
-    (I::Cello, "cello", (36, 76), &[R::Lead, R::Bass, R::Pad]),
-    (I::Strings, "strings", (36, 93), &[R::Pad, R::Lead, R::Arpeggio, R::Comp, R::Bass]),
-    (I::Choir, "choir", (43, 84), &[R::Pad, R::Lead]),
-    (I::Flute, "flute", (60, 96), &[R::Lead]),
-    (I::PanFlute, "pan flute", (60, 93), &[R::Lead]),
-    (I::Clarinet, "clarinet", (50, 89), &[R::Lead, R::Pad]),
-    (I::Oboe, "oboe", (58, 88), &[R::Lead]),
-    (I::Saxophone, "saxophone", (49, 82), &[R::Lead]),
-    (I::Trumpet, "trumpet", (54, 84), &[R::Lead]),
-    (I::Horns, "french horns", (41, 77), &[R::Pad, R::Lead]),
-    (I::Brass, "brass", (40, 84), &[R::Comp, R::Lead, R::Pad]),
-    (I::SawLead, "synth lead", (48, 96), &[R::Lead]),
-    (I::SquareLead, "square lead", (48, 96), &[R::Lead, R::Arpeggio]),
-    (I::SuperSaw, "supersaw", (43, 91), &[R::Comp, R::Pad, R::Lead]),
-    (I::WarmPad, "synth pad", (40, 84), &[R::Pad]),
-    (I::GlassPad, "glass pad", (48, 91), &[R::Pad, R::Lead]),
-    (I::SynthPluck, "synth pluck", (45, 96), &[R::Arpeggio, R::Comp, R::Lead]),
-    (I::Chip, "chip synth", (36, 100), &[R::Lead, R::Arpeggio, R::Comp, R::Bass]),
-    (I::Drums, "drums", (0, 127), &[R::Drums]),
+const fn row(instrument: Instrument, name: &'static str, range: (i32, i32), roles: &'static [Role]) -> InstrumentRow {
+    InstrumentRow { instrument, name, range, roles }
+}
+
+/// Table of all instruments.
+const TABLE: &[InstrumentRow] = &[
+    row(I::Piano, "piano", (24, 100), &[R::Comp, R::Lead, R::Arpeggio, R::Pad, R::Bass]),
+    row(I::ElectricPiano, "electric piano", (31, 96), &[R::Comp, R::Lead, R::Pad, R::Arpeggio]),
+    row(I::Harpsichord, "harpsichord", (31, 88), &[R::Arpeggio, R::Lead, R::Comp, R::Bass]),
+    row(I::Organ, "organ", (30, 96), &[R::Pad, R::Comp, R::Lead, R::Bass]),
+    row(I::Accordion, "accordion", (43, 92), &[R::Lead, R::Comp, R::Pad]),
+    row(I::MusicBox, "music box", (60, 103), &[R::Lead, R::Arpeggio, R::Comp]),
+    row(I::Glockenspiel, "glockenspiel", (67, 103), &[R::Lead, R::Arpeggio]),
+    row(I::Vibraphone, "vibraphone", (53, 89), &[R::Lead, R::Comp, R::Arpeggio, R::Pad]),
+    row(I::Marimba, "marimba", (45, 91), &[R::Arpeggio, R::Lead, R::Comp, R::Bass]),
+    row(I::Bells, "bells", (55, 96), &[R::Lead, R::Arpeggio]),
+    row(I::NylonGuitar, "nylon guitar", (40, 84), &[R::Comp, R::Arpeggio, R::Lead]),
+    row(I::SteelGuitar, "acoustic guitar", (40, 84), &[R::Comp, R::Arpeggio, R::Lead]),
+    row(I::ElectricGuitar, "electric guitar", (40, 86), &[R::Comp, R::Lead, R::Arpeggio]),
+    row(I::DistortedGuitar, "distorted guitar", (38, 86), &[R::Comp, R::Lead]),
+    row(I::Harp, "harp", (28, 98), &[R::Arpeggio, R::Lead, R::Comp]),
+    row(I::Ukulele, "ukulele", (60, 86), &[R::Comp, R::Lead, R::Arpeggio]),
+    row(I::Sitar, "sitar", (48, 84), &[R::Lead, R::Arpeggio]),
+    row(I::Pizzicato, "pizzicato strings", (36, 91), &[R::Arpeggio, R::Comp, R::Bass, R::Lead]),
+    row(I::UprightBass, "double bass", (28, 55), &[R::Bass]),
+    row(I::ElectricBass, "bass guitar", (28, 55), &[R::Bass]),
+    row(I::SynthBass, "synth bass", (26, 55), &[R::Bass]),
+    row(I::SubBass, "sub bass", (26, 50), &[R::Bass]),
+    row(I::Violin, "violin", (55, 96), &[R::Lead, R::Pad]),
+    row(I::Cello, "cello", (36, 76), &[R::Lead, R::Bass, R::Pad]),
+    row(I::Strings, "strings", (36, 93), &[R::Pad, R::Lead, R::Arpeggio, R::Comp, R::Bass]),
+    row(I::Choir, "choir", (43, 84), &[R::Pad, R::Lead]),
+    row(I::Flute, "flute", (60, 96), &[R::Lead]),
+    row(I::PanFlute, "pan flute", (60, 93), &[R::Lead]),
+    row(I::Clarinet, "clarinet", (50, 89), &[R::Lead, R::Pad]),
+    row(I::Oboe, "oboe", (58, 88), &[R::Lead]),
+    row(I::Saxophone, "saxophone", (49, 82), &[R::Lead]),
+    row(I::Trumpet, "trumpet", (54, 84), &[R::Lead]),
+    row(I::Horns, "french horns", (41, 77), &[R::Pad, R::Lead]),
+    row(I::Brass, "brass", (40, 84), &[R::Comp, R::Lead, R::Pad]),
+    row(I::SawLead, "synth lead", (48, 96), &[R::Lead]),
+    row(I::SquareLead, "square lead", (48, 96), &[R::Lead, R::Arpeggio]),
+    row(I::SuperSaw, "supersaw", (43, 91), &[R::Comp, R::Pad, R::Lead]),
+    row(I::WarmPad, "synth pad", (40, 84), &[R::Pad]),
+    row(I::GlassPad, "glass pad", (48, 91), &[R::Pad, R::Lead]),
+    row(I::SynthPluck, "synth pluck", (45, 96), &[R::Arpeggio, R::Comp, R::Lead]),
+    row(I::Chip, "chip synth", (36, 100), &[R::Lead, R::Arpeggio, R::Comp, R::Bass]),
+    row(I::Drums, "drums", (0, 127), &[R::Drums]),
 ];
 
 impl Instrument {
     /// Returns all instruments in the order of the table.
     pub fn all() -> impl Iterator<Item = Self> {
-        TABLE.iter().map(|(instrument, ..)| *instrument)
+        TABLE.iter().map(|row| row.instrument)
     }
 
-    fn row(self) -> &'static Row {
+    /// Returns the properties of the instrument.
+    fn row(self) -> &'static InstrumentRow {
         // A test ensures that the table contains every instrument.
-        TABLE.iter().find(|(instrument, ..)| *instrument == self).unwrap_or(&TABLE[0])
+        TABLE.iter().find(|row| row.instrument == self).unwrap_or(&TABLE[0])
     }
 
     /// Returns the common name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        let (_, name, _, _) = *self.row();
-        name
+        self.row().name
     }
 
     /// Returns the lowest and the highest MIDI pitch.
     #[must_use]
     pub fn range(self) -> (i32, i32) {
-        let (_, _, range, _) = *self.row();
-        range
+        self.row().range
     }
 
     /// Returns the roles, the most natural one first.
     #[must_use]
     pub fn roles(self) -> &'static [Role] {
-        let (_, _, _, roles) = *self.row();
-        roles
+        self.row().roles
     }
 }
 
@@ -205,8 +214,8 @@ mod tests {
     #[test]
     fn every_instrument_has_one_row_a_range_that_can_be_played_and_a_name_in_prompts() {
         for instrument in Instrument::all() {
-            assert_eq!(TABLE.iter().filter(|row| row.0 == instrument).count(), 1, "{instrument:?}");
-            assert_eq!(instrument.row().0, instrument);
+            assert_eq!(TABLE.iter().filter(|row| row.instrument == instrument).count(), 1, "{instrument:?}");
+            assert_eq!(instrument.row().instrument, instrument);
             let (low, high) = instrument.range();
             assert!(high - low >= 24 && !instrument.roles().is_empty(), "{instrument:?}");
             assert!(NAMES.iter().any(|(_, named)| *named == instrument), "no prompt names {instrument:?}");

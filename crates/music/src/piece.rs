@@ -44,7 +44,7 @@ pub struct Part {
     pub duck: f32,
 }
 
-/// Single note. For drums the pitch is the number of a [`Drum`].
+/// Single note. In drum parts, the pitch is the number of a [`Drum`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Note {
     /// First sample.

@@ -22,7 +22,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Returns the semitones of each step above the tonic.
+    /// Returns the semitones of each scale degree above the tonic.
     #[must_use]
     pub const fn steps(self) -> [i32; 7] {
         match self {
@@ -74,7 +74,7 @@ impl Key {
         self.tonic + 12 * degree.div_euclid(7) + self.mode.steps()[degree.rem_euclid(7) as usize]
     }
 
-    /// Returns the degree whose pitch is nearest, the lower one if two are equally near.
+    /// Returns the degree whose pitch is nearest to `pitch`, the lower one if two are equally near.
     #[must_use]
     pub fn degree(self, pitch: i32) -> i32 {
         let approximate = (pitch - self.tonic).div_euclid(12) * 7;
@@ -83,7 +83,7 @@ impl Key {
 
     /// Returns `true` if the pitch is in the scale.
     #[must_use]
-    pub fn holds(self, pitch: i32) -> bool {
+    pub fn contains(self, pitch: i32) -> bool {
         self.mode.steps().contains(&(pitch - self.tonic).rem_euclid(12))
     }
 
@@ -125,6 +125,7 @@ impl Chord {
         let digit = token.bytes().next().map_or(1, |byte| i32::from(byte) - i32::from(b'0'));
         let degree = (digit - 1).clamp(0, 6);
         let root = key.pitch(degree);
+        // Semitones from the root to the scale tone that is this many degrees above it.
         let above = |steps: i32| key.pitch(degree + steps) - root;
         let seventh = extension > 0;
 
@@ -155,7 +156,7 @@ impl Chord {
 
     /// Returns `true` if the pitch belongs to the chord.
     #[must_use]
-    pub fn holds(&self, pitch: i32) -> bool {
+    pub fn contains(&self, pitch: i32) -> bool {
         self.tones.iter().any(|tone| (self.root + tone - pitch).rem_euclid(12) == 0)
     }
 
@@ -170,18 +171,18 @@ impl Chord {
     pub fn nearest(&self, pitch: i32) -> i32 {
         (0..12)
             .flat_map(|distance| [pitch - distance, pitch + distance])
-            .find(|candidate| self.holds(*candidate))
+            .find(|candidate| self.contains(*candidate))
             .unwrap_or(pitch)
     }
 
-    /// Returns a scale pitch adjusted to this chord: a step that the chord raises or lowers follows the chord.
+    /// Returns a scale pitch adjusted to this chord: a scale degree that the chord raises or lowers follows the chord.
     #[must_use]
-    pub fn bend(&self, key: Key, pitch: i32) -> i32 {
+    pub fn adjust(&self, key: Key, pitch: i32) -> i32 {
         for tone in &self.tones {
             let altered = self.root + tone;
             // Major thirds and sevenths outside of the scale are raised; every other tone outside of it is lowered.
             let step = if matches!(tone, 4 | 11) { 1 } else { -1 };
-            if !key.holds(altered) && (altered - step - pitch).rem_euclid(12) == 0 && !self.holds(pitch) {
+            if !key.contains(altered) && (altered - step - pitch).rem_euclid(12) == 0 && !self.contains(pitch) {
                 return pitch + step;
             }
         }
@@ -195,7 +196,7 @@ pub const fn at_or_above(class: i32, pitch: i32) -> i32 {
     pitch + (class - pitch).rem_euclid(12)
 }
 
-/// Returns the frequency in hertz of a MIDI pitch; fractions are cents.
+/// Returns the frequency in hertz of a MIDI pitch; 0.01 is a cent.
 #[must_use]
 pub fn hertz(pitch: f32) -> f32 {
     440.0 * ((pitch - 69.0) / 12.0).exp2()
@@ -209,7 +210,7 @@ mod tests {
     const C_MAJOR: Key = Key { tonic: 0, mode: Mode::Ionian };
 
     #[test]
-    fn chords_are_those_of_the_scale_unless_they_say_otherwise() {
+    fn tokens_without_a_change_give_the_chords_of_the_scale() {
         let chord = |key, token, extension| {
             let chord = Chord::parse(key, token, extension);
             (chord.root, chord.tones)
@@ -235,10 +236,10 @@ mod tests {
     #[test]
     fn the_leading_tone_follows_its_dominant() {
         let dominant = Chord::parse(A_MINOR, "5d", 0);
-        assert_eq!(dominant.bend(A_MINOR, 67), 68);
-        assert_eq!(dominant.bend(A_MINOR, 69), 69);
+        assert_eq!(dominant.adjust(A_MINOR, 67), 68);
+        assert_eq!(dominant.adjust(A_MINOR, 69), 69);
         let lowered = Chord::parse(C_MAJOR, "7b", 0);
-        assert_eq!([69, 71, 72].map(|pitch| lowered.bend(C_MAJOR, pitch)), [69, 70, 72]);
+        assert_eq!([69, 71, 72].map(|pitch| lowered.adjust(C_MAJOR, pitch)), [69, 70, 72]);
         assert_eq!(dominant.nearest(66), 64);
         assert_eq!(at_or_above(9, 60), 69);
         assert_eq!(at_or_above(0, 60), 60);

@@ -33,14 +33,18 @@ struct BassPlayer<'a> {
     score: &'a Score,
     span: &'a Span,
     line: BassLine,
+    /// Pitch of the root.
     root: i32,
+    /// Lowest pitch of the part.
     floor: i32,
+    /// Highest pitch of the instrument.
     ceiling: i32,
 }
 
 /// First step, tone and length in steps of a stroke in a pattern.
 type Stroke = (u32, Tone, f64);
 
+/// Tone relative to the chord.
 #[derive(Clone, Copy)]
 enum Tone {
     Root,
@@ -48,6 +52,7 @@ enum Tone {
     Octave,
 }
 
+/// Pattern of [`BassLine::Funky`].
 const FUNKY: &[Stroke] = &[
     (0, Tone::Root, 1.6),
     (3, Tone::Octave, 0.8),
@@ -57,9 +62,11 @@ const FUNKY: &[Stroke] = &[
     (13, Tone::Fifth, 0.9),
     (14, Tone::Octave, 1.2),
 ];
+/// Pattern of [`BassLine::Sparse`].
 const SPARSE: &[Stroke] = &[(0, Tone::Root, 6.0), (7, Tone::Root, 1.6), (10, Tone::Root, 4.0), (14, Tone::Fifth, 1.8)];
 
 impl BassPlayer<'_> {
+    /// Writes the notes of the chord in the rhythm of the bass line.
     fn write(&self, writer: &mut NoteWriter, velocity: f32) {
         let beat = self.score.clock().metre.beat;
         match self.line {
@@ -89,7 +96,8 @@ impl BassPlayer<'_> {
         }
     }
 
-    fn tone(&self, tone: Tone) -> i32 {
+    /// Returns the pitch of a tone.
+    fn pitch(&self, tone: Tone) -> i32 {
         match tone {
             Tone::Root => self.root,
             Tone::Fifth => self.fifth(),
@@ -109,6 +117,7 @@ impl BassPlayer<'_> {
         writer.note(f64::from(self.span.start + at), steps, pitch, velocity);
     }
 
+    /// Writes a note every `gap` steps from the step `first` on; `tone` returns the tone of each note by its index.
     fn write_every(&self, writer: &mut NoteWriter, gap: u32, first: u32, tone: impl Fn(u32) -> Tone, velocity: f32) {
         for (index, at) in (0..).zip((first..self.span.steps).step_by(gap as usize)) {
             let accent = if at % self.score.clock().metre.beat == 0 { 1.0 } else { 0.86 };
@@ -136,7 +145,7 @@ impl BassPlayer<'_> {
             let pitch = match index {
                 0 => self.root,
                 _ if index + 1 == beats => {
-                    let below = self.score.plan.key.holds(next - 1) || next > self.root;
+                    let below = self.score.plan.key.contains(next - 1) || next > self.root;
                     if below { next - 1 } else { next + 1 }
                 }
                 _ => self.root + tones[index as usize % tones.len().min(4)],

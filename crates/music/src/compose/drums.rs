@@ -27,29 +27,36 @@ pub fn write(score: &Score) -> Vec<Note> {
     writer.finish()
 }
 
+/// Number of steps of the longest fill.
+const FILL_STEPS: u32 = 8;
+
+/// Drum pattern of one phrase.
 struct DrumPattern<'a> {
     score: &'a Score,
     groove: &'a Groove,
     phrase: &'a Phrase,
+    /// `true` if all drums play; otherwise only the pulse of the groove.
     full: bool,
 }
 
 impl DrumPattern<'_> {
+    /// Writes the strokes of the phrase.
     fn write(&self, writer: &mut NoteWriter) {
         let bar = self.score.clock().metre.bar;
-        let seed = format!("bar {}", self.phrase.start);
-        let mut rng = self.score.rng.fork(&seed);
+        let mut rng = self.score.rng.fork(&format!("bar {}", self.phrase.start));
+
         // A full phrase fills the end of a section. A phrase that ends the piece without a last chord has no fill.
         let fills = self.full && !(self.phrase.last && self.score.last_chord().is_none()) && self.phrase.steps >= bar;
-        for at in 0..self.phrase.steps {
-            let left = self.phrase.steps - at;
-            let filling = fills && left <= 8 && self.phrase.closes;
 
-            for (drum, pattern) in self.groove.bar(bar) {
+        for at in 0..self.phrase.steps {
+            let remaining = self.phrase.steps - at;
+            let is_filling = fills && remaining <= FILL_STEPS && self.phrase.closes;
+
+            for (drum, letters) in self.groove.pattern(bar) {
                 let in_bar = (at % bar) as usize;
-                let velocity = groove::velocity(pattern.as_bytes()[in_bar % pattern.len()]);
+                let velocity = groove::velocity(letters.as_bytes()[in_bar % letters.len()]);
                 let plays = self.full || self.groove.pulse.contains(drum);
-                let gives_way = filling && matches!(drum, Drum::Snare | Drum::HatOpen | Drum::Clap);
+                let gives_way = is_filling && matches!(drum, Drum::Snare | Drum::HatOpen | Drum::Clap);
 
                 if velocity == 0.0 || !plays || gives_way {
                     continue;
@@ -63,6 +70,7 @@ impl DrumPattern<'_> {
                 self.strike(writer, at, *drum, velocity);
             }
 
+            // A rare rim stroke as an ornament.
             if self.full && self.groove.pulse.contains(&Drum::HatClosed) && rng.odds(0.015) {
                 self.strike(writer, at, Drum::Rim, 0.35);
             }
@@ -79,6 +87,7 @@ impl DrumPattern<'_> {
         }
     }
 
+    /// Writes a stroke at a step of the phrase.
     fn strike(&self, writer: &mut NoteWriter, at: u32, drum: Drum, velocity: f32) {
         let velocity = dynamic(velocity, self.phrase.intensity);
         writer.note(f64::from(self.phrase.start + at), 1.0, drum.pitch() as i32, velocity);

@@ -20,7 +20,7 @@ pub struct Phrase {
     pub occurrence: u32,
     /// First step.
     pub start: u32,
-    /// Steps; whole bars, except in pieces shorter than a bar.
+    /// Number of steps: whole bars, except in pieces shorter than a bar.
     pub steps: u32,
     /// From quiet (0) to full (1).
     pub intensity: f32,
@@ -56,7 +56,7 @@ const PHRASE_BARS: u32 = 4;
 #[must_use]
 pub fn phrases(shape: &Shape) -> Vec<Phrase> {
     let bars = shape.steps / shape.bar;
-    let labels = labels((bars / PHRASE_BARS) as usize, shape);
+    let labels = choose_labels((bars / PHRASE_BARS) as usize, shape);
     let mut remaining = shape.steps - PHRASE_BARS * shape.bar * (bars / PHRASE_BARS);
 
     let mut phrases: Vec<Phrase> = Vec::new();
@@ -89,12 +89,12 @@ pub fn phrases(shape: &Shape) -> Vec<Phrase> {
         push(labels.last().copied().unwrap_or(Label::Verse), remaining);
     }
 
-    finish(&mut phrases, shape);
+    complete(&mut phrases, shape);
     phrases
 }
 
 /// Returns the labels of the given number of four-bar phrases.
-fn labels(count: usize, shape: &Shape) -> Vec<Label> {
+fn choose_labels(count: usize, shape: &Shape) -> Vec<Label> {
     use Label::{Bridge, Chorus, Intro, Outro, Verse};
     const CYCLE: [Label; 12] =
         [Verse, Verse, Chorus, Chorus, Verse, Verse, Chorus, Chorus, Bridge, Bridge, Chorus, Chorus];
@@ -128,7 +128,7 @@ fn labels(count: usize, shape: &Shape) -> Vec<Label> {
 }
 
 /// Sets the properties that depend on the other phrases, and the intensity.
-fn finish(phrases: &mut [Phrase], shape: &Shape) {
+fn complete(phrases: &mut [Phrase], shape: &Shape) {
     let count = phrases.len();
     let labels: Vec<Label> = phrases.iter().map(|phrase| phrase.label).collect();
     for (at, phrase) in phrases.iter_mut().enumerate() {

@@ -8,14 +8,16 @@ use crate::theory::{Chord, Key, at_or_above};
 /// Chord with its position and voices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Span {
+    /// First step.
     pub start: u32,
+    /// Number of steps; 0 for the final chord.
     pub steps: u32,
     pub chord: Chord,
     /// Pitches of the upper voices in rising order.
     pub voices: Vec<i32>,
 }
 
-/// Range of the upper voices.
+/// Lowest and highest MIDI pitch of the upper voices.
 pub const VOICES: (i32, i32) = (50, 74);
 /// Lowest pitch of the bass that is assumed for the voice leading.
 const BASS_MIN: i32 = 36;
@@ -64,7 +66,7 @@ impl Harmony {
             }
 
             if phrase.last && self.closes {
-                close(&mut tokens, progressions.close);
+                append_cadence(&mut tokens, progressions.close);
             }
 
             self.push_spans(&tokens, phrase, &mut spans);
@@ -76,6 +78,7 @@ impl Harmony {
         spans
     }
 
+    /// Returns the chord of a token; see [`Chord::parse`].
     fn chord(&self, token: &str) -> Chord {
         Chord::parse(self.key, token, self.extension)
     }
@@ -101,11 +104,11 @@ impl Harmony {
 }
 
 /// Replaces the last chords with the cadence.
-fn close<'a>(tokens: &mut Vec<&'a str>, close: &'a str) {
-    let close: Vec<&str> = close.split(' ').collect();
-    let kept_count = tokens.len().saturating_sub(close.len());
+fn append_cadence<'a>(tokens: &mut Vec<&'a str>, cadence: &'a str) {
+    let cadence: Vec<&str> = cadence.split(' ').collect();
+    let kept_count = tokens.len().saturating_sub(cadence.len());
     tokens.truncate(kept_count);
-    tokens.extend(close);
+    tokens.extend(cadence);
 }
 
 /// Pitches of a chord.
@@ -155,17 +158,19 @@ fn paired<'a>(before: &'a [i32], after: &'a [i32]) -> impl Iterator<Item = (i32,
 /// Counts parallel fifths and octaves among the upper voices and the bass. `after` and `bass` are the next chord.
 #[must_use]
 pub fn parallels(before: &Voicing, after: &[i32], bass: i32) -> i32 {
-    // Each voice before and after.
+    // Pitch of each voice before and after, from top to bottom.
     let mut pairs: Vec<(i32, i32)> = paired(&before.upper, after).collect();
     pairs.push((before.bass, bass));
     let is_perfect = |a: i32, b: i32| (a - b).rem_euclid(12) == 0 || (a - b).abs() % 12 == 7;
 
     let mut count = 0;
-    for (at, high) in pairs.iter().enumerate() {
-        for low in &pairs[at + 1..] {
-            let moves_together = (high.1 - high.0).signum() == (low.1 - low.0).signum() && high.1 != high.0;
-            let is_same_interval = (high.0 - low.0).rem_euclid(12) == (high.1 - low.1).rem_euclid(12);
-            let stays_perfect = is_same_interval && is_perfect(high.0, low.0) && is_perfect(high.1, low.1);
+    for (at, &(high_before, high_after)) in pairs.iter().enumerate() {
+        for &(low_before, low_after) in &pairs[at + 1..] {
+            let high_motion = high_after - high_before;
+            let moves_together = high_motion != 0 && high_motion.signum() == (low_after - low_before).signum();
+            let is_same_interval = (high_before - low_before).rem_euclid(12) == (high_after - low_after).rem_euclid(12);
+            let stays_perfect =
+                is_same_interval && is_perfect(high_before, low_before) && is_perfect(high_after, low_after);
             count += i32::from(moves_together && stays_perfect);
         }
     }
@@ -246,7 +251,7 @@ mod tests {
                         paired(&pair[0].voices, &pair[1].voices).map(|(from, to)| (to - from).abs()).collect();
                     assert!(moves.iter().all(|moved| *moved <= 7), "{palette:?}: {moves:?}");
                     assert!(
-                        pair[1].voices.is_sorted() && pair[1].voices.iter().all(|pitch| pair[1].chord.holds(*pitch))
+                        pair[1].voices.is_sorted() && pair[1].voices.iter().all(|pitch| pair[1].chord.contains(*pitch))
                     );
                     if pair[0].chord == pair[1].chord {
                         assert_eq!(pair[0].voices, pair[1].voices);
@@ -259,7 +264,7 @@ mod tests {
     #[test]
     fn classical_genres_avoid_parallel_fifths_and_octaves() {
         let mut moves = 0;
-        let mut faults = 0;
+        let mut parallel_count = 0;
         for (seed, mode) in
             ["a", "b", "c", "d", "e", "f"].into_iter().flat_map(|s| [(s, Mode::Ionian), (s, Mode::Aeolian)])
         {
@@ -268,10 +273,10 @@ mod tests {
                 let bass = |span: &Span| at_or_above(span.chord.root, BASS_MIN);
                 moves += 1;
                 let before = Voicing { upper: pair[0].voices.clone(), bass: bass(&pair[0]) };
-                faults += parallels(&before, &pair[1].voices, bass(&pair[1]));
+                parallel_count += parallels(&before, &pair[1].voices, bass(&pair[1]));
             }
         }
-        assert!(faults * 25 <= moves, "{faults} of {moves}");
+        assert!(parallel_count * 25 <= moves, "{parallel_count} of {moves}");
 
         let fifth = Voicing { upper: vec![60, 67], bass: 48 };
         assert!(parallels(&fifth, &[62, 69], 50) >= 2, "all voices move up");

@@ -59,6 +59,7 @@ fn can_play_thirds(instrument: Instrument) -> bool {
 /// Composer of a melody, with the pitch reached so far.
 struct MelodyComposer<'a> {
     score: &'a Score,
+    /// Lowest and highest pitch.
     low: i32,
     high: i32,
     /// Last pitch of the melody.
@@ -68,6 +69,7 @@ struct MelodyComposer<'a> {
 }
 
 impl MelodyComposer<'_> {
+    /// Writes one motif for each bar of a phrase.
     fn write_phrase(&mut self, writer: &mut NoteWriter, phrase: &Phrase) {
         let metre = self.score.clock().metre;
         let motifs = self.motifs(phrase.label);
@@ -139,9 +141,9 @@ impl MelodyComposer<'_> {
         for (index, MotifTone { at, steps, degree: offset }) in motif.tones.iter().enumerate() {
             let chord = &self.score.span_at(start + at).chord;
             let is_strong = at % metre.beat == 0 || *steps >= metre.beat;
-            let mut pitch = chord.bend(key, key.pitch(degree + offset));
+            let mut pitch = chord.adjust(key, key.pitch(degree + offset));
 
-            if is_strong && !chord.holds(pitch) {
+            if is_strong && !chord.contains(pitch) {
                 pitch = chord.nearest(pitch);
             }
 
@@ -163,7 +165,7 @@ impl MelodyComposer<'_> {
             writer.note(position, f64::from(*steps) * 0.96, pitch, velocity);
 
             if self.doubles && phrase.label == Label::Chorus && phrase.intensity > 0.8 && is_strong {
-                let below = (3..=9).map(|down| pitch - down).find(|pitch| chord.holds(*pitch));
+                let below = (3..=9).map(|down| pitch - down).find(|pitch| chord.contains(*pitch));
                 if let Some(below) = below {
                     writer.note(position, f64::from(*steps) * 0.9, below, velocity * 0.62);
                 }
@@ -197,35 +199,49 @@ impl MelodyComposer<'_> {
     }
 }
 
-/// Rhythms of one or two beats of four steps each, with rests as negative steps, and their weights in calm and busy
-/// music.
-const CELLS: &[(&[i32], f32, f32)] = &[
-    (&[4], 1.0, 0.5),
-    (&[8], 1.1, 0.1),
-    (&[2, 2], 0.5, 1.0),
-    (&[6, 2], 0.8, 0.4),
-    (&[3, 1], 0.2, 0.4),
-    (&[1, 1, 2], 0.0, 0.5),
-    (&[2, 1, 1], 0.0, 0.5),
-    (&[-2, 2], 0.2, 0.4),
-    (&[3, 3, 2], 0.1, 0.8),
-    (&[2, 4, 2], 0.1, 0.5),
-    (&[-4], 0.3, 0.1),
+/// Rhythm of one or two beats.
+struct RhythmCell {
+    /// Lengths in steps; negative lengths are rests.
+    steps: &'static [i32],
+    /// Weight in calm music.
+    calm: f32,
+    /// Weight in busy music.
+    busy: f32,
+}
+
+const fn cell(steps: &'static [i32], calm: f32, busy: f32) -> RhythmCell {
+    RhythmCell { steps, calm, busy }
+}
+
+/// Rhythms for beats of four steps.
+const CELLS: &[RhythmCell] = &[
+    cell(&[4], 1.0, 0.5),
+    cell(&[8], 1.1, 0.1),
+    cell(&[2, 2], 0.5, 1.0),
+    cell(&[6, 2], 0.8, 0.4),
+    cell(&[3, 1], 0.2, 0.4),
+    cell(&[1, 1, 2], 0.0, 0.5),
+    cell(&[2, 1, 1], 0.0, 0.5),
+    cell(&[-2, 2], 0.2, 0.4),
+    cell(&[3, 3, 2], 0.1, 0.8),
+    cell(&[2, 4, 2], 0.1, 0.5),
+    cell(&[-4], 0.3, 0.1),
 ];
 /// Rhythms for beats of six steps.
-const SWAYING: &[(&[i32], f32, f32)] = &[
-    (&[6], 1.0, 0.5),
-    (&[12], 0.8, 0.1),
-    (&[4, 2], 1.0, 1.0),
-    (&[2, 2, 2], 0.2, 1.0),
-    (&[3, 1, 2], 0.2, 0.5),
-    (&[-4, 2], 0.2, 0.2),
+const SWAYING: &[RhythmCell] = &[
+    cell(&[6], 1.0, 0.5),
+    cell(&[12], 0.8, 0.1),
+    cell(&[4, 2], 1.0, 1.0),
+    cell(&[2, 2, 2], 0.2, 1.0),
+    cell(&[3, 1, 2], 0.2, 0.5),
+    cell(&[-4, 2], 0.2, 0.2),
 ];
 /// Rhythms for beats of two steps.
-const SHORT: &[(&[i32], f32, f32)] = &[(&[2], 1.0, 1.0), (&[4], 1.0, 0.5), (&[1, 1], 0.0, 0.5), (&[6], 0.5, 0.1)];
+const SHORT: &[RhythmCell] =
+    &[cell(&[2], 1.0, 1.0), cell(&[4], 1.0, 0.5), cell(&[1, 1], 0.0, 0.5), cell(&[6], 0.5, 0.1)];
 
 impl Motif {
-    /// Draws a motif of one bar.
+    /// Draws a motif of one bar; `density` is 0 for calm and 1 for busy music.
     fn draw(rng: &mut SeededRng, metre: Metre, density: f32) -> Self {
         let cells = match metre.beat {
             6 => SWAYING,
@@ -240,14 +256,15 @@ impl Motif {
 
         while at < metre.bar {
             let remaining = (metre.bar - at) as i32;
-            let weight = |(cell, calm, busy): &(&[i32], f32, f32)| {
-                let is_too_long = cell.iter().map(|steps| steps.abs()).sum::<i32>() > remaining;
-                let begins_with_rest = at == 0 && cell[0] < 0;
-                if is_too_long || begins_with_rest { 0.0 } else { calm * (1.0 - density) + busy * density }
+            let weight = |cell: &RhythmCell| {
+                let is_too_long = cell.steps.iter().map(|steps| steps.abs()).sum::<i32>() > remaining;
+                let begins_with_rest = at == 0 && cell.steps[0] < 0;
+                if is_too_long || begins_with_rest { 0.0 } else { cell.calm * (1.0 - density) + cell.busy * density }
             };
-            let cell = cells[rng.weighted(&cells.iter().map(weight).collect::<Vec<_>>())].0;
+            let weights: Vec<f32> = cells.iter().map(weight).collect();
+            let cell = &cells[rng.weighted(&weights)];
 
-            for steps in cell {
+            for steps in cell.steps {
                 if *steps > 0 {
                     tones.push(MotifTone { at, steps: steps.unsigned_abs(), degree });
                     (degree, leapt) = next_degree(rng, degree, leapt);
@@ -275,7 +292,7 @@ impl Motif {
         self.tones = varied;
     }
 
-    /// Shortens the motif to a few tones, a long one and a rest.
+    /// Shortens the motif to a few tones, a long one and a rest, within a bar of `length` steps.
     fn leave_rest(&mut self, metre: Metre, length: u32) {
         let from = if metre.bar >= 16 { metre.bar / 2 } else { metre.beat.max(4) }.min(length.saturating_sub(2));
         self.tones.retain(|tone| tone.at < from);

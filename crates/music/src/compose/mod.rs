@@ -31,7 +31,7 @@ use crate::prompt::{self, MusicRequest};
 pub fn compose(prompt: &str, seconds: Option<u16>) -> Piece {
     let request = prompt::parse(prompt);
     let plan = PiecePlan::from_request(&request, seconds);
-    let performers = ensemble::gather(&request, &plan);
+    let performers = ensemble::assign_roles(&request, &plan);
 
     let score = build_score(&request, plan, &performers);
     let mut parts: Vec<Part> = performers.iter().map(|performer| build_part(&score, *performer)).collect();
@@ -40,8 +40,8 @@ pub fn compose(prompt: &str, seconds: Option<u16>) -> Piece {
 
     let mut seed = request.rng.fork("noise");
     Piece {
-        title: title::title(&request, &score.plan),
-        tags: title::tags(&request, &score.plan, &performers),
+        title: title::choose_title(&request, &score.plan),
+        tags: title::build_tags(&request, &score.plan, &performers),
         frames: score.clock().frames,
         space: build_space(&request, &score.plan),
         parts,
@@ -57,6 +57,7 @@ pub fn seconds_of(prompt: &str, seconds: Option<u16>) -> u16 {
     plan.clock.frames.div_ceil(RATE) as u16
 }
 
+/// Composes form and harmony.
 fn build_score(request: &MusicRequest, plan: PiecePlan, performers: &[Performer]) -> Score {
     let clock = plan.clock;
     let phrases = form::phrases(&Shape {
@@ -77,7 +78,7 @@ fn build_score(request: &MusicRequest, plan: PiecePlan, performers: &[Performer]
     };
     let spans = harmony.spans(&phrases, &mut request.rng.fork("harmony"));
 
-    let roles: Vec<Role> = performers.iter().map(|(role, _)| *role).collect();
+    let roles: Vec<Role> = performers.iter().map(|performer| performer.role).collect();
     let role_order = [Role::Pad, Role::Comp, Role::Arpeggio, Role::Lead, Role::Bass, Role::Drums];
 
     Score {
@@ -95,6 +96,7 @@ fn build_score(request: &MusicRequest, plan: PiecePlan, performers: &[Performer]
 /// Mix settings of a role.
 struct RoleMix {
     level_db: f32,
+    /// Stereo position from -1 (left) to 1 (right).
     pan: f32,
     /// Factors of the style's reverb, echo and ducking.
     reverb: f32,
@@ -102,7 +104,9 @@ struct RoleMix {
     duck: f32,
 }
 
-fn build_part(score: &Score, (role, instrument): Performer) -> Part {
+/// Writes the notes of a performer and sets the levels of the part.
+fn build_part(score: &Score, performer: Performer) -> Part {
+    let Performer { role, instrument } = performer;
     let notes = match role {
         Role::Lead => melody::write(score, instrument),
         Role::Comp => chords::write_comp(score, instrument),
@@ -151,6 +155,7 @@ fn find_kicks(parts: &[Part]) -> Vec<u32> {
     drums.flat_map(|part| part.notes.iter().filter(is_kick).map(|note| note.start)).collect()
 }
 
+/// Returns reverb, echo and fade-out of the piece.
 fn build_space(request: &MusicRequest, plan: &PiecePlan) -> Space {
     let style = plan.style;
     let clock = &plan.clock;

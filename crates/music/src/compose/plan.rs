@@ -27,16 +27,16 @@ impl PiecePlan {
     #[must_use]
     pub fn from_request(request: &MusicRequest, seconds: Option<u16>) -> Self {
         let mut rng = request.rng.fork("plan");
-        let genre = request.genres.first().copied().unwrap_or_else(|| fitting_genre(request, &mut rng));
+        let genre = request.genres.first().copied().unwrap_or_else(|| choose_genre(request, &mut rng));
         let style = genre.style();
         let second = request.genres.get(1).map(|genre| genre.style());
 
-        let feeling = blend(style.feeling, request);
+        let feeling = blend_feelings(style.feeling, request);
         let key = choose_key(request, style, feeling, &mut rng);
 
         let metre = request.metre.unwrap_or(style.metre);
         let bpm = choose_tempo(request, style, feeling, metre, &mut rng);
-        let seconds = seconds.or(request.seconds).unwrap_or_else(|| usual_length(request, style, metre, bpm));
+        let seconds = seconds.or(request.seconds).unwrap_or_else(|| default_length(request, style, metre, bpm));
 
         let ending = match request.form {
             form if form.seamless => PieceEnding::Seamless,
@@ -59,7 +59,7 @@ impl PiecePlan {
 }
 
 /// Chooses the genre of a prompt that names none: by its instruments, or else by its mood.
-fn fitting_genre(request: &MusicRequest, rng: &mut SeededRng) -> Genre {
+fn choose_genre(request: &MusicRequest, rng: &mut SeededRng) -> Genre {
     use Instrument as I;
     let wants = |instruments: &[I]| instruments.iter().any(|instrument| request.wanted.contains(instrument));
     let has_mood = |mood: &str| request.moods.contains(&mood);
@@ -100,7 +100,7 @@ fn fitting_genre(request: &MusicRequest, rng: &mut SeededRng) -> Genre {
 }
 
 /// Blends the mood of the genre with that of the prompt, which has the larger weight.
-fn blend(default_feeling: Feeling, request: &MusicRequest) -> Feeling {
+fn blend_feelings(default_feeling: Feeling, request: &MusicRequest) -> Feeling {
     if request.moods.is_empty() && request.feeling.valence == 0.0 {
         return default_feeling;
     }
@@ -161,7 +161,7 @@ fn choose_tempo(request: &MusicRequest, style: &Style, feeling: Feeling, metre: 
 }
 
 /// Returns the default length in seconds. A loop has eight bars.
-fn usual_length(request: &MusicRequest, style: &Style, metre: Metre, bpm: f32) -> u16 {
+fn default_length(request: &MusicRequest, style: &Style, metre: Metre, bpm: f32) -> u16 {
     if !request.form.seamless {
         return style.seconds;
     }

@@ -131,7 +131,7 @@ impl NoteWriter {
     }
 }
 
-/// Returns the velocity, 0 to 1, at an intensity.
+/// Returns the velocity, 0 to 1, of a note at an intensity from 0 to 1. `base` is the velocity at full intensity.
 #[must_use]
 pub fn dynamic(base: f32, intensity: f32) -> f32 {
     base * (0.62 + 0.38 * intensity)

@@ -20,11 +20,11 @@ const PROMPTS: &[&str] = &[
     "jazz trio, 5/4",
 ];
 
-fn melodic(piece: &Piece) -> impl Iterator<Item = &Note> {
+fn melodic_notes(piece: &Piece) -> impl Iterator<Item = &Note> {
     piece.parts.iter().filter(|part| part.instrument != Instrument::Drums).flat_map(|part| &part.notes)
 }
 
-fn has(piece: &Piece, instrument: Instrument) -> bool {
+fn has_instrument(piece: &Piece, instrument: Instrument) -> bool {
     piece.parts.iter().any(|part| part.instrument == instrument)
 }
 
@@ -82,8 +82,8 @@ fn notes_are_in_the_range_of_their_instrument_and_for_the_most_part_in_the_key()
                 part.notes.iter().filter(|note| !(low..=high).contains(&(note.pitch as i32))).collect();
             assert!(outside.is_empty(), "{prompt}: {:?} {outside:?}", part.instrument);
         }
-        let (in_key, total) = melodic(&piece)
-            .fold((0, 0), |(in_key, total), note| (in_key + u32::from(key.holds(note.pitch as i32)), total + 1));
+        let (in_key, total) = melodic_notes(&piece)
+            .fold((0, 0), |(in_key, total), note| (in_key + u32::from(key.contains(note.pitch as i32)), total + 1));
         assert!(in_key * 10 > total * 8, "{prompt}: {in_key} of {total} in the key");
     }
 }
@@ -93,8 +93,8 @@ fn a_piece_ends_on_its_tonic() {
     for prompt in PROMPTS {
         let piece = compose(&format!("{prompt} in G major"), Some(30));
         let end = |note: &Note| note.start + note.frames;
-        let last = melodic(&piece).map(end).max().unwrap();
-        let ringing = melodic(&piece).filter(|note| end(note) + RATE / 2 > last);
+        let last = melodic_notes(&piece).map(end).max().unwrap();
+        let ringing = melodic_notes(&piece).filter(|note| end(note) + RATE / 2 > last);
         let lowest = ringing.min_by(|a, b| a.pitch.total_cmp(&b.pitch));
         assert_eq!(lowest.unwrap().pitch as i32 % 12, 7, "{prompt}");
     }
@@ -105,7 +105,8 @@ fn words_have_their_intended_effect() {
     let notes = |prompt: &str| compose(prompt, Some(60)).parts.iter().map(|part| part.notes.len()).sum::<usize>();
     assert!(notes("energetic folk") > notes("calm folk"));
     assert!(
-        has(&compose("rock", None), Instrument::Drums) && !has(&compose("rock without drums", None), Instrument::Drums)
+        has_instrument(&compose("rock", None), Instrument::Drums)
+            && !has_instrument(&compose("rock without drums", None), Instrument::Drums)
     );
     assert!(compose("solo piano", None).parts.iter().all(|part| part.instrument == Instrument::Piano));
     assert!(compose("lofi", None).space.tape_hertz.is_some() && compose("house", None).space.tape_hertz.is_none());

@@ -75,6 +75,7 @@ const QUALITIES: &[(&[&str], &[&str])] = &[
     (&["tense", "aggressive"], &["Broken", "Red", "Narrow", "Sharpened", "Cold"]),
     (&["energetic", "groovy"], &["Electric", "Running", "Loose", "Neon", "Quick"]),
 ];
+/// Adjectives for a prompt without a mood.
 const ANY_QUALITY: &[&str] = &["Blue", "Long", "Second", "Open", "Wandering", "Early", "Northern", "Hidden"];
 
 /// Returns subjects for a title if the prompt names none.
@@ -101,7 +102,7 @@ const fn subjects(genre: Genre) -> &'static [&'static str] {
 
 /// Returns a title from the subject of the prompt, if it has one, and an adjective for its mood.
 #[must_use]
-pub fn title(request: &MusicRequest, plan: &PiecePlan) -> String {
+pub fn choose_title(request: &MusicRequest, plan: &PiecePlan) -> String {
     let mut rng = request.rng.fork("title");
     let matches_mood = |moods: &[&str]| request.moods.first().is_some_and(|mood| moods.contains(mood));
     let mood_row = QUALITIES.iter().find(|(moods, _)| matches_mood(moods));
@@ -146,7 +147,7 @@ fn noun_at(words: &[Word], at: usize) -> Option<String> {
 
 /// Returns tags for genres, moods, instruments, tempo, key and other unusual properties, at most [`TAGS_MAX`].
 #[must_use]
-pub fn tags(request: &MusicRequest, plan: &PiecePlan, performers: &[Performer]) -> Vec<String> {
+pub fn build_tags(request: &MusicRequest, plan: &PiecePlan, performers: &[Performer]) -> Vec<String> {
     let mut tags = vec![plan.style.names[0].to_owned()];
     let mut add = |tag: String| {
         if tags.len() < TAGS_MAX && !tags.contains(&tag) {
@@ -166,12 +167,12 @@ pub fn tags(request: &MusicRequest, plan: &PiecePlan, performers: &[Performer]) 
         add("loop".to_owned());
     }
 
-    let prominent = performers.iter().filter(|(role, _)| matches!(role, Role::Lead | Role::Comp));
+    let prominent = performers.iter().filter(|performer| matches!(performer.role, Role::Lead | Role::Comp));
     let instruments: Vec<Instrument> =
-        request.wanted.iter().copied().chain(prominent.map(|performer| performer.1)).collect();
+        request.wanted.iter().copied().chain(prominent.map(|performer| performer.instrument)).collect();
     instruments.iter().take(3).for_each(|instrument| add(instrument.name().to_owned()));
 
-    if performers.iter().all(|(role, _)| *role != Role::Drums) {
+    if performers.iter().all(|performer| performer.role != Role::Drums) {
         add("no drums".to_owned());
     }
 

@@ -8,7 +8,9 @@ pub const TARGET: f64 = -14.0;
 /// Second-order filter of the standard, in double precision because its poles are close to the unit circle.
 #[derive(Debug, Clone, Default)]
 struct Biquad {
+    /// Coefficients of the input.
     b: [f64; 3],
+    /// Coefficients of the output.
     a: [f64; 2],
     state: [f64; 2],
 }
@@ -42,6 +44,7 @@ impl Weighting {
         Self { shelf, low_cut }
     }
 
+    /// Returns the power of the next weighted sample.
     #[inline]
     fn power(&mut self, sample: f32) -> f64 {
         let weighted = self.low_cut.next(self.shelf.next(f64::from(sample)));
@@ -79,7 +82,8 @@ impl Meter {
             self.count += 1;
             if self.count == TENTH {
                 self.tenths.push(self.sum / TENTH as f64);
-                (self.sum, self.count) = (0.0, 0);
+                self.sum = 0.0;
+                self.count = 0;
             }
         }
     }
@@ -121,6 +125,7 @@ pub struct Leveller {
     raw: Meter,
     /// Loudness of the final output.
     output_meter: Meter,
+    /// Current correction of the gain in decibels.
     correction_db: f64,
 }
 

@@ -31,6 +31,7 @@ pub struct Stereo {
 }
 
 impl Stereo {
+    /// Returns silent samples.
     fn silence(frames: usize) -> Self {
         Self { left: vec![0.0; frames], right: vec![0.0; frames] }
     }
@@ -44,10 +45,14 @@ impl Stereo {
 /// Iterator over the hops of a piece. The last hop may be shorter; together they have exactly the samples of the piece.
 #[derive(Debug)]
 pub struct Player {
+    /// Length of the piece in samples.
     frames: u32,
+    /// Length of the fade-out in samples.
     fade_frames: u32,
+    /// `true` if the piece loops.
     seamless: bool,
     tracks: Vec<Track>,
+    /// Samples at which the kick drum sounds.
     kicks: Vec<u32>,
     reverb: Reverb,
     echo: Echo,
@@ -57,6 +62,7 @@ pub struct Player {
     rumble: [Filter; 2],
     background: Option<Background>,
     leveller: Leveller,
+    /// Gain at the end of the previous hop in decibels.
     gain_db: Option<f64>,
     limiter: Limiter,
     /// Samples rendered so far.
@@ -101,7 +107,7 @@ impl Player {
     }
 
     /// Renders a hop of the mix before level control and limiter.
-    fn mix(&mut self, frames: usize) -> Stereo {
+    fn render_mix(&mut self, frames: usize) -> Stereo {
         let mut mix = Stereo::silence(frames);
         let mut dry = Stereo::silence(BLOCK);
         let mut to_room = Stereo::silence(BLOCK);
@@ -169,7 +175,7 @@ impl Player {
         }
     }
 
-    /// Returns the fade factor at a sample of the piece.
+    /// Returns the factor, 0 to 1, of the fades at a sample of the piece.
     fn fade_factor(&self, at: u32) -> f32 {
         let remaining = self.frames - at.min(self.frames);
         let edge = if self.seamless { EDGE / 4 } else { EDGE };
@@ -197,7 +203,7 @@ impl Iterator for Player {
         }
 
         let remaining = (self.frames - self.rendered) as usize;
-        let mut hop = if remaining > 0 { self.mix(HOP.min(remaining)) } else { Stereo::silence(LATENCY) };
+        let mut hop = if remaining > 0 { self.render_mix(HOP.min(remaining)) } else { Stereo::silence(LATENCY) };
         if remaining > 0 {
             self.apply_level(&mut hop);
             self.rendered += hop.left.len() as u32;
@@ -233,6 +239,7 @@ pub struct Ducking {
 const DUCK_FRAMES: f32 = 0.24 * RATE as f32;
 
 impl Ducking {
+    /// Returns the ducking during the block that starts at the sample `now`.
     fn at(kicks: &[u32], now: u32) -> Self {
         let behind = kicks.partition_point(|kick| *kick <= now);
         let since_kick = behind.checked_sub(1).map(|last| now - kicks[last]);

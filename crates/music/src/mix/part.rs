@@ -32,8 +32,15 @@ pub struct Track {
 enum Effect {
     None,
     Chorus(Box<Chorus>),
-    Drive { amount: f32, cabinet: [Filter; 2] },
-    Tremolo { phase: f32 },
+    Drive {
+        amount: f32,
+        /// Low-pass and high-pass filter of the loudspeaker.
+        cabinet: [Filter; 2],
+    },
+    Tremolo {
+        /// Phase in periods.
+        phase: f32,
+    },
 }
 
 /// Maximum number of voices in a part, which bounds work and memory. A new voice replaces the oldest.
@@ -70,7 +77,8 @@ impl Track {
         }
     }
 
-    /// Adds the next block, at most [`BLOCK`] samples, to the mix and to the sends of the reverb and the echo.
+    /// Adds the next `count` samples, at most [`BLOCK`], to the mix and to the sends of the reverb and the echo. `now`
+    /// is the number of samples before them.
     pub fn render(
         &mut self,
         now: u32,
@@ -181,12 +189,13 @@ impl Track {
     }
 }
 
-/// Returns the gains of left and right for a pan from -1 to 1 at constant power.
+/// Returns the gains of left and right for a pan from -1 (left) to 1 (right) at constant power.
 fn stereo_gains(pan: f32, gain: f32) -> (f32, f32) {
     let angle = (pan.clamp(-1.0, 1.0) + 1.0) * std::f32::consts::FRAC_PI_4;
     (gain * angle.cos(), gain * angle.sin())
 }
 
+/// Returns the factor of an amplitude change in decibels.
 fn gain_from_decibels(db: f32) -> f32 {
     10_f32.powf(db / 20.0)
 }
@@ -204,7 +213,7 @@ pub fn expected_power(piece: &Piece) -> Vec<f64> {
     for part in &piece.parts {
         let level = f64::from(UNIT * gain_from_decibels(part.level_db)).powi(2) * f64::from(1.0 + 0.4 * part.reverb);
         for note in &part.notes {
-            let (power, frames) = note_power(part.instrument, note);
+            let NotePower { power, frames } = note_power(part.instrument, note);
             let first = note.start / TENTH;
             let last = (note.start + frames) / TENTH;
 
@@ -217,21 +226,29 @@ pub fn expected_power(piece: &Piece) -> Vec<f64> {
     tenths
 }
 
-/// Returns the power of a note, summed over units of 100 ms, and the samples that contain most of it.
-fn note_power(instrument: Instrument, note: &Note) -> (f64, u32) {
+/// Estimated power of a note.
+struct NotePower {
+    /// Power, summed over units of 100 ms.
+    power: f64,
+    /// Samples that contain most of the power.
+    frames: u32,
+}
+
+/// Estimates the power of a note before the level of its part.
+fn note_power(instrument: Instrument, note: &Note) -> NotePower {
     if instrument == Instrument::Drums {
         let power = match Drum::from_pitch(note.pitch) {
             Drum::Kick | Drum::TomLow => 0.10,
             Drum::Snare | Drum::Clap | Drum::Crash | Drum::TomMiddle | Drum::TomHigh => 0.14,
             _ => 0.02,
         };
-        return (power * f64::from(note.velocity).powi(2), TENTH);
+        return NotePower { power: power * f64::from(note.velocity).powi(2), frames: TENTH };
     }
 
     let velocity_power = f64::from(note.velocity).powf(2.8);
     let ring_seconds = ring_seconds(instrument);
     let frames = note.frames.min((ring_seconds * RATE as f32) as u32).max(TENTH);
-    (NOTE_POWER * velocity_power * f64::from(frames) / f64::from(TENTH), frames)
+    NotePower { power: NOTE_POWER * velocity_power * f64::from(frames) / f64::from(TENTH), frames }
 }
 
 /// Power of a level-matched instrument that plays full notes without gaps.

@@ -7,6 +7,7 @@ use crate::synth::dsp::sine;
 #[derive(Debug, Clone)]
 struct DelayLine {
     samples: Vec<f32>,
+    /// Index of the oldest sample.
     at: usize,
 }
 
@@ -23,6 +24,7 @@ impl DelayLine {
         oldest
     }
 
+    /// Returns the oldest sample.
     #[inline]
     fn oldest(&self) -> f32 {
         self.samples[self.at]
@@ -44,15 +46,20 @@ impl DelayLine {
 /// Reverb: a feedback delay network of eight lines with an energy-preserving matrix (Jot 1991).
 #[derive(Debug, Clone)]
 pub struct Reverb {
+    /// Delay of the input by channel: 20 and 23 ms.
     early_reflections: [DelayLine; 2],
     lines: [DelayLine; LINES],
+    /// Gain of each pass through a line.
     gains: [f32; LINES],
+    /// State of the low-pass filter of each line.
     damped: [f32; LINES],
+    /// Weight of the previous sample in the low-pass filters.
     damping: f32,
 }
 
+/// Number of delay lines.
 const LINES: usize = 8;
-/// Lengths in samples, without common divisors.
+/// Lengths of the delay lines in samples, without common divisors.
 const LENGTHS: [usize; LINES] = [1_423, 1_733, 2_053, 2_437, 2_791, 3_121, 3_547, 3_931];
 
 impl Reverb {
@@ -71,7 +78,7 @@ impl Reverb {
         }
     }
 
-    /// Adds the reverb to both channels.
+    /// Adds the reverb of the left and right input `send` to both channels.
     pub fn render(&mut self, send: (&[f32], &[f32]), left: &mut [f32], right: &mut [f32]) {
         for (at, (left, right)) in left.iter_mut().zip(right.iter_mut()).enumerate() {
             let input = [self.early_reflections[0].swap(send.0[at]), self.early_reflections[1].swap(send.1[at])];
@@ -120,6 +127,7 @@ fn hadamard_transform(values: &mut [f32; LINES]) {
 #[derive(Debug, Clone)]
 pub struct Echo {
     lines: [DelayLine; 2],
+    /// State of the low-pass filter of each line.
     dulled: [f32; 2],
     feedback: f32,
 }
@@ -132,7 +140,7 @@ impl Echo {
         Self { lines: [line(), line()], dulled: [0.0; 2], feedback: space.echo_feedback.clamp(0.0, 0.8) }
     }
 
-    /// Adds the repeats to both channels.
+    /// Adds the repeats of the left and right input `send` to both channels.
     pub fn render(&mut self, send: (&[f32], &[f32]), left: &mut [f32], right: &mut [f32]) {
         for (at, (left, right)) in left.iter_mut().zip(right.iter_mut()).enumerate() {
             let input = 0.5 * (send.0[at] + send.1[at]);
@@ -155,6 +163,7 @@ impl Echo {
 #[derive(Debug, Clone)]
 pub struct Chorus {
     line: DelayLine,
+    /// Phase of the drift in periods.
     phase: f32,
 }
 
@@ -168,7 +177,7 @@ impl Chorus {
         Self { line: DelayLine::new(DRIFT), phase }
     }
 
-    /// Widens mono samples: adds them to both channels with the given gains.
+    /// Widens mono samples: adds them to both channels with the gains of left and right.
     pub fn render(&mut self, input: &[f32], gains: (f32, f32), left: &mut [f32], right: &mut [f32]) {
         for (sample, (left, right)) in input.iter().zip(left.iter_mut().zip(right.iter_mut())) {
             self.line.swap(*sample);

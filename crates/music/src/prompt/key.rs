@@ -6,6 +6,7 @@ use crate::theory::Mode;
 /// Key named in a prompt: a tonic, a mode, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RequestedKey {
+    /// Pitch class, 0 to 11; 0 is C.
     pub tonic: Option<i32>,
     pub mode: Option<Mode>,
 }
@@ -20,7 +21,7 @@ pub fn parse(words: &[Word]) -> RequestedKey {
     })
 }
 
-/// Returns the key whose tonic is the word at `at`.
+/// Returns the key whose tonic is the word at `at`, or `None` if the word names no tonic.
 fn parse_at(words: &[Word], at: usize) -> Option<RequestedKey> {
     let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     let before = at.checked_sub(1).map_or("", text);
@@ -28,8 +29,14 @@ fn parse_at(words: &[Word], at: usize) -> Option<RequestedKey> {
 
     let mut next = at + 1;
     match text(next) {
-        "sharp" => (tonic, next) = (tonic + 1, next + 1),
-        "flat" => (tonic, next) = (tonic - 1, next + 1),
+        "sharp" => {
+            tonic += 1;
+            next += 1;
+        }
+        "flat" => {
+            tonic -= 1;
+            next += 1;
+        }
         _ => {}
     }
 
@@ -97,6 +104,7 @@ fn parse_tonic(word: &str) -> Option<(i32, KeySuffix)> {
     Some((natural + accidental, suffix))
 }
 
+/// Returns the mode that a word names.
 fn parse_mode(word: &str) -> Option<Mode> {
     match word {
         "major" | "ionian" | "maj" => Some(Mode::Ionian),

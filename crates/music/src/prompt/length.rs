@@ -2,7 +2,7 @@
 
 use super::words::{self, Word};
 
-/// Maximum length of a piece in seconds (contract 7).
+/// Maximum length of a piece in seconds, as the API allows.
 pub const SECONDS_MAX: u16 = 360;
 
 /// Typical lengths in seconds by keyword; the first match counts.
@@ -55,6 +55,7 @@ fn text_at(words: &[Word], at: usize) -> &str {
     words.get(at).map_or("", |word| word.text.as_str())
 }
 
+/// Rounds a length to whole seconds, 1 to [`SECONDS_MAX`].
 fn round_seconds(seconds: f32) -> u16 {
     seconds.round().clamp(1.0, f32::from(SECONDS_MAX)) as u16
 }

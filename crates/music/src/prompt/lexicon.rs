@@ -137,16 +137,16 @@ mod tests {
 
     #[test]
     fn words_are_unique_within_each_category() {
-        fn unique<'a>(phrases: impl Iterator<Item = &'a [&'a str]>) {
+        fn assert_unique<'a>(phrases: impl Iterator<Item = &'a [&'a str]>) {
             let mut seen = std::collections::HashSet::new();
             for phrase in phrases.flatten() {
                 assert!(seen.insert(*phrase), "{phrase} is there twice");
             }
         }
-        unique(MOODS.iter().map(|row| row.0));
-        unique(TEMPI.iter().map(|row| row.0));
-        unique(METRES.iter().map(|row| row.0));
-        unique(TEXTURES.iter().map(|row| row.0));
+        assert_unique(MOODS.iter().map(|row| row.0));
+        assert_unique(TEMPI.iter().map(|row| row.0));
+        assert_unique(METRES.iter().map(|row| row.0));
+        assert_unique(TEXTURES.iter().map(|row| row.0));
     }
 
     #[test]

@@ -15,14 +15,14 @@ use crate::rng::SeededRng;
 use crate::style::Genre;
 use words::{Occurrence, Word};
 
-/// Interpreted prompt: what it asks of the music.
+/// Requests of an interpreted prompt.
 #[derive(Debug, Clone)]
 pub struct MusicRequest {
     /// Words of the prompt, used for the title.
     pub words: Vec<Word>,
     /// Random numbers seeded by the words.
     pub rng: SeededRng,
-    /// Genres in order of weight.
+    /// Genres in the order of the prompt.
     pub genres: Vec<Genre>,
     /// Mood names in the order of the prompt.
     pub moods: Vec<&'static str>,
@@ -71,7 +71,7 @@ pub struct RequestedForm {
     pub build: bool,
 }
 
-/// Range of an explicit tempo in beats per minute.
+/// Lowest and highest explicit tempo in beats per minute; other numbers are ignored.
 pub const BPM: (f32, f32) = (30.0, 260.0);
 
 /// Interprets a prompt.
@@ -79,8 +79,8 @@ pub const BPM: (f32, f32) = (30.0, 260.0);
 pub fn parse(prompt: &str) -> MusicRequest {
     let words = words::parse(prompt);
     let joined: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
-    let (moods, feeling) = feelings(&words);
-    let (wanted, unwanted) = instruments(&words);
+    let (moods, feeling) = parse_moods(&words);
+    let (wanted, unwanted) = parse_instruments(&words);
 
     let wants = |phrases: &[&str]| words::wants(&words, phrases);
     let form = RequestedForm {
@@ -95,22 +95,23 @@ pub fn parse(prompt: &str) -> MusicRequest {
         genres: Genre::named_in(&words),
         moods,
         feeling,
-        tempo: tempo(&words),
+        tempo: parse_tempo(&words),
         key: key::parse(&words),
-        metre: lexicon::METRES.iter().find(|row| wants(row.0)).map(|row| row.1),
+        metre: lexicon::METRES.iter().find(|(phrases, _)| wants(phrases)).map(|(_, metre)| *metre),
         solo: wants(lexicon::SOLO) && !wanted.is_empty(),
         wanted,
         unwanted,
         form,
-        texture: lexicon::TEXTURES.iter().find(|row| wants(row.0)).map(|row| row.1),
+        texture: lexicon::TEXTURES.iter().find(|(phrases, _)| wants(phrases)).map(|(_, texture)| *texture),
         seconds: length::parse(&words),
         words,
     }
 }
 
 /// Returns the moods in the order of the prompt, and their mean. A rejected mood counts as half of its opposite.
-fn feelings(words: &[Word]) -> (Vec<&'static str>, Feeling) {
-    let mut found: Vec<(usize, &'static str)> = Vec::new();
+fn parse_moods(words: &[Word]) -> (Vec<&'static str>, Feeling) {
+    // Position and name of each wanted mood.
+    let mut moods: Vec<(usize, &'static str)> = Vec::new();
     let mut sum = Feeling { valence: 0.0, energy: 0.0, tension: 0.0, space: 0.0 };
     let mut weight = 0.0;
 
@@ -126,11 +127,11 @@ fn feelings(words: &[Word]) -> (Vec<&'static str>, Feeling) {
         if is_wanted {
             sum.tension += feeling.tension;
             sum.space += feeling.space;
-            found.push((at, phrases[0]));
+            moods.push((at, phrases[0]));
         }
     }
 
-    found.sort_unstable();
+    moods.sort_unstable();
     let mean = |sum: f32, otherwise: f32| if weight > 0.0 { sum / weight } else { otherwise };
     let feeling = Feeling {
         valence: mean(sum.valence, 0.0),
@@ -139,14 +140,14 @@ fn feelings(words: &[Word]) -> (Vec<&'static str>, Feeling) {
         space: mean(sum.space, 0.4),
     };
 
-    (found.into_iter().map(|(_, name)| name).collect(), feeling)
+    (moods.into_iter().map(|(_, name)| name).collect(), feeling)
 }
 
 /// Returns the requested and the rejected instruments.
 ///
 /// Longer phrases match first and consume their words, so that "double bass" does not also name a bass guitar.
-fn instruments(words: &[Word]) -> (Vec<Instrument>, Vec<Instrument>) {
-    let mut found: Vec<(Occurrence, Instrument)> = Vec::new();
+fn parse_instruments(words: &[Word]) -> (Vec<Instrument>, Vec<Instrument>) {
+    let mut named: Vec<(Occurrence, Instrument)> = Vec::new();
     let mut phrases: Vec<(&str, Instrument)> =
         NAMES.iter().flat_map(|(phrases, instrument)| phrases.iter().map(|phrase| (*phrase, *instrument))).collect();
     phrases.sort_by_key(|(phrase, _)| std::cmp::Reverse(phrase.split(' ').count()));
@@ -155,20 +156,20 @@ fn instruments(words: &[Word]) -> (Vec<Instrument>, Vec<Instrument>) {
     for (phrase, instrument) in phrases {
         let length = phrase.split(' ').count();
         while let Some(occurrence) = words::find(&remaining_words, phrase) {
-            found.push((occurrence, instrument));
+            named.push((occurrence, instrument));
             remaining_words[occurrence.at..occurrence.at + length].iter_mut().for_each(|word| word.text.clear());
         }
     }
 
     // "drum and bass" names a genre; "8 bit" also names the sound of its genre.
-    found.retain(|(Occurrence { at, is_wanted }, instrument)| {
+    named.retain(|(Occurrence { at, is_wanted }, instrument)| {
         !(*is_wanted && *instrument != Instrument::Chip && Genre::covers(words, *at))
     });
-    found.sort_unstable_by_key(|(occurrence, _)| occurrence.at);
+    named.sort_unstable_by_key(|(occurrence, _)| occurrence.at);
 
     let mut requested = Vec::new();
     let mut rejected = Vec::new();
-    for (occurrence, instrument) in found {
+    for (occurrence, instrument) in named {
         let list = if occurrence.is_wanted { &mut requested } else { &mut rejected };
         if !list.contains(&instrument) {
             list.push(instrument);
@@ -182,7 +183,8 @@ fn instruments(words: &[Word]) -> (Vec<Instrument>, Vec<Instrument>) {
     (requested, rejected)
 }
 
-fn tempo(words: &[Word]) -> Tempo {
+/// Returns the tempo that a number or a word names.
+fn parse_tempo(words: &[Word]) -> Tempo {
     let number_at = |at: usize| words.get(at).and_then(|word| word.text.parse::<f32>().ok());
     let joined_bpm = |text: &str| text.strip_suffix("bpm").and_then(|number| number.parse::<f32>().ok());
     let is_unit = |at: usize| words.get(at).is_some_and(|word| word.text == "bpm");
@@ -204,8 +206,12 @@ fn tempo(words: &[Word]) -> Tempo {
     });
 
     let requested_bpm = requested_bpm.filter(|bpm| (BPM.0..=BPM.1).contains(bpm));
-    let word = lexicon::TEMPI.iter().find(|row| words::wants(words, row.0));
-    Tempo { requested_bpm: requested_bpm.or(word.and_then(|row| row.1)), factor: word.map_or(1.0, |row| row.2) }
+    let (word_bpm, factor) = lexicon::TEMPI
+        .iter()
+        .find(|(phrases, ..)| words::wants(words, phrases))
+        .map_or((None, 1.0), |(_, bpm, factor)| (*bpm, *factor));
+
+    Tempo { requested_bpm: requested_bpm.or(word_bpm), factor }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::words::{self, Word};
-use super::{key, length, lexicon, tempo};
+use super::{key, length, lexicon, parse_tempo};
 use crate::instrument::NAMES;
 use crate::style::phrases;
 
@@ -60,12 +60,12 @@ const NEIGHBOURS: usize = 5;
 /// Maximum number of words that are compared with the meaning of the whole prompt.
 const CANDIDATES_MAX: usize = 16;
 
-/// Marks the words of a key, a tempo or a length: those without which it would be another one.
+/// Marks the words of a key, a tempo or a length: those without which the prompt would name a different one.
 ///
 /// Reading a long prompt again for each of its words takes most of a second, so the neighbours of a word decide first.
 fn mark_numbers(words: &[Word], understood: &mut [bool]) {
     let matters = |words: &[Word], at: usize| {
-        let meaning = |words: &[Word]| (key::parse(words), tempo(words).requested_bpm, length::parse(words));
+        let meaning = |words: &[Word]| (key::parse(words), parse_tempo(words).requested_bpm, length::parse(words));
         meaning(&[&words[..at], &words[at + 1..]].concat()) != meaning(words)
     };
     let may_matter = |at: &usize| {

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
     pub text: String,
-    /// `true` if the word is negated.
+    /// `true` if the prompt rejects the word, as in "no drums".
     pub negated: bool,
     /// `true` if punctuation precedes the word.
     pub after_break: bool,
@@ -24,17 +24,20 @@ const REACH: u8 = 3;
 #[must_use]
 pub fn parse(prompt: &str) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
+    // Number of words that the current negation still reaches.
     let mut negation_reach = 0_u8;
+    // "Without drums and bass" negates both; "no drums and bass" negates only the drums.
     let mut through_and = false;
 
-    for token in tokens(prompt) {
+    for token in split_tokens(prompt) {
         let Token { text, after_break } = token;
         if after_break {
             negation_reach = 0;
         }
 
         if is_negator(&text) {
-            (negation_reach, through_and) = (REACH, text == "without" || text == "minus");
+            negation_reach = REACH;
+            through_and = text == "without" || text == "minus";
             words.push(Word { text, negated: false, after_break });
             continue;
         }
@@ -73,12 +76,15 @@ fn negate_backwards(words: &mut [Word]) {
     }
 }
 
+/// Word in lower case.
 struct Token {
     text: String,
+    /// `true` if punctuation precedes the word.
     after_break: bool,
 }
 
-fn tokens(prompt: &str) -> Vec<Token> {
+/// Splits a prompt at spaces and punctuation.
+fn split_tokens(prompt: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut text = String::new();
     let mut after_break = false;

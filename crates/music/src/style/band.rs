@@ -35,9 +35,10 @@ pub const POP: Style = Style {
     texture: None,
     human_ms: 5.0,
     ritards: true,
-    tune: 1.0,
+    melody_probability: 1.0,
 };
 
+/// Styles of this file.
 pub const STYLES: &[Style] = &[
     POP,
     Style {

@@ -35,9 +35,10 @@ const BASE: Style = Style {
     texture: None,
     human_ms: 0.0,
     ritards: false,
-    tune: 0.8,
+    melody_probability: 0.8,
 };
 
+/// Styles of this file.
 pub const STYLES: &[Style] = &[
     BASE,
     Style {
@@ -53,7 +54,7 @@ pub const STYLES: &[Style] = &[
         feeling: Feeling { valence: -0.3, energy: 0.8, tension: 0.5, space: 0.5 },
         reverb: 2.2,
         echo: 0.3,
-        tune: 0.5,
+        melody_probability: 0.5,
         ..BASE
     },
     Style {
@@ -140,7 +141,7 @@ pub const STYLES: &[Style] = &[
         tape_hertz: Some(6_500.0),
         texture: Some(Texture::Vinyl),
         human_ms: 9.0,
-        tune: 0.9,
+        melody_probability: 0.9,
         ..BASE
     },
     Style {
@@ -203,7 +204,7 @@ pub const STYLES: &[Style] = &[
         duck: 0.0,
         human_ms: 14.0,
         ritards: true,
-        tune: 0.7,
+        melody_probability: 0.7,
         ..BASE
     },
     Style {
@@ -227,7 +228,7 @@ pub const STYLES: &[Style] = &[
         wet: 0.05,
         echo: 0.1,
         duck: 0.0,
-        tune: 1.0,
+        melody_probability: 1.0,
         ..BASE
     },
     Style {

@@ -3,10 +3,10 @@
 use crate::piece::Drum;
 use Drum::{Clap, Conga, Crash, HatClosed, HatOpen, Kick, Ride, Rim, Shaker, Snare, TomHigh, TomLow, TomMiddle};
 
-/// Drum pattern of a genre.
+/// Drum pattern of a genre: for each drum the letters of its strokes.
 #[derive(Debug, Clone, Copy)]
 pub struct Groove {
-    /// Pattern of sixteen steps, also used for bars of other lengths.
+    /// Pattern of sixteen steps, also used for all bars that do not have twelve.
     pub four: &'static [(Drum, &'static str)],
     /// Pattern for bars of twelve steps.
     pub three: &'static [(Drum, &'static str)],
@@ -215,9 +215,9 @@ pub const EPIC: Groove = Groove {
 };
 
 impl Groove {
-    /// Returns the pattern for a bar length in steps.
+    /// Returns the pattern for a bar of `steps` sixteenths.
     #[must_use]
-    pub fn bar(&self, steps: u32) -> &'static [(Drum, &'static str)] {
+    pub fn pattern(&self, steps: u32) -> &'static [(Drum, &'static str)] {
         if steps == 12 { self.three } else { self.four }
     }
 }
@@ -233,7 +233,7 @@ pub fn velocity(letter: u8) -> f32 {
     }
 }
 
-/// Returns the strokes of a fill: steps before the bar line, drum and velocity.
+/// Returns the strokes of a fill: steps before the bar line, drum, and velocity from 0 to 1.
 #[must_use]
 pub const fn fill(fill: Fill) -> &'static [(u32, Drum, f32)] {
     match fill {

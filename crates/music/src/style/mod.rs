@@ -94,7 +94,7 @@ pub struct Style {
     pub genre: Genre,
     /// Names in prompts; the first is the tag.
     pub names: &'static [&'static str],
-    /// Usual range of the tempo in beats per minute.
+    /// Usual lowest and highest tempo in beats per minute.
     pub tempo: (f32, f32),
     pub metre: Metre,
     /// Delay of every second note: 0 for none, 1 for half of a note of `swing_steps`.
@@ -105,7 +105,9 @@ pub struct Style {
     pub groove: Option<&'static Groove>,
     /// Drum sounds.
     pub kit: DrumKit,
+    /// Motion of the bass.
     pub bass: BassLine,
+    /// Rhythm of struck chords.
     pub comping: Comping,
     /// Instruments for the melody.
     pub leads: &'static [Instrument],
@@ -142,7 +144,7 @@ pub struct Style {
     /// `true` if the last bar slows down.
     pub ritards: bool,
     /// Probability of a melody, 0 to 1.
-    pub tune: f32,
+    pub melody_probability: f32,
 }
 
 impl Genre {
@@ -159,17 +161,18 @@ impl Genre {
     /// longer name comes first.
     #[must_use]
     pub fn named_in(words: &[Word]) -> Vec<Self> {
-        let mut found: Vec<(usize, usize, Self)> = Vec::new();
+        // Position of each name in the prompt, its number of words, and its genre.
+        let mut matches: Vec<(usize, usize, Self)> = Vec::new();
         for (phrase, genre) in phrases() {
             if let Some(Occurrence { at, is_wanted: true }) = words::find(words, phrase) {
-                found.push((at, phrase.split(' ').count(), genre));
+                matches.push((at, phrase.split(' ').count(), genre));
             }
         }
 
-        found.sort_by_key(|(at, length, _)| (*at, std::cmp::Reverse(*length)));
+        matches.sort_by_key(|(at, length, _)| (*at, std::cmp::Reverse(*length)));
 
         let mut genres = Vec::new();
-        for (_, _, genre) in found {
+        for (_, _, genre) in matches {
             if !genres.contains(&genre) {
                 genres.push(genre);
             }
@@ -177,7 +180,7 @@ impl Genre {
         genres
     }
 
-    /// Returns `true` if the word at this index is part of a genre name of more than one word.
+    /// Returns `true` if the word at index `at` is part of a genre name of more than one word.
     #[must_use]
     pub fn covers(words: &[Word], at: usize) -> bool {
         let is_covered = |phrase: &str| {
@@ -192,11 +195,12 @@ impl Genre {
     }
 }
 
+/// Returns the styles of all genres.
 fn styles() -> impl Iterator<Item = &'static Style> {
     electronic::STYLES.iter().chain(band::STYLES)
 }
 
-/// Returns the names of all genres.
+/// Returns the names of all genres, each with its genre.
 pub fn phrases() -> impl Iterator<Item = (&'static str, Genre)> {
     styles().flat_map(|style| style.names.iter().map(|name| (*name, style.genre)))
 }
@@ -215,7 +219,9 @@ mod tests {
             assert!((10..=180).contains(&style.seconds), "{:?}", style.genre);
         }
         let mut seen = std::collections::HashSet::new();
-        assert!(phrases().all(|(phrase, _)| seen.insert(phrase)));
+        for (phrase, _) in phrases() {
+            assert!(seen.insert(phrase), "{phrase} names two genres");
+        }
     }
 
     #[test]

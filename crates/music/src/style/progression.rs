@@ -37,7 +37,7 @@ pub struct Progressions {
 }
 
 impl Palette {
-    /// Returns the progressions in major or minor.
+    /// Returns the progressions in major or, if `minor` is `true`, in minor.
     #[must_use]
     pub const fn progressions(self, minor: bool) -> Progressions {
         match (self, minor) {
@@ -167,14 +167,18 @@ mod tests {
     #[test]
     fn every_chord_is_a_degree_with_a_known_ending_and_phrases_divide_evenly() {
         for (palette, minor) in ALL.into_iter().flat_map(|palette| [(palette, false), (palette, true)]) {
-            let found = palette.progressions(minor);
-            let texts = found.main.iter().chain(found.other).chain([&found.close, &found.turnaround]);
+            let progressions = palette.progressions(minor);
+            let texts = progressions
+                .main
+                .iter()
+                .chain(progressions.other)
+                .chain([&progressions.close, &progressions.turnaround]);
             for token in texts.clone().flat_map(|text| text.split([' ', '|'])).filter(|token| !token.is_empty()) {
                 let (degree, ending) = token.split_at(1);
                 assert!(("1"..="7").contains(&degree), "{token}");
                 assert!(["", "d", "m", "M", "b", "s"].contains(&ending), "{token}");
             }
-            for phrase in found.main.iter().chain(found.other).flat_map(|text| text.split('|')) {
+            for phrase in progressions.main.iter().chain(progressions.other).flat_map(|text| text.split('|')) {
                 assert!([1, 2, 4, 8].contains(&phrase.split_whitespace().count()), "{phrase}");
             }
         }

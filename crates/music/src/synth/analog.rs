@@ -38,17 +38,24 @@ pub struct AnalogPatch {
 #[derive(Debug, Clone)]
 pub struct Analog {
     patch: AnalogPatch,
+    /// Frequency in periods per sample.
     phase_step: f32,
     hertz: f32,
     velocity: f32,
+    /// Unison oscillators with their frequencies relative to the pitch.
     oscillators: [(Oscillator, f32); VOICES],
+    /// Phase in periods of the sine an octave below.
     sub: f32,
     filter: Filter,
+    /// Body resonances with their levels.
     body: Vec<(Filter, f32)>,
     noise: Noise,
     envelope: Envelope,
+    /// Last level of the envelope.
     level: f32,
+    /// Remaining fraction of the filter sweep.
     sweep: f32,
+    /// Samples since the start.
     age: u32,
 }
 
@@ -92,18 +99,18 @@ impl Analog {
         !self.envelope.is_over()
     }
 
-    /// Updates filter and vibrato and returns the pitch factor.
+    /// Updates the filter for the next `samples` and returns the pitch factor of vibrato and slide.
     fn update_controls(&mut self, samples: usize) -> f32 {
         let seconds = self.age as f32 / SAMPLE_RATE;
 
-        let (lowest, times) = self.patch.cutoff;
-        let (opens, closes) = self.patch.sweep;
+        let (base_hertz, pitch_multiple) = self.patch.cutoff;
+        let (sweep_multiple, sweep_seconds) = self.patch.sweep;
         let open = if self.patch.blown { 0.25 + 0.75 * self.level } else { 1.0 };
         let touch = 0.55 + 0.45 * self.velocity;
-        let cutoff = lowest + self.hertz * (times * open + opens * self.sweep) * touch;
+        let cutoff = base_hertz + self.hertz * (pitch_multiple * open + sweep_multiple * self.sweep) * touch;
         self.filter.set(cutoff.min(17_000.0), self.patch.q);
 
-        self.sweep *= decay(closes.max(0.01) * 2.0).powi(samples as i32);
+        self.sweep *= decay(sweep_seconds.max(0.01) * 2.0).powi(samples as i32);
         self.age += samples as u32;
 
         // Blown and bowed instruments slide into the note.
@@ -111,6 +118,7 @@ impl Analog {
         self.patch.vibrato.at(seconds) * slide
     }
 
+    /// Adds the next samples at the pitch factor `bend`.
     fn render_samples(&mut self, out: &mut [f32], bend: f32) {
         let voices = self.patch.voices.clamp(1, VOICES);
         let scale = 1.0 / (voices as f32).sqrt();

@@ -25,6 +25,7 @@ struct DrumPatch {
     pan: f32,
 }
 
+/// Silent patch, the base of the others.
 const NONE: DrumPatch = DrumPatch {
     tone: (100.0, 100.0, 0.1),
     ring: (0.0, 0.1),
@@ -143,6 +144,7 @@ fn base_patch(drum: Drum) -> DrumPatch {
     }
 }
 
+/// Returns the parameters of a tom whose tone ends at `hertz`.
 fn tom(hertz: f32, pan: f32) -> DrumPatch {
     DrumPatch {
         tone: (hertz * 1.7, hertz, 0.06),
@@ -226,6 +228,7 @@ impl DrumHit {
         let metal = self.patch.metal;
         let (_, sharpness) = self.patch.colour;
         let is_band_pass = sharpness > 1.0;
+        // Samples until the last burst of a handclap.
         let bursting = BURST * u32::from(self.patch.bursts - 1);
 
         for sample in out.iter_mut() {
@@ -261,6 +264,7 @@ impl DrumHit {
         self.tone > 0.000_1 || self.hiss * (noise + metal) > 0.000_1
     }
 
+    /// Returns the next sample of the square waves of a cymbal.
     fn next_metal_sample(&mut self) -> f32 {
         let mut sum = 0.0;
         for (phase, hertz) in self.metal.iter_mut().zip(METAL) {

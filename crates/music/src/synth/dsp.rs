@@ -15,7 +15,7 @@ pub fn decay(seconds: f32) -> f32 {
     (LN_60_DB / (seconds.max(0.000_5) * SAMPLE_RATE)).exp()
 }
 
-/// Returns the sine of a turn (0 to 1 is one period), exact to 0.1 %, which is sufficient for every sound here.
+/// Returns the sine of a phase in periods, exact to 0.2 %, which is sufficient for every sound here.
 #[must_use]
 #[inline]
 pub fn sine(phase: f32) -> f32 {
@@ -58,16 +58,20 @@ pub struct Adsr {
 #[derive(Debug, Clone)]
 pub struct Envelope {
     level: f32,
+    /// Change of the level per sample during the attack.
     rise: f32,
+    /// Factor per sample of the distance from the sustain level during the decay.
     fall: f32,
     sustain: f32,
+    /// Factor of the level per sample after the release.
     release: f32,
+    /// `true` during the attack.
     rising: bool,
     /// Samples until the note is released.
     held_frames: u32,
 }
 
-/// Inaudible level.
+/// Level below which a sound is inaudible.
 const SILENCE: f32 = 0.000_06;
 
 impl Envelope {
@@ -108,7 +112,7 @@ impl Envelope {
         self.level
     }
 
-    /// Returns `true` if the rest is inaudible.
+    /// Returns `true` if the remaining sound is inaudible.
     #[must_use]
     pub fn is_over(&self) -> bool {
         (self.held_frames == 0 || !self.rising && self.sustain < SILENCE) && self.level < SILENCE
@@ -118,6 +122,7 @@ impl Envelope {
 /// Second-order state-variable filter that allows modulation (Simper 2013).
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
+    // Coefficients and states as in the paper.
     a1: f32,
     a2: f32,
     a3: f32,
@@ -135,7 +140,7 @@ pub struct Bands {
 }
 
 impl Filter {
-    /// Creates a filter at a frequency. A `q` of 0.7 has no resonance.
+    /// Creates a filter at a frequency with the resonance `q`; 0.7 has no resonance.
     #[must_use]
     pub fn new(hertz: f32, q: f32) -> Self {
         let mut filter = Self::default();

@@ -38,8 +38,10 @@ struct RunningPair {
     modulator_phase: f32,
     carrier_step: f32,
     modulator_step: f32,
+    /// Current modulation index in periods, and its minimum.
     index: f32,
     index_min: f32,
+    /// Factor per sample of the distance of the index from its minimum.
     fade: f32,
     level: f32,
 }

@@ -43,12 +43,13 @@ pub struct Modal {
     cos: [f32; LANES],
     sin: [f32; LANES],
     envelope: Envelope,
+    /// Level of the strike noise, and its factor per sample.
     knock: f32,
     knock_decay: f32,
     knock_filter: Filter,
     noise: Noise,
     /// Samples until the partials have decayed.
-    left: Option<u32>,
+    remaining_frames: Option<u32>,
 }
 
 impl Modal {
@@ -65,13 +66,13 @@ impl Modal {
             knock_decay: decay(0.04),
             knock_filter: Filter::new((hertz * 3.0).clamp(300.0, 2_500.0), 0.8),
             noise: Noise::new(seed),
-            left: None,
+            remaining_frames: None,
         };
 
         // Decay times shorten with pitch: by about a half every octave and a half.
         let ring = patch.ring.map(|seconds| seconds * (261.6 / hertz).powf(0.65).clamp(0.12, 2.6));
 
-        let mut partials = partials(patch, hertz, velocity);
+        let mut partials = audible_partials(patch, hertz, velocity);
         let sum: f32 = partials.iter().map(|(_, level)| level * level).sum::<f32>().sqrt().max(0.001);
         partials.truncate(LANES);
 
@@ -83,7 +84,7 @@ impl Modal {
             sound.re[lane] = level / sum;
         }
 
-        sound.left = ring.map(|seconds| (seconds * 1.4 * SAMPLE_RATE) as u32);
+        sound.remaining_frames = ring.map(|seconds| (seconds * 1.4 * SAMPLE_RATE) as u32);
         sound
     }
 
@@ -104,9 +105,9 @@ impl Modal {
             *sample += (sum + knock) * self.envelope.advance();
         }
 
-        let faded = self.left.as_mut().is_some_and(|left| {
-            *left = left.saturating_sub(out.len() as u32);
-            *left == 0
+        let faded = self.remaining_frames.as_mut().is_some_and(|remaining| {
+            *remaining = remaining.saturating_sub(out.len() as u32);
+            *remaining == 0
         });
 
         !faded && !self.envelope.is_over()
@@ -114,7 +115,7 @@ impl Modal {
 }
 
 /// Returns ratio and level of the audible partials.
-fn partials(patch: &ModalPatch, hertz: f32, velocity: f32) -> Vec<(f32, f32)> {
+fn audible_partials(patch: &ModalPatch, hertz: f32, velocity: f32) -> Vec<(f32, f32)> {
     let audible = |ratio: f32| hertz * ratio < 16_000.0;
     // A soft touch attenuates high partials.
     let dull = |ratio: f32| (-(ratio - 1.0).max(0.0) * patch.touch * (1.05 - velocity) * 0.5).exp();
@@ -126,21 +127,21 @@ fn partials(patch: &ModalPatch, hertz: f32, velocity: f32) -> Vec<(f32, f32)> {
             .map(|(ratio, level)| (*ratio, level * dull(*ratio)))
             .collect(),
         Partials::String { stiffness, slope, struck } => {
-            let mut found = Vec::new();
+            let mut partials = Vec::new();
             // Partials beyond the available lanes are too weak to matter.
             for harmonic in 1_u8..=16 {
                 let harmonic = f32::from(harmonic);
                 let ratio = harmonic * (1.0 + stiffness * harmonic * harmonic).sqrt();
                 let level = (TAU / 2.0 * harmonic * struck).sin().abs() * harmonic.powf(-slope) * dull(harmonic);
                 if audible(ratio) {
-                    found.push((ratio, level));
+                    partials.push((ratio, level));
                     // The slightly detuned strings of one key make the lower partials beat.
                     if harmonic <= 8.0 {
-                        found.push((ratio * 1.000_6, level * 0.7));
+                        partials.push((ratio * 1.000_6, level * 0.7));
                     }
                 }
             }
-            found
+            partials
         }
     }
 }

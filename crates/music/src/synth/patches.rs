@@ -13,13 +13,16 @@ const fn adsr(attack: f32, decay: f32, sustain: f32, release: f32) -> Adsr {
     Adsr { attack, decay, sustain, release }
 }
 
+/// No vibrato.
 const STILL: Vibrato = Vibrato { hertz: 5.0, depth: 0.0, delay: 0.0 };
+/// Envelope of struck strings, whose partials decay by themselves.
 const STRUCK: Adsr = adsr(0.001, 1.0, 1.0, 0.25);
 
 const fn vibrato(hertz: f32, depth: f32, delay: f32) -> Vibrato {
     Vibrato { hertz, depth, delay }
 }
 
+/// Piano; base of other struck strings, pipes and reeds.
 const STRING: ModalPatch = ModalPatch {
     partials: Partials::String { stiffness: 0.000_4, slope: 0.85, struck: 0.12 },
     ring: Some(9.0),
@@ -28,6 +31,7 @@ const STRING: ModalPatch = ModalPatch {
     touch: 0.7,
     envelope: STRUCK,
 };
+/// Base of struck bars and bells.
 const BAR: ModalPatch = ModalPatch {
     partials: Partials::List(&[(1.0, 1.0), (2.76, 0.3), (5.4, 0.16), (8.93, 0.06)]),
     ring: Some(3.5),
@@ -36,7 +40,9 @@ const BAR: ModalPatch = ModalPatch {
     touch: 0.4,
     envelope: adsr(0.001, 1.0, 1.0, 1.2),
 };
+/// Nylon guitar; base of other plucked strings.
 const PLUCK: PluckPatch = PluckPatch { bright: 0.5, ring: 5.0, edge: 0.75, pluck_position: 0.18, release: 0.16 };
+/// Base of synthesizers.
 const SYNTH: AnalogPatch = AnalogPatch {
     wave: Wave::Saw,
     voices: 2,
@@ -51,6 +57,7 @@ const SYNTH: AnalogPatch = AnalogPatch {
     vibrato: STILL,
     envelope: adsr(0.004, 0.4, 0.7, 0.16),
 };
+/// Violin; base of other bowed strings, choirs and brass sections.
 const BOWED: AnalogPatch = AnalogPatch {
     voices: 1,
     spread: 0.0,
@@ -64,6 +71,7 @@ const BOWED: AnalogPatch = AnalogPatch {
     envelope: adsr(0.07, 0.4, 0.85, 0.2),
     ..SYNTH
 };
+/// Flute; base of other wind instruments.
 const WIND: WindPatch = WindPatch {
     harmonics: [1.0, 0.42, 0.16, 0.08, 0.04, 0.02, 0.01, 0.0, 0.0, 0.0, 0.0, 0.0],
     attack_growth: 1.2,
@@ -72,6 +80,7 @@ const WIND: WindPatch = WindPatch {
     vibrato: vibrato(5.2, 0.006, 0.3),
     envelope: adsr(0.05, 0.3, 0.88, 0.14),
 };
+/// Electric piano.
 const FM: FmPatch = FmPatch {
     pairs: [
         Pair { carrier: 1.0, modulator: 1.0, index: 1.7, fade: 1.6, level: 0.8 },

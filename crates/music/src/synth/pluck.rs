@@ -30,8 +30,9 @@ pub struct Pluck {
     allpass_output: f32,
     /// Last sample read from the string.
     last: f32,
+    /// Weight of the newest sample in the damping average.
     edge: f32,
-    /// Factor of each pass through the string.
+    /// Gain of each pass through the string.
     loss: f32,
     envelope: Envelope,
     dc: DcBlock,
@@ -94,7 +95,7 @@ impl Pluck {
     }
 }
 
-/// Low-pass filters the burst, twice for a steeper slope.
+/// Low-pass filters the burst, twice for a steeper slope. `bright` is 0 to 1; 1 leaves the burst unchanged.
 fn soften(string: &mut [f32], bright: f32) {
     for _ in 0..2 {
         let mut last = 0.0;
@@ -114,6 +115,7 @@ fn attenuate_nodes(string: &mut [f32], position: f32) {
     }
 }
 
+/// Removes the mean and scales the burst to a standard deviation of 0.5.
 fn normalize(string: &mut [f32]) {
     let mean = string.iter().sum::<f32>() / string.len() as f32;
     for sample in string.iter_mut() {

@@ -8,6 +8,7 @@ use crate::piece::Texture;
 pub struct Background {
     kind: Texture,
     sides: [Side; 2],
+    /// Samples since the start.
     age: u64,
 }
 
@@ -16,7 +17,7 @@ pub struct Background {
 struct Side {
     noise: Noise,
     filter: Filter,
-    /// Current level of a crackle or raindrop.
+    /// Current value of a crackle or raindrop.
     drop: f32,
     drop_filter: Filter,
 }
@@ -76,20 +77,38 @@ impl Background {
     }
 }
 
+/// Levels of the components of a background sound.
+#[derive(Debug, Clone, Copy)]
+struct TextureLevels {
+    /// Number of crackles or raindrops per second.
+    drops_per_second: f32,
+    /// Level of a crackle or raindrop.
+    drop: f32,
+    /// Level of the continuous noise.
+    hiss: f32,
+}
+
+impl TextureLevels {
+    #[inline]
+    const fn from_kind(kind: Texture) -> Self {
+        match kind {
+            Texture::Vinyl => Self { drops_per_second: 11.0, drop: 0.5, hiss: 0.006 },
+            Texture::Rain => Self { drops_per_second: 90.0, drop: 0.16, hiss: 0.035 },
+            Texture::Sea => Self { drops_per_second: 0.0, drop: 0.0, hiss: 0.075 },
+            Texture::Wind => Self { drops_per_second: 0.0, drop: 0.0, hiss: 0.11 },
+        }
+    }
+}
+
 impl Side {
+    /// Returns the next sample.
     #[inline]
     fn next(&mut self, kind: Texture) -> f32 {
         let noise = self.noise.sample();
-        // Crackles per second, their level, and the level of the noise.
-        let (rate, crackle, hiss) = match kind {
-            Texture::Vinyl => (11.0, 0.5, 0.006),
-            Texture::Rain => (90.0, 0.16, 0.035),
-            Texture::Sea => (0.0, 0.0, 0.075),
-            Texture::Wind => (0.0, 0.0, 0.11),
-        };
+        let levels = TextureLevels::from_kind(kind);
 
-        let struck = self.noise.sample().abs() < rate / SAMPLE_RATE;
-        self.drop = if struck { noise } else { self.drop * 0.9 };
+        let is_struck = self.noise.sample().abs() < levels.drops_per_second / SAMPLE_RATE;
+        self.drop = if is_struck { noise } else { self.drop * 0.9 };
 
         let bands = self.filter.bands(noise);
         let background = match kind {
@@ -98,6 +117,6 @@ impl Side {
             Texture::Vinyl | Texture::Sea => bands.low,
         };
 
-        hiss * background + crackle * self.drop_filter.band(self.drop)
+        levels.hiss * background + levels.drop * self.drop_filter.band(self.drop)
     }
 }

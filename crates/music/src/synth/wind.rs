@@ -28,16 +28,21 @@ pub struct WindPatch {
 #[derive(Debug, Clone)]
 pub struct Wind {
     patch: WindPatch,
+    /// Frequency in periods per sample.
     phase_step: f32,
+    /// Phase in periods.
     phase: f32,
     /// Number of harmonics below 16 kHz.
     audible: usize,
+    /// Current levels of the harmonics.
     levels: [f32; HARMONICS],
     breath: Filter,
     noise: Noise,
     envelope: Envelope,
     velocity: f32,
+    /// Last level of the envelope.
     level: f32,
+    /// Samples since the start.
     age: u32,
 }
 

@@ -78,7 +78,7 @@ pub(super) fn unreadable(error: impl ToString) -> VideoError {
 pub(super) fn unsupported(feature: &str) -> VideoError {
     rejected(
         "video_unsupported",
-        format!("the video is {feature}; H.264 with 8 bits, 4:2:0, progressive, in MP4 is read"),
+        format!("the video is {feature}; supported is progressive H.264 with 8 bits and 4:2:0, in an MP4 file"),
     )
 }
 
@@ -378,7 +378,7 @@ fn read_description(entry: &SampleEntry) -> Result<Description, VideoError> {
         SampleEntry::Vp08(_) => return Err(unsupported("VP8")),
         SampleEntry::Vp09(_) => return Err(unsupported("VP9")),
         SampleEntry::Av01(_) => return Err(unsupported("AV1")),
-        _ => return Err(unsupported("in a codec that is not known")),
+        _ => return Err(unsupported("in an unknown codec")),
     };
 
     let Avc1Box { avcc_box, .. } = avc1;
@@ -410,7 +410,7 @@ fn check_parameter_set(sps: &[u8]) -> Result<AnnouncedSizes, VideoError> {
         return Err(unsupported("coded with more than 8 bits"));
     }
     if coding.chroma_format_idc != 1 {
-        return Err(unsupported("coded with other colours than 4:2:0"));
+        return Err(unsupported("coded with a chroma format other than 4:2:0"));
     }
 
     let size = Size { width: coding.width.into(), height: coding.height.into() };
@@ -428,7 +428,7 @@ fn check_parameter_set(sps: &[u8]) -> Result<AnnouncedSizes, VideoError> {
         return Err(unreadable("it keeps more pictures than the standard allows"));
     }
     if size.width < 16 || size.height < 16 || !size.width.is_multiple_of(2) || !size.height.is_multiple_of(2) {
-        return Err(unsupported("of an odd size or of less than 16 pixels"));
+        return Err(unsupported("of an odd width or height, or narrower or lower than 16 pixels"));
     }
 
     Ok(AnnouncedSizes {
