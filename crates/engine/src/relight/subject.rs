@@ -119,7 +119,9 @@ mod tests {
         });
         let overview = Overview::from_pixels(&Pixels::Opaque(picture), 120);
         let subject = find_subject(&overview, &Plane::new(120, 90));
-        assert!(subject.row(50)[60] > 0.9 && subject.row(50)[10] < 0.1 && subject.row(10)[100] < 0.1);
+        assert!(subject.row(50)[60] > 0.9);
+        assert!(subject.row(50)[10] < 0.1);
+        assert!(subject.row(10)[100] < 0.1);
     }
 
     #[test]

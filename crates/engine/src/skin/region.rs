@@ -78,7 +78,9 @@ mod tests {
         let values = Plane::from_fn(5, 4, |x, y| if x == 4 { 7.0 } else { (x + y) as f32 });
         let averages = averages(&weights, 0.5, &values);
         let ring = (0.0 + 1.0 + 1.0 + 3.0 + 2.0 + 3.0 + 4.0) / 7.0;
-        assert!((averages.row(2)[2] - ring).abs() < 1e-6 && (averages.row(0)[0] - ring).abs() < 1e-6);
-        assert!((averages.row(0)[4] - 7.0).abs() < 1e-6 && averages.row(1)[1].abs() < 1e-6);
+        assert!((averages.row(2)[2] - ring).abs() < 1e-6);
+        assert!((averages.row(0)[0] - ring).abs() < 1e-6);
+        assert!((averages.row(0)[4] - 7.0).abs() < 1e-6);
+        assert!(averages.row(1)[1].abs() < 1e-6);
     }
 }

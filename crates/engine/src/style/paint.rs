@@ -213,7 +213,9 @@ mod tests {
     fn lines_are_found_on_the_dark_side_of_edges_only() {
         let lightness = step(0.0).l;
         let lines = lines(&lightness, &Tangents::from_lightness(&lightness, 2), 1, 3.0);
-        assert!(lines.row(30)[39] > 0.05 && lines.row(30)[40] < 0.0 && lines.row(30)[10].abs() < 1e-4);
+        assert!(lines.row(30)[39] > 0.05);
+        assert!(lines.row(30)[40] < 0.0);
+        assert!(lines.row(30)[10].abs() < 1e-4);
     }
 
     #[test]

@@ -344,7 +344,8 @@ mod tests {
     fn amplitude_and_speed_scale_the_distances() {
         let [small, medium, large] =
             [MotionAmount::Small, MotionAmount::Medium, MotionAmount::Large].map(|a| end_position("pan right", a)[0]);
-        assert!(small < 0.6 * medium && medium < 0.7 * large);
+        assert!(small < 0.6 * medium);
+        assert!(medium < 0.7 * large);
         assert!(end_position("pan right slowly", MotionAmount::Medium)[0] < 0.7 * medium);
         assert!(end_position("fast pan right", MotionAmount::Medium)[0] > 1.4 * medium);
     }
@@ -353,7 +354,9 @@ mod tests {
     fn an_orbit_keeps_the_middle_distance_in_place() {
         let pose = track("orbit right", MotionAmount::Medium).at(1.0);
         let [near, middle, far] = [NEAR, PIVOT, FAR].map(|near| pose.source([0.0, 0.0], near)[0]);
-        assert!(near > 0.02 && middle.abs() < 1e-5 && far < -0.02);
+        assert!(near > 0.02);
+        assert!(middle.abs() < 1e-5);
+        assert!(far < -0.02);
     }
 
     #[test]

@@ -289,14 +289,17 @@ mod tests {
             3,
         );
         let track = composed.track(&VideoKeywords::neutral(), MotionAmount::Medium, 4.0, 1);
-        assert!(track.at(0.0).shift[0] < -0.1 && track.at(1.0).shift[0] > 0.1);
+        assert!(track.at(0.0).shift[0] < -0.1);
+        assert!(track.at(1.0).shift[0] > 0.1);
     }
 
     #[test]
     fn a_picture_without_a_subject_is_a_card() {
         let even = Raster::from_fn(Size { width: 80, height: 60 }, |_, _| [0.3, 0.6, 0.4, 1.0]);
         let card = single_object(&even);
-        assert!(!card.is_standing && card.picture.row(30)[40][3] > 0.9 && card.picture.row(0)[0][3] < 0.5);
+        assert!(!card.is_standing);
+        assert!(card.picture.row(30)[40][3] > 0.9);
+        assert!(card.picture.row(0)[0][3] < 0.5);
     }
 
     #[test]
@@ -321,7 +324,8 @@ mod tests {
 
         // And the edge is as soft as in the picture
         let row = object.picture.row(130);
-        assert!(row[160][3] > 0.99 && row[60][3] < 0.01);
+        assert!(row[160][3] > 0.99);
+        assert!(row[60][3] < 0.01);
         let soft = row.iter().filter(|pixel| (0.1..0.9).contains(&pixel[3])).count();
         assert!((2..=10).contains(&soft), "{soft}");
     }

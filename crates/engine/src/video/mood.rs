@@ -112,7 +112,8 @@ mod tests {
     fn evening_turns_warm_and_dark_and_morning_bright() {
         assert_eq!(grey(&[Mood::Sunset], 0.0), [0.5, 0.5, 0.5, 1.0]);
         let evening = grey(&[Mood::Sunset], 1.0);
-        assert!(evening[2] < 0.35 && evening[0] > evening[2] + 0.1);
+        assert!(evening[2] < 0.35);
+        assert!(evening[0] > evening[2] + 0.1);
         assert!(grey(&[Mood::Sunrise], 1.0)[0] > grey(&[Mood::Sunrise], 0.0)[0] + 0.1);
     }
 

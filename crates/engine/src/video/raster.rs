@@ -285,9 +285,8 @@ mod tests {
         for (inner, outer) in [(1.0, -1.0), (3.5, 4.5), (0.0, 8.0), (2.0, -6.0)] {
             assert!((picture.sample(inner, 1.0)[0] - picture.sample(outer, 1.0)[0]).abs() < 1e-5, "{outer}");
         }
-        assert!(
-            (picture.sample(1.25, 0.5)[0] - 0.125).abs() < 1e-6 && (picture.sample(1.25, 0.5)[1] - 0.05).abs() < 1e-6
-        );
+        assert!((picture.sample(1.25, 0.5)[0] - 0.125).abs() < 1e-6);
+        assert!((picture.sample(1.25, 0.5)[1] - 0.05).abs() < 1e-6);
     }
 
     #[test]
@@ -295,7 +294,8 @@ mod tests {
         let picture = RgbImage::from_fn(90, 60, |x, y| Rgb([if (x + y) % 2 == 0 { 255 } else { 0 }, 51, 0]));
         let raster = Raster::from_pixels(&Pixels::Opaque(picture), Size { width: 8, height: 6 });
         assert_eq!(raster.size(), Size { width: 8, height: 6 });
-        assert!((raster.row(3)[4][0] - 0.5).abs() < 0.03 && (raster.row(3)[4][1] - 0.2).abs() < 0.01);
+        assert!((raster.row(3)[4][0] - 0.5).abs() < 0.03);
+        assert!((raster.row(3)[4][1] - 0.2).abs() < 0.01);
     }
 
     #[test]

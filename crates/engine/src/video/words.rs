@@ -401,7 +401,8 @@ mod tests {
         let keywords = VideoKeywords::from_prompt("A stormy sea at night, heavy rain, no snow, fast");
         assert_eq!((&keywords.weather[..], &keywords.moods[..]), (&[Weather::Rain][..], &[Mood::Storm][..]));
         assert_eq!((keywords.scenery, keywords.time_of_day), (Some(Scenery::Sea), Some(TimeOfDay::Night)));
-        assert!(keywords.speed > 1.0 && keywords.elements == [MovingElement::Water]);
+        assert!(keywords.speed > 1.0);
+        assert_eq!(keywords.elements, [MovingElement::Water]);
         assert!(VideoKeywords::from_prompt("static shot").still);
     }
 

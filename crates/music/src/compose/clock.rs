@@ -174,7 +174,8 @@ mod tests {
                 let clock = Clock::new(&Pace { fixed, metre, ..pace(seconds, bpm, PieceEnding::Chord { ritards }) });
                 let ring = f64::from(seconds) - clock.seconds_at(f64::from(clock.steps));
                 assert!(ring >= 0.25 && ring <= 5.5 + 60.0 / f64::from(bpm) * 6.0, "{seconds} {bpm}: {ring}");
-                assert!(clock.frames == u32::from(seconds) * RATE && clock.steps.is_multiple_of(metre.beat));
+                assert_eq!(clock.frames, u32::from(seconds) * RATE);
+                assert!(clock.steps.is_multiple_of(metre.beat));
                 assert!(!fixed || (clock.bpm() - bpm).abs() < 0.01);
                 assert!((clock.bpm() / bpm - 1.0).abs() < 0.45, "{}", clock.bpm());
             }

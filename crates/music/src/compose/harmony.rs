@@ -250,9 +250,8 @@ mod tests {
                     let moves: Vec<i32> =
                         paired(&pair[0].voices, &pair[1].voices).map(|(from, to)| (to - from).abs()).collect();
                     assert!(moves.iter().all(|moved| *moved <= 7), "{palette:?}: {moves:?}");
-                    assert!(
-                        pair[1].voices.is_sorted() && pair[1].voices.iter().all(|pitch| pair[1].chord.contains(*pitch))
-                    );
+                    assert!(pair[1].voices.is_sorted());
+                    assert!(pair[1].voices.iter().all(|pitch| pair[1].chord.contains(*pitch)));
                     if pair[0].chord == pair[1].chord {
                         assert_eq!(pair[0].voices, pair[1].voices);
                     }

@@ -138,7 +138,8 @@ mod tests {
         let mut right = wave.clone();
         Limiter::default().render(&mut left, &mut right);
         for at in LATENCY..4_800 {
-            assert!((left[at] - wave[at - LATENCY]).abs() < 1e-5 && left[at].to_bits() == right[at].to_bits());
+            assert!((left[at] - wave[at - LATENCY]).abs() < 1e-5);
+            assert!(left[at].to_bits() == right[at].to_bits());
         }
     }
 

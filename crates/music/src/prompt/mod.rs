@@ -268,10 +268,13 @@ mod tests {
     #[test]
     fn forms_metres_and_backgrounds_are_named() {
         let request = parse("a looping waltz with rain");
-        assert!(request.form.seamless && !request.form.fade_out);
+        assert!(request.form.seamless);
+        assert!(!request.form.fade_out);
         assert_eq!((request.metre.map(|metre| metre.name), request.texture), (Some("3/4"), Some(Texture::Rain)));
         let request = parse("builds up slowly, then fades out; intro in 6/8");
-        assert!(request.form.build && request.form.fade_out && request.form.intro);
+        assert!(request.form.build);
+        assert!(request.form.fade_out);
+        assert!(request.form.intro);
         assert_eq!(request.metre.map(|metre| metre.name), Some("6/8"));
         assert_eq!(parse("no waltz").metre, None);
     }

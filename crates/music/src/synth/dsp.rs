@@ -288,7 +288,8 @@ mod tests {
         for at in 0..1_000 {
             let phase = at as f32 / 1_000.0;
             assert!((sine(phase) - (TAU * phase).sin()).abs() < 0.002, "{phase}");
-            assert!((sine(phase + 3.0) - sine(phase)).abs() < 0.001 && (sine(phase - 2.0) - sine(phase)).abs() < 0.001);
+            assert!((sine(phase + 3.0) - sine(phase)).abs() < 0.001);
+            assert!((sine(phase - 2.0) - sine(phase)).abs() < 0.001);
         }
     }
 
@@ -296,7 +297,9 @@ mod tests {
     fn an_envelope_rises_rests_falls_and_ends() {
         let mut envelope = Envelope::new(Adsr { attack: 0.01, decay: 0.1, sustain: 0.5, release: 0.1 }, 24_000);
         let levels: Vec<f32> = (0..48_000).map(|_| envelope.advance()).collect();
-        assert!(levels[479] > 0.99 && (levels[20_000] - 0.5).abs() < 0.01 && levels[30_000] < 0.001);
+        assert!(levels[479] > 0.99);
+        assert!((levels[20_000] - 0.5).abs() < 0.01);
+        assert!(levels[30_000] < 0.001);
         assert!(envelope.is_over());
         assert!(levels.windows(2).all(|pair| (pair[1] - pair[0]).abs() < 0.003), "no steps");
     }

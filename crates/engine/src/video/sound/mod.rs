@@ -190,7 +190,9 @@ mod tests {
     fn audio_types_select_their_sounds() {
         let [effects, speech, all] = [SoundContent::SoundEffectOnly, SoundContent::SpeechOnly, SoundContent::All]
             .map(|kind| mix_of(&plan(Some(kind)), ""));
-        assert!(effects != speech && speech != all && all != effects);
+        assert!(effects != speech);
+        assert!(speech != all);
+        assert!(all != effects);
         let voices = ["anna", "bert"].map(|id| {
             let plan = SoundPlan { voice_id: Some(id.to_owned()), ..plan(Some(SoundContent::SpeechOnly)) };
             mix_of(&plan, "")
@@ -203,7 +205,9 @@ mod tests {
         let background_music = |count: usize| vec![[0.5, -0.5]; count];
         let samples = mix_of(&SoundPlan { background_music: Some(&background_music), ..plan(None) }, "");
         let [left, right] = samples[RATE / 2];
-        assert!((left + right).abs() < 1e-6 && left > 0.2 && samples[0][0].abs() < 0.01);
+        assert!((left + right).abs() < 1e-6);
+        assert!(left > 0.2);
+        assert!(samples[0][0].abs() < 0.01);
     }
 
     #[test]
