@@ -15,8 +15,13 @@ use crate::prompt;
 /// Red, green and blue as sRGB values from 0 to 1.
 type Colour = [f32; 3];
 
-/// Colour and nearness, 0 to 1, of a point.
-type Point = (Colour, f32);
+/// Point of a picture.
+#[derive(Debug, Clone, Copy)]
+struct ScenePoint {
+    colour: Colour,
+    /// From 0 (far) to 1.
+    nearness: f32,
+}
 
 /// Longest side of a depth map in samples.
 const DEPTH_SIDE: usize = 320;
@@ -47,8 +52,7 @@ pub fn paint(keywords: &VideoKeywords, prompt: &str, size: Size, seed: u32) -> V
             ((x as f32 + 0.5) / width as f32 * 2.0 - 1.0) * size.aspect(),
             (y as f32 + 0.5) / height as f32 * 2.0 - 1.0,
         ];
-        let (_, nearness) = painter.point(point, 1.0 / half);
-        nearness
+        painter.point(point, 1.0 / half).nearness
     });
 
     let map = crate::filters::box_blur(&map, 1);
@@ -134,20 +138,20 @@ impl Painter {
     }
 
     /// Returns the point at a position; `pixel` is the size of a pixel in half heights.
-    fn point(&self, position: [f32; 2], pixel: f32) -> Point {
+    fn point(&self, position: [f32; 2], pixel: f32) -> ScenePoint {
         match self.scenery {
-            Scenery::Hills => self.hills(position),
-            Scenery::Sea => self.sea(position),
-            Scenery::City => self.city(position, pixel),
-            Scenery::Forest => self.forest(position),
-            Scenery::Desert => self.desert(position),
-            Scenery::Space => self.space(position, pixel),
-            Scenery::Abstract => self.marble(position),
+            Scenery::Hills => self.paint_hills(position),
+            Scenery::Sea => self.paint_sea(position),
+            Scenery::City => self.paint_city(position, pixel),
+            Scenery::Forest => self.paint_forest(position),
+            Scenery::Desert => self.paint_desert(position),
+            Scenery::Space => self.paint_space(position, pixel),
+            Scenery::Abstract => self.paint_abstract(position),
         }
     }
 
     /// Returns the colour of the sky: glow around the sun, clouds, stars at night.
-    fn sky(&self, [x, y]: [f32; 2]) -> Colour {
+    fn sky_colour(&self, [x, y]: [f32; 2]) -> Colour {
         let SceneColours { zenith, horizon, sun, is_night, .. } = self.palette;
         let height = ((self.horizon - y) / (1.0 + self.horizon)).clamp(0.0, 1.0);
         let mut colour = mix(horizon, zenith, height.powf(0.65));

@@ -1,6 +1,6 @@
 //! Places of generated pictures, drawn from near to far. The numbers were chosen by viewing results.
 
-use super::{Colour, Painter, Point, mix};
+use super::{Colour, Painter, ScenePoint, mix};
 use crate::light::ramp;
 use crate::noise::hash;
 use crate::video::camera::random;
@@ -10,7 +10,7 @@ const RIDGES: usize = 6;
 
 impl Painter {
     /// Paints hills: ridges with increasing haze.
-    pub(super) fn hills(&self, [x, y]: [f32; 2]) -> Point {
+    pub(super) fn paint_hills(&self, [x, y]: [f32; 2]) -> ScenePoint {
         for ridge in (0..RIDGES).rev() {
             let near = ridge as f32 / (RIDGES - 1) as f32;
             let salt = 20 + 8 * ridge as u32;
@@ -33,18 +33,25 @@ impl Painter {
 
                 // Mist hides the foot of far ridges.
                 colour = mix(colour, self.palette.horizon, 0.42 * (1.0 - near) * ramp(below, 0.0, 0.35));
-                return (colour, 0.12 + 0.75 * near * near + 0.13 * ramp(below, 0.0, 1.0) * near);
+                return ScenePoint {
+                    colour,
+                    nearness: 0.12 + 0.75 * near * near + 0.13 * ramp(below, 0.0, 1.0) * near,
+                };
             }
         }
-        (self.sky([x, y]), 0.0)
+        ScenePoint { colour: self.sky_colour([x, y]), nearness: 0.0 }
     }
 
     /// Paints the sea: waves that become denser towards the horizon, with a glitter path of the sun.
-    pub(super) fn sea(&self, [x, y]: [f32; 2]) -> Point {
+    pub(super) fn paint_sea(&self, [x, y]: [f32; 2]) -> ScenePoint {
         if y < self.horizon {
             let land = self.horizon - 0.05 * ramp(self.fractal_noise([x * 1.6, 0.0], 4, 70), 0.45, 0.8);
             let hill = mix(self.palette.dark, self.palette.horizon, 0.55);
-            return if y > land { (hill, 0.05) } else { (self.sky([x, y]), 0.0) };
+            return if y > land {
+                ScenePoint { colour: hill, nearness: 0.05 }
+            } else {
+                ScenePoint { colour: self.sky_colour([x, y]), nearness: 0.0 }
+            };
         }
 
         let down = y - self.horizon;
@@ -52,7 +59,7 @@ impl Painter {
         let wave = self.fractal_noise([x * distance * 0.55, distance * 2.2], 4, 71)
             + 0.35 * (self.fractal_noise([x * distance * 2.0, distance * 7.0], 3, 75) - 0.5);
 
-        let mirrored = self.sky([x + 0.1 * (wave - 0.5), self.horizon - 0.7 * down - 0.25 * (wave - 0.4)]);
+        let mirrored = self.sky_colour([x + 0.1 * (wave - 0.5), self.horizon - 0.7 * down - 0.25 * (wave - 0.4)]);
         let deep = mix(self.palette.dark, [0.05, 0.20, 0.26], if self.palette.is_night { 0.2 } else { 0.6 });
         let mut colour = mix(deep, mirrored, (0.85 - 0.6 * down.sqrt() + 0.5 * (wave - 0.5)).clamp(0.1, 0.95));
 
@@ -61,26 +68,29 @@ impl Painter {
         colour = mix(colour, self.palette.sun, 0.9 * glitter);
 
         let foam = ramp(wave, 0.74, 0.84) * ramp(down, 0.25, 0.9);
-        (mix(colour, [0.92, 0.95, 0.96], 0.5 * foam), (down / (1.0 - self.horizon)).powf(0.8))
+        ScenePoint {
+            colour: mix(colour, [0.92, 0.95, 0.96], 0.5 * foam),
+            nearness: (down / (1.0 - self.horizon)).powf(0.8),
+        }
     }
 
     /// Paints a city: rows of buildings with lit windows, reflected in a wet street.
-    pub(super) fn city(&self, [x, y]: [f32; 2], pixel: f32) -> Point {
+    pub(super) fn paint_city(&self, [x, y]: [f32; 2], pixel: f32) -> ScenePoint {
         let ground = 0.62;
         if y <= ground {
-            return self.skyline([x, y], pixel, ground);
+            return self.paint_skyline([x, y], pixel, ground);
         }
 
         let down = y - ground;
         let ripple = 0.05 * down * (self.noise([x * 22.0, y * 90.0], 95) - 0.5);
-        let ([r, g, b], _) = self.skyline([x + ripple, ground - 1.6 * down], pixel, ground);
+        let mirrored = self.paint_skyline([x + ripple, ground - 1.6 * down], pixel, ground).colour;
 
-        let wet = mix([r, g, b], self.palette.dark, 0.45 + 0.25 * self.fractal_noise([x * 6.0, y * 30.0], 3, 96));
-        (wet, 0.62 + 0.38 * (down / (1.0 - ground)))
+        let wet = mix(mirrored, self.palette.dark, 0.45 + 0.25 * self.fractal_noise([x * 6.0, y * 30.0], 3, 96));
+        ScenePoint { colour: wet, nearness: 0.62 + 0.38 * (down / (1.0 - ground)) }
     }
 
     /// Paints rows of buildings that stand on `ground`, the vertical position of the street.
-    fn skyline(&self, [x, y]: [f32; 2], pixel: f32, ground: f32) -> Point {
+    fn paint_skyline(&self, [x, y]: [f32; 2], pixel: f32, ground: f32) -> ScenePoint {
         const ROWS: usize = 4;
         for row in (0..ROWS).rev() {
             let near = row as f32 / (ROWS - 1) as f32;
@@ -117,14 +127,14 @@ impl Painter {
                 let warm = mix([1.0, 0.80, 0.45], [0.65, 0.85, 1.0], if random_at(3) > 0.75 { 1.0 } else { 0.0 });
 
                 let colour = mix(mix(wall, self.palette.horizon, 0.1 * pane), warm, lamp * pane * (0.55 + 0.45 * near));
-                return (colour, 0.10 + 0.52 * near);
+                return ScenePoint { colour, nearness: 0.10 + 0.52 * near };
             }
         }
-        (self.sky([x, y]), 0.0)
+        ScenePoint { colour: self.sky_colour([x, y]), nearness: 0.0 }
     }
 
     /// Paints a forest: rows of trunks, crowns above, light between.
-    pub(super) fn forest(&self, [x, y]: [f32; 2]) -> Point {
+    pub(super) fn paint_forest(&self, [x, y]: [f32; 2]) -> ScenePoint {
         const ROWS: usize = 5;
         let sunny = mix(self.palette.horizon, self.palette.sun, 0.4);
 
@@ -138,7 +148,10 @@ impl Painter {
                 let moss = self.fractal_noise([x * 14.0, y * 30.0], 4, salt + 1);
                 let colour =
                     shade([0.26, 0.34, 0.12], self.palette.lit, self.palette.dark, 0.15 + 0.7 * moss - 0.2 * near);
-                return (mix(colour, sunny, 0.5 * (1.0 - near).powi(2)), 0.15 + 0.8 * near);
+                return ScenePoint {
+                    colour: mix(colour, sunny, 0.5 * (1.0 - near).powi(2)),
+                    nearness: 0.15 + 0.8 * near,
+                };
             }
 
             let width = 0.20 + 0.28 * near;
@@ -152,22 +165,28 @@ impl Painter {
                 let bark = self.fractal_noise([at * 40.0, y * 5.0], 3, salt + 4);
                 let round = 1.0 - (distance / thick).powi(2);
                 let colour = shade(dark, self.palette.lit, self.palette.dark, 0.08 + 0.35 * bark * round);
-                return (mix(colour, sunny, 0.55 * (1.0 - near)), 0.12 + 0.8 * near);
+                return ScenePoint { colour: mix(colour, sunny, 0.55 * (1.0 - near)), nearness: 0.12 + 0.8 * near };
             }
 
             let crown = self.fractal_noise([x * (4.0 + 2.0 * near), y * 5.0], 5, salt + 5);
             if crown > 0.60 + 0.35 * (y + 0.95) - 0.12 * near && y < 0.1 {
                 let leaf = mix(mix([0.36, 0.50, 0.18], dark, 0.6 * near), sunny, 0.45 * (1.0 - near));
-                return (mix(leaf, sunny, 0.3 * ramp(crown, 0.7, 0.8)), 0.10 + 0.75 * near);
+                return ScenePoint {
+                    colour: mix(leaf, sunny, 0.3 * ramp(crown, 0.7, 0.8)),
+                    nearness: 0.10 + 0.75 * near,
+                };
             }
         }
 
         let shaft = self.noise([x * 7.0 - y * 2.5, 0.0], 118) * ramp(0.5 - y, 0.0, 1.0);
-        (mix(mix(self.palette.horizon, [0.55, 0.68, 0.45], 0.35), self.palette.sun, 0.5 * shaft), 0.0)
+        ScenePoint {
+            colour: mix(mix(self.palette.horizon, [0.55, 0.68, 0.45], 0.35), self.palette.sun, 0.5 * shaft),
+            nearness: 0.0,
+        }
     }
 
     /// Paints a desert: dunes with a lit and a shaded side.
-    pub(super) fn desert(&self, [x, y]: [f32; 2]) -> Point {
+    pub(super) fn paint_desert(&self, [x, y]: [f32; 2]) -> ScenePoint {
         const ROWS: usize = 5;
         for row in (0..ROWS).rev() {
             let near = row as f32 / (ROWS - 1) as f32;
@@ -192,14 +211,17 @@ impl Painter {
                     self.palette.dark,
                     0.25 + 0.6 * side + 0.05 * lines * near,
                 );
-                return (mix(sand, self.palette.horizon, 0.65 * (1.0 - near).powi(2)), 0.15 + 0.8 * near);
+                return ScenePoint {
+                    colour: mix(sand, self.palette.horizon, 0.65 * (1.0 - near).powi(2)),
+                    nearness: 0.15 + 0.8 * near,
+                };
             }
         }
-        (self.sky([x, y]), 0.0)
+        ScenePoint { colour: self.sky_colour([x, y]), nearness: 0.0 }
     }
 
     /// Paints space: nebula, stars and a planet.
-    pub(super) fn space(&self, [x, y]: [f32; 2], pixel: f32) -> Point {
+    pub(super) fn paint_space(&self, [x, y]: [f32; 2], pixel: f32) -> ScenePoint {
         let middle = [0.9 * random(self.seed, 50) - 0.2, 0.5 * random(self.seed, 51) - 0.1];
         let radius = 0.34 + 0.16 * random(self.seed, 52);
         let hue = random(self.seed, 53);
@@ -207,7 +229,7 @@ impl Painter {
         let [dx, dy] = [(x - middle[0]) / radius, (y - middle[1]) / radius];
         let distance = (dx * dx + dy * dy).sqrt();
 
-        let mut colour = self.nebula([x, y], hue);
+        let mut colour = self.nebula_colour([x, y], hue);
 
         for scale in [34.0, 70.0_f32] {
             let cell = [(x * scale).floor(), (y * scale).floor()];
@@ -232,11 +254,14 @@ impl Painter {
 
         let halo = (-(distance - 1.0).max(0.0) * 14.0).exp() * (0.5 - 0.5 * dx).clamp(0.0, 1.0);
         colour = mix(colour, spectrum(hue + 0.5), if distance >= 1.0 { 0.35 * halo } else { 0.0 });
-        (colour, 0.10 + 0.75 * ramp(1.05 - distance, 0.0, 0.1) + 0.1 * self.fractal_noise([x, y], 2, 55))
+        ScenePoint {
+            colour,
+            nearness: 0.10 + 0.75 * ramp(1.05 - distance, 0.0, 0.1) + 0.1 * self.fractal_noise([x, y], 2, 55),
+        }
     }
 
     /// Returns the colour of the nebula whose main colour has the hue `hue`.
-    fn nebula(&self, [x, y]: [f32; 2], hue: f32) -> Colour {
+    fn nebula_colour(&self, [x, y]: [f32; 2], hue: f32) -> Colour {
         let bent = [self.fractal_noise([x * 1.3, y * 1.3], 4, 56), self.fractal_noise([x * 1.3 + 5.0, y * 1.3], 4, 57)];
         let cloud = self.fractal_noise([x * 1.1 + 1.8 * bent[0], y * 1.1 + 1.8 * bent[1]], 5, 58);
         let gas = mix(spectrum(hue), spectrum(hue + 0.22), bent[1]);
@@ -244,7 +269,7 @@ impl Painter {
     }
 
     /// Paints an abstract picture: colours that flow into each other.
-    pub(super) fn marble(&self, [x, y]: [f32; 2]) -> Point {
+    pub(super) fn paint_abstract(&self, [x, y]: [f32; 2]) -> ScenePoint {
         let warp =
             [self.fractal_noise([x * 0.9, y * 0.9], 4, 80), self.fractal_noise([x * 0.9 + 4.0, y * 0.9 + 2.0], 4, 81)];
         let second_warp = [
@@ -258,16 +283,16 @@ impl Painter {
         let colour =
             mix(spectrum(hue + 0.35 * second_warp[0]), spectrum(hue + 0.5 + 0.2 * warp[1]), ramp(value, 0.3, 0.7));
         let light = 0.55 + 0.9 * (value - 0.35) + 0.25 * ramp(second_warp[1], 0.5, 0.75);
-        (colour.map(|part| part * light), ramp(value, 0.2, 0.8))
+        ScenePoint { colour: colour.map(|part| part * light), nearness: ramp(value, 0.2, 0.8) }
     }
 }
 
-/// Returns 1 in the inner part of a cell and 0 at its border, with soft edges.
+/// Returns 1 in the inner part of a cell and 0 at its border, with soft edges. All arguments are fractions of the cell.
 fn pane_mask(at: f32, border: f32, softness: f32) -> f32 {
     ramp(at, border - softness, border + softness) * ramp(1.0 - at, border - softness, border + softness)
 }
 
-/// Shades a surface between shadow and light.
+/// Returns the colour of a surface between shadow (`share` 0) and light (1).
 fn shade(surface: Colour, light: Colour, dark: Colour, share: f32) -> Colour {
     let share = share.clamp(0.0, 1.0);
     std::array::from_fn(|at| {
