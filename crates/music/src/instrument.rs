@@ -64,6 +64,7 @@ pub enum Role {
     Drums,
 }
 
+// Short names for the tables below.
 use Instrument as I;
 use Role as R;
 

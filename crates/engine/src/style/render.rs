@@ -190,11 +190,12 @@ impl Renderer<'_> {
     fn draw_lines(&self, line: &mut Line) {
         let Some(lines) = &self.scene.lines else { return };
         lines.draw(line.y, &mut line.field);
-        let (threshold, full) = self.scene.line_range;
+        let start = self.scene.line_start;
+        let full = self.scene.line_full;
 
         let recipe = &self.scene.recipe;
         for x in 0..self.width {
-            let ink = smoothstep((line.field[x] - threshold) / (full - threshold));
+            let ink = smoothstep((line.field[x] - start) / (full - start));
             let ink = recipe.ink * ink * (1.0 - 0.35 * recipe.skin * line.skin[x]);
             line.styled[0][x] += ink * (0.12 - line.styled[0][x]).min(0.0);
             line.styled[1][x] *= 1.0 - 0.7 * ink;

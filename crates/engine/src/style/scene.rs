@@ -30,8 +30,10 @@ pub struct Scene {
     pub shaped: EnlargedField,
     /// Strength of dark lines, if the recipe draws them.
     pub lines: Option<EnlargedField>,
-    /// Strengths at which a line begins and is fully drawn.
-    pub line_range: (f32, f32),
+    /// Strength at which a line begins.
+    pub line_start: f32,
+    /// Strength at which a line is fully drawn.
+    pub line_full: f32,
     /// Shading of forms, -1 to 1.
     pub relief: Option<EnlargedField>,
     /// Blurred light for bloom.
@@ -103,7 +105,8 @@ impl Scene {
             base: [l, a, b].map(field),
             shaped: field(shaped),
             lines: lines.map(field),
-            line_range: (threshold, 2.2 * threshold + 0.01),
+            line_start: threshold,
+            line_full: 2.2 * threshold + 0.01,
             relief: relief.map(field),
             glow: glow.map(|plane| EnlargedField::new(plane, WIDE_FACTOR * factor)),
             texture: texture.map(field),

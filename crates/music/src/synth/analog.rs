@@ -8,6 +8,22 @@ const CONTROL: usize = 16;
 /// Maximum number of oscillators per note.
 const VOICES: usize = 5;
 
+/// Cutoff frequency: a constant plus a multiple of the pitch.
+#[derive(Debug, Clone, Copy)]
+pub struct Cutoff {
+    pub base_hertz: f32,
+    pub pitch_multiple: f32,
+}
+
+/// Decaying addition to the cutoff frequency.
+#[derive(Debug, Clone, Copy)]
+pub struct Sweep {
+    /// Initial multiple of the pitch.
+    pub pitch_multiple: f32,
+    /// Seconds until the addition has decayed.
+    pub seconds: f32,
+}
+
 /// Parameters of a subtractive sound.
 #[derive(Debug, Clone, Copy)]
 pub struct AnalogPatch {
@@ -20,10 +36,10 @@ pub struct AnalogPatch {
     pub sub: f32,
     /// Level of breath or bow noise.
     pub noise: f32,
-    /// Base of the cutoff frequency in hertz, and a multiple of the pitch that is added to it.
-    pub cutoff: (f32, f32),
-    /// Additional multiple of the pitch at the start of the note, and the seconds until it has decayed.
-    pub sweep: (f32, f32),
+    /// Cutoff frequency of the filter.
+    pub cutoff: Cutoff,
+    /// Addition to the cutoff frequency at the start of the note.
+    pub sweep: Sweep,
     /// Filter resonance.
     pub q: f32,
     /// `true` if the filter opens with the level, as in blown and bowed instruments.
@@ -103,14 +119,14 @@ impl Analog {
     fn update_controls(&mut self, samples: usize) -> f32 {
         let seconds = self.age as f32 / SAMPLE_RATE;
 
-        let (base_hertz, pitch_multiple) = self.patch.cutoff;
-        let (sweep_multiple, sweep_seconds) = self.patch.sweep;
+        let Cutoff { base_hertz, pitch_multiple } = self.patch.cutoff;
+        let sweep = self.patch.sweep;
         let open = if self.patch.blown { 0.25 + 0.75 * self.level } else { 1.0 };
         let touch = 0.55 + 0.45 * self.velocity;
-        let cutoff = base_hertz + self.hertz * (pitch_multiple * open + sweep_multiple * self.sweep) * touch;
+        let cutoff = base_hertz + self.hertz * (pitch_multiple * open + sweep.pitch_multiple * self.sweep) * touch;
         self.filter.set(cutoff.min(17_000.0), self.patch.q);
 
-        self.sweep *= decay(sweep_seconds.max(0.01) * 2.0).powi(samples as i32);
+        self.sweep *= decay(sweep.seconds.max(0.01) * 2.0).powi(samples as i32);
         self.age += samples as u32;
 
         // Blown and bowed instruments slide into the note.

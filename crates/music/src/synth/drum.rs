@@ -6,15 +6,14 @@ use crate::piece::{Drum, DrumKit};
 /// Parameters of a drum sound.
 #[derive(Debug, Clone, Copy)]
 struct DrumPatch {
-    /// Start and end frequency of the tone in hertz, and the seconds between them.
-    tone: (f32, f32, f32),
-    /// Level of the tone, and the seconds until it has decayed by 60 dB.
-    ring: (f32, f32),
-    /// Level of the noise, and the seconds until it has decayed by 60 dB.
-    noise: (f32, f32),
-    /// Filter of the noise: frequency in hertz and sharpness. Above a sharpness of 1 it is a band-pass, otherwise a
-    /// high-pass.
-    colour: (f32, f32),
+    /// Frequency of the tone.
+    tone: Glide,
+    /// Level of the tone.
+    ring: Decay,
+    /// Level of the noise.
+    noise: Decay,
+    /// Filter of the noise.
+    colour: NoiseFilter,
     /// Level of the metallic component.
     metal: f32,
     /// Number of noise bursts at the start, as in a handclap.
@@ -25,12 +24,48 @@ struct DrumPatch {
     pan: f32,
 }
 
+/// Falling frequency.
+#[derive(Debug, Clone, Copy)]
+struct Glide {
+    start_hertz: f32,
+    end_hertz: f32,
+    /// Seconds between the two frequencies.
+    seconds: f32,
+}
+
+const fn glide(start_hertz: f32, end_hertz: f32, seconds: f32) -> Glide {
+    Glide { start_hertz, end_hertz, seconds }
+}
+
+/// Decaying level.
+#[derive(Debug, Clone, Copy)]
+struct Decay {
+    level: f32,
+    /// Seconds until the level has decayed by 60 dB.
+    seconds: f32,
+}
+
+const fn decaying(level: f32, seconds: f32) -> Decay {
+    Decay { level, seconds }
+}
+
+/// Filter of noise. Above a sharpness of 1 it is a band-pass, otherwise a high-pass.
+#[derive(Debug, Clone, Copy)]
+struct NoiseFilter {
+    hertz: f32,
+    sharpness: f32,
+}
+
+const fn filter(hertz: f32, sharpness: f32) -> NoiseFilter {
+    NoiseFilter { hertz, sharpness }
+}
+
 /// Silent patch, the base of the others.
 const NONE: DrumPatch = DrumPatch {
-    tone: (100.0, 100.0, 0.1),
-    ring: (0.0, 0.1),
-    noise: (0.0, 0.1),
-    colour: (1_000.0, 0.7),
+    tone: glide(100.0, 100.0, 0.1),
+    ring: decaying(0.0, 0.1),
+    noise: decaying(0.0, 0.1),
+    colour: filter(1_000.0, 0.7),
     metal: 0.0,
     bursts: 1,
     level: 1.0,
@@ -45,41 +80,69 @@ fn patch(kit: DrumKit, drum: Drum) -> DrumPatch {
     let base = base_patch(drum);
     match (kit, drum) {
         (DrumKit::Electronic, Drum::Kick) => DrumPatch {
-            tone: (240.0, 48.0, 0.045),
-            ring: (1.1, 0.42),
-            noise: (0.12, 0.02),
-            colour: (3_000.0, 0.7),
+            tone: glide(240.0, 48.0, 0.045),
+            ring: decaying(1.1, 0.42),
+            noise: decaying(0.12, 0.02),
+            colour: filter(3_000.0, 0.7),
             ..base
         },
-        (DrumKit::Electronic, Drum::Snare) => DrumPatch { ring: (0.4, 0.14), noise: (0.75, 0.24), ..base },
+        (DrumKit::Electronic, Drum::Snare) => {
+            DrumPatch { ring: decaying(0.4, 0.14), noise: decaying(0.75, 0.24), ..base }
+        }
         (DrumKit::Deep, Drum::Kick) => {
-            DrumPatch { tone: (160.0, 41.0, 0.05), ring: (1.15, 1.1), noise: (0.1, 0.02), ..base }
+            DrumPatch { tone: glide(160.0, 41.0, 0.05), ring: decaying(1.15, 1.1), noise: decaying(0.1, 0.02), ..base }
         }
-        (DrumKit::Deep, Drum::Snare) => DrumPatch { tone: (260.0, 200.0, 0.03), noise: (0.8, 0.18), ..base },
-        (DrumKit::Deep | DrumKit::Electronic, Drum::HatClosed) => DrumPatch { noise: (0.3, 0.06), metal: 0.5, ..base },
+        (DrumKit::Deep, Drum::Snare) => {
+            DrumPatch { tone: glide(260.0, 200.0, 0.03), noise: decaying(0.8, 0.18), ..base }
+        }
+        (DrumKit::Deep | DrumKit::Electronic, Drum::HatClosed) => {
+            DrumPatch { noise: decaying(0.3, 0.06), metal: 0.5, ..base }
+        }
         (DrumKit::Dusty, Drum::Kick) => DrumPatch {
-            tone: (120.0, 52.0, 0.05),
-            ring: (0.95, 0.28),
-            noise: (0.1, 0.03),
-            colour: (900.0, 0.7),
+            tone: glide(120.0, 52.0, 0.05),
+            ring: decaying(0.95, 0.28),
+            noise: decaying(0.1, 0.03),
+            colour: filter(900.0, 0.7),
             ..base
         },
-        (DrumKit::Dusty, Drum::Snare) => DrumPatch { noise: (0.6, 0.18), colour: (1_400.0, 1.1), level: 0.8, ..base },
-        (DrumKit::Dusty, Drum::HatClosed) => DrumPatch { noise: (0.35, 0.05), metal: 0.15, level: 0.3, ..base },
-        (DrumKit::Brushes, Drum::Kick) => DrumPatch { ring: (0.7, 0.25), noise: (0.05, 0.02), level: 0.6, ..base },
-        (DrumKit::Brushes, Drum::Snare) => {
-            DrumPatch { ring: (0.12, 0.1), noise: (0.6, 0.3), colour: (2_600.0, 0.7), level: 0.6, ..base }
+        (DrumKit::Dusty, Drum::Snare) => {
+            DrumPatch { noise: decaying(0.6, 0.18), colour: filter(1_400.0, 1.1), level: 0.8, ..base }
         }
-        (DrumKit::Orchestral, Drum::Kick) => {
-            DrumPatch { tone: (85.0, 47.0, 0.08), ring: (1.0, 1.2), noise: (0.25, 0.08), colour: (220.0, 1.5), ..base }
+        (DrumKit::Dusty, Drum::HatClosed) => DrumPatch { noise: decaying(0.35, 0.05), metal: 0.15, level: 0.3, ..base },
+        (DrumKit::Brushes, Drum::Kick) => {
+            DrumPatch { ring: decaying(0.7, 0.25), noise: decaying(0.05, 0.02), level: 0.6, ..base }
         }
-        (DrumKit::Orchestral, Drum::TomLow) => {
-            DrumPatch { tone: (105.0, 72.0, 0.07), ring: (1.0, 0.8), noise: (0.4, 0.09), colour: (380.0, 1.5), ..base }
+        (DrumKit::Brushes, Drum::Snare) => DrumPatch {
+            ring: decaying(0.12, 0.1),
+            noise: decaying(0.6, 0.3),
+            colour: filter(2_600.0, 0.7),
+            level: 0.6,
+            ..base
+        },
+        (DrumKit::Orchestral, Drum::Kick) => DrumPatch {
+            tone: glide(85.0, 47.0, 0.08),
+            ring: decaying(1.0, 1.2),
+            noise: decaying(0.25, 0.08),
+            colour: filter(220.0, 1.5),
+            ..base
+        },
+        (DrumKit::Orchestral, Drum::TomLow) => DrumPatch {
+            tone: glide(105.0, 72.0, 0.07),
+            ring: decaying(1.0, 0.8),
+            noise: decaying(0.4, 0.09),
+            colour: filter(380.0, 1.5),
+            ..base
+        },
+        (DrumKit::Orchestral, Drum::TomMiddle) => DrumPatch {
+            tone: glide(150.0, 104.0, 0.06),
+            ring: decaying(1.0, 0.6),
+            noise: decaying(0.4, 0.08),
+            colour: filter(520.0, 1.5),
+            ..base
+        },
+        (DrumKit::Orchestral, Drum::Snare) => {
+            DrumPatch { ring: decaying(0.3, 0.16), noise: decaying(0.7, 0.35), level: 0.55, ..base }
         }
-        (DrumKit::Orchestral, Drum::TomMiddle) => {
-            DrumPatch { tone: (150.0, 104.0, 0.06), ring: (1.0, 0.6), noise: (0.4, 0.08), colour: (520.0, 1.5), ..base }
-        }
-        (DrumKit::Orchestral, Drum::Snare) => DrumPatch { ring: (0.3, 0.16), noise: (0.7, 0.35), level: 0.55, ..base },
         _ => base,
     }
 }
@@ -88,55 +151,84 @@ fn patch(kit: DrumKit, drum: Drum) -> DrumPatch {
 fn base_patch(drum: Drum) -> DrumPatch {
     match drum {
         Drum::Kick => DrumPatch {
-            tone: (150.0, 54.0, 0.05),
-            ring: (1.05, 0.36),
-            noise: (0.2, 0.03),
-            colour: (2_400.0, 0.7),
+            tone: glide(150.0, 54.0, 0.05),
+            ring: decaying(1.05, 0.36),
+            noise: decaying(0.2, 0.03),
+            colour: filter(2_400.0, 0.7),
             ..NONE
         },
         Drum::Snare => DrumPatch {
-            tone: (230.0, 182.0, 0.03),
-            ring: (0.5, 0.16),
-            noise: (0.62, 0.26),
-            colour: (1_700.0, 0.7),
+            tone: glide(230.0, 182.0, 0.03),
+            ring: decaying(0.5, 0.16),
+            noise: decaying(0.62, 0.26),
+            colour: filter(1_700.0, 0.7),
             level: 0.85,
             pan: -0.05,
             ..NONE
         },
-        Drum::Clap => {
-            DrumPatch { noise: (1.0, 0.24), colour: (1_250.0, 1.6), bursts: 4, level: 0.75, pan: 0.06, ..NONE }
-        }
+        Drum::Clap => DrumPatch {
+            noise: decaying(1.0, 0.24),
+            colour: filter(1_250.0, 1.6),
+            bursts: 4,
+            level: 0.75,
+            pan: 0.06,
+            ..NONE
+        },
         Drum::Rim => DrumPatch {
-            tone: (1_750.0, 1_650.0, 0.01),
-            ring: (0.5, 0.05),
-            noise: (0.25, 0.02),
-            colour: (2_500.0, 2.0),
+            tone: glide(1_750.0, 1_650.0, 0.01),
+            ring: decaying(0.5, 0.05),
+            noise: decaying(0.25, 0.02),
+            colour: filter(2_500.0, 2.0),
             level: 0.45,
             pan: 0.15,
             ..NONE
         },
-        Drum::HatClosed => {
-            DrumPatch { noise: (0.4, 0.075), colour: (7_200.0, 0.7), metal: 0.3, level: 0.36, pan: 0.25, ..NONE }
-        }
-        Drum::HatOpen => {
-            DrumPatch { noise: (0.4, 0.42), colour: (6_800.0, 0.7), metal: 0.35, level: 0.34, pan: 0.25, ..NONE }
-        }
-        Drum::Ride => {
-            DrumPatch { noise: (0.18, 0.7), colour: (5_600.0, 0.7), metal: 0.5, level: 0.3, pan: -0.3, ..NONE }
-        }
-        Drum::Crash => {
-            DrumPatch { noise: (0.6, 1.9), colour: (3_800.0, 0.7), metal: 0.35, level: 0.42, pan: 0.3, ..NONE }
-        }
+        Drum::HatClosed => DrumPatch {
+            noise: decaying(0.4, 0.075),
+            colour: filter(7_200.0, 0.7),
+            metal: 0.3,
+            level: 0.36,
+            pan: 0.25,
+            ..NONE
+        },
+        Drum::HatOpen => DrumPatch {
+            noise: decaying(0.4, 0.42),
+            colour: filter(6_800.0, 0.7),
+            metal: 0.35,
+            level: 0.34,
+            pan: 0.25,
+            ..NONE
+        },
+        Drum::Ride => DrumPatch {
+            noise: decaying(0.18, 0.7),
+            colour: filter(5_600.0, 0.7),
+            metal: 0.5,
+            level: 0.3,
+            pan: -0.3,
+            ..NONE
+        },
+        Drum::Crash => DrumPatch {
+            noise: decaying(0.6, 1.9),
+            colour: filter(3_800.0, 0.7),
+            metal: 0.35,
+            level: 0.42,
+            pan: 0.3,
+            ..NONE
+        },
         Drum::TomLow => tom(96.0, -0.35),
         Drum::TomMiddle => tom(132.0, 0.0),
         Drum::TomHigh => tom(176.0, 0.35),
-        Drum::Shaker => DrumPatch { noise: (0.6, 0.08), colour: (5_200.0, 1.6), level: 0.34, pan: -0.3, ..NONE },
-        Drum::Cowbell => DrumPatch { ring: (0.0, 0.2), metal: 1.0, noise: (0.0, 0.2), level: 0.3, pan: 0.2, ..NONE },
+        Drum::Shaker => {
+            DrumPatch { noise: decaying(0.6, 0.08), colour: filter(5_200.0, 1.6), level: 0.34, pan: -0.3, ..NONE }
+        }
+        Drum::Cowbell => {
+            DrumPatch { ring: decaying(0.0, 0.2), metal: 1.0, noise: decaying(0.0, 0.2), level: 0.3, pan: 0.2, ..NONE }
+        }
         Drum::Conga => DrumPatch {
-            tone: (310.0, 262.0, 0.03),
-            ring: (0.8, 0.2),
-            noise: (0.12, 0.03),
-            colour: (1_900.0, 1.2),
+            tone: glide(310.0, 262.0, 0.03),
+            ring: decaying(0.8, 0.2),
+            noise: decaying(0.12, 0.03),
+            colour: filter(1_900.0, 1.2),
             level: 0.5,
             pan: 0.32,
             ..NONE
@@ -147,10 +239,10 @@ fn base_patch(drum: Drum) -> DrumPatch {
 /// Returns the parameters of a tom whose tone ends at `hertz`.
 fn tom(hertz: f32, pan: f32) -> DrumPatch {
     DrumPatch {
-        tone: (hertz * 1.7, hertz, 0.06),
-        ring: (1.0, 0.42),
-        noise: (0.16, 0.05),
-        colour: (900.0, 0.7),
+        tone: glide(hertz * 1.7, hertz, 0.06),
+        ring: decaying(1.0, 0.42),
+        noise: decaying(0.16, 0.05),
+        colour: filter(900.0, 0.7),
         level: 0.72,
         pan,
         ..NONE
@@ -191,21 +283,18 @@ impl DrumHit {
     #[must_use]
     pub fn new(kit: DrumKit, drum: Drum, velocity: f32, seed: u64) -> Self {
         let patch = patch(kit, drum);
-        let (start_hertz, _, glide_seconds) = patch.tone;
-        let (tone_level, tone_seconds) = patch.ring;
-        let (_, noise_seconds) = patch.noise;
-        let (filter_hertz, sharpness) = patch.colour;
+        let NoiseFilter { hertz: filter_hertz, sharpness } = patch.colour;
 
         Self {
             patch,
             velocity,
             phase: 0.0,
-            hertz: start_hertz,
-            glide: decay(glide_seconds * 3.0),
-            tone: tone_level,
-            tone_fade: decay(tone_seconds),
+            hertz: patch.tone.start_hertz,
+            glide: decay(patch.tone.seconds * 3.0),
+            tone: patch.ring.level,
+            tone_fade: decay(patch.ring.seconds),
             hiss: 1.0,
-            hiss_fade: decay(noise_seconds),
+            hiss_fade: decay(patch.noise.seconds),
             filter: Filter::new(filter_hertz, sharpness),
             metal_filter: Filter::new(filter_hertz.max(3_000.0) * 0.9, 0.9),
             metal: [0.0; 6],
@@ -223,11 +312,10 @@ impl DrumHit {
     /// Adds the next samples; returns `false` once the hit has ended.
     pub fn render(&mut self, out: &mut [f32]) -> bool {
         let gain = self.velocity * self.patch.level;
-        let (_, end_hertz, _) = self.patch.tone;
-        let (noise, _) = self.patch.noise;
+        let end_hertz = self.patch.tone.end_hertz;
+        let noise = self.patch.noise.level;
         let metal = self.patch.metal;
-        let (_, sharpness) = self.patch.colour;
-        let is_band_pass = sharpness > 1.0;
+        let is_band_pass = self.patch.colour.sharpness > 1.0;
         // Samples until the last burst of a handclap.
         let bursting = BURST * u32::from(self.patch.bursts - 1);
 

@@ -1,6 +1,6 @@
 //! Parameters of the synthesis methods for each instrument.
 
-use super::analog::AnalogPatch;
+use super::analog::{AnalogPatch, Cutoff, Sweep};
 use super::dsp::{Adsr, Vibrato, Wave};
 use super::fm::{FmPatch, Pair};
 use super::modal::{ModalPatch, Partials};
@@ -11,6 +11,14 @@ use crate::instrument::Instrument;
 
 const fn adsr(attack: f32, decay: f32, sustain: f32, release: f32) -> Adsr {
     Adsr { attack, decay, sustain, release }
+}
+
+const fn cutoff(base_hertz: f32, pitch_multiple: f32) -> Cutoff {
+    Cutoff { base_hertz, pitch_multiple }
+}
+
+const fn sweep(pitch_multiple: f32, seconds: f32) -> Sweep {
+    Sweep { pitch_multiple, seconds }
 }
 
 /// No vibrato.
@@ -49,8 +57,8 @@ const SYNTH: AnalogPatch = AnalogPatch {
     spread: 9.0,
     sub: 0.0,
     noise: 0.0,
-    cutoff: (300.0, 5.0),
-    sweep: (6.0, 0.25),
+    cutoff: cutoff(300.0, 5.0),
+    sweep: sweep(6.0, 0.25),
     q: 0.9,
     blown: false,
     body: &[],
@@ -62,8 +70,8 @@ const BOWED: AnalogPatch = AnalogPatch {
     voices: 1,
     spread: 0.0,
     noise: 0.035,
-    cutoff: (600.0, 6.0),
-    sweep: (0.0, 0.1),
+    cutoff: cutoff(600.0, 6.0),
+    sweep: sweep(0.0, 0.1),
     q: 0.7,
     blown: true,
     body: &[(290.0, 4.0, 0.7), (480.0, 4.0, 0.8), (1_150.0, 2.5, 0.6), (2_700.0, 2.0, 0.7)],
@@ -270,7 +278,7 @@ pub fn blown(instrument: Instrument) -> WindPatch {
 }
 
 const CELLO: AnalogPatch = AnalogPatch {
-    cutoff: (450.0, 5.0),
+    cutoff: cutoff(450.0, 5.0),
     body: &[(175.0, 4.0, 0.8), (340.0, 3.5, 0.8), (800.0, 2.5, 0.6), (1_900.0, 2.0, 0.5)],
     vibrato: vibrato(5.1, 0.006, 0.25),
     ..BOWED
@@ -281,7 +289,7 @@ const CHOIR: AnalogPatch = AnalogPatch {
     voices: 4,
     spread: 16.0,
     noise: 0.05,
-    cutoff: (900.0, 3.0),
+    cutoff: cutoff(900.0, 3.0),
     body: &[(640.0, 7.0, 1.6), (1_080.0, 8.0, 1.0), (2_500.0, 9.0, 0.6), (3_100.0, 9.0, 0.35)],
     vibrato: vibrato(5.0, 0.006, 0.3),
     envelope: adsr(0.28, 0.5, 0.95, 0.5),
@@ -291,31 +299,36 @@ const BRASS: AnalogPatch = AnalogPatch {
     voices: 3,
     spread: 7.0,
     noise: 0.0,
-    cutoff: (250.0, 7.0),
+    cutoff: cutoff(250.0, 7.0),
     body: &[],
     envelope: adsr(0.045, 0.3, 0.8, 0.12),
     ..BOWED
 };
 const SUPER_SAW: AnalogPatch =
-    AnalogPatch { voices: 5, spread: 19.0, cutoff: (600.0, 8.0), envelope: adsr(0.012, 0.6, 0.8, 0.25), ..SYNTH };
+    AnalogPatch { voices: 5, spread: 19.0, cutoff: cutoff(600.0, 8.0), envelope: adsr(0.012, 0.6, 0.8, 0.25), ..SYNTH };
 const WARM_PAD: AnalogPatch = AnalogPatch {
     voices: 3,
     spread: 12.0,
     sub: 0.25,
-    cutoff: (350.0, 2.2),
-    sweep: (1.5, 1.2),
+    cutoff: cutoff(350.0, 2.2),
+    sweep: sweep(1.5, 1.2),
     q: 0.7,
     envelope: adsr(0.45, 1.0, 0.85, 0.9),
     ..SYNTH
 };
-const SYNTH_PLUCK: AnalogPatch =
-    AnalogPatch { cutoff: (200.0, 1.5), sweep: (11.0, 0.14), q: 1.4, envelope: adsr(0.002, 0.9, 0.0, 0.2), ..SYNTH };
+const SYNTH_PLUCK: AnalogPatch = AnalogPatch {
+    cutoff: cutoff(200.0, 1.5),
+    sweep: sweep(11.0, 0.14),
+    q: 1.4,
+    envelope: adsr(0.002, 0.9, 0.0, 0.2),
+    ..SYNTH
+};
 const CHIP: AnalogPatch = AnalogPatch {
     wave: Wave::Pulse(0.25),
     voices: 1,
     spread: 0.0,
-    cutoff: (12_000.0, 1.0),
-    sweep: (0.0, 0.1),
+    cutoff: cutoff(12_000.0, 1.0),
+    sweep: sweep(0.0, 0.1),
     q: 0.7,
     vibrato: vibrato(6.0, 0.004, 0.25),
     envelope: adsr(0.002, 0.25, 0.6, 0.03),
