@@ -91,6 +91,7 @@ impl RelightPlan {
     }
 }
 
+/// Short name for the tables below.
 const NONE: RelightPlan = RelightPlan::NONE;
 
 /// Returns the effects of a style, which the strength of the job does not scale, except for `light` and `tint`.

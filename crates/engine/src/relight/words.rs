@@ -95,6 +95,7 @@ impl RequestedLight {
     }
 }
 
+/// Short name for the tables below.
 const NONE: RequestedLight = RequestedLight::NONE;
 
 /// Returns coloured light: `lit` in stops of red, green and blue, and a weaker tint in the shade.

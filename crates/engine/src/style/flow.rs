@@ -114,6 +114,7 @@ struct FlowSampling {
 }
 
 impl FlowSampling {
+    /// Returns the sampling of `length` pixels on each side.
     fn with_length(length: f32) -> Self {
         let steps = (length + 0.5).clamp(1.0, STEPS_MAX).floor();
         Self { steps: steps as usize, stride: (length / steps).max(1.0), weight: 1.0 / (2.0 * steps + 1.0) }

@@ -105,6 +105,7 @@ impl Levels {
         Self { black, gain: 1.0 / (white - black).max(0.2) }
     }
 
+    /// Returns the colour with the black and white points applied.
     fn apply(&self, [l, a, b]: Lab) -> Lab {
         [(l - self.black) * self.gain, a * self.gain, b * self.gain]
     }

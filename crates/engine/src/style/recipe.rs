@@ -65,6 +65,7 @@ pub struct Recipe {
     pub beauty: f32,
 }
 
+/// Short name for the tables below.
 const NONE: Look = Look::NONE;
 
 impl Recipe {

@@ -108,6 +108,7 @@ impl Slice {
         Self { direction, low, step, shifts }
     }
 
+    /// Returns the colour moved along the direction.
     fn apply(&self, colour: Lab) -> Lab {
         let position = ((dot(self.direction, colour) - self.low) / self.step).clamp(0.0, KNOTS as f32 - 1e-3);
         let knot = position as usize;

@@ -105,6 +105,7 @@ fn corners(x: f32, y: f32, (width, height): (u32, u32)) -> [(u32, u32, f32); 4] 
     ]
 }
 
+/// Returns the colour at a position, interpolated in linear light.
 fn interpolate_opaque(pixels: &RgbImage, x: f32, y: f32) -> Rgb<u8> {
     let light = oklab::light_of_bytes();
     let mut sum = [0.0; 3];
@@ -115,6 +116,7 @@ fn interpolate_opaque(pixels: &RgbImage, x: f32, y: f32) -> Rgb<u8> {
     Rgb(sum.map(|part| oklab::to_byte(part, 0.5)))
 }
 
+/// Returns the colour and alpha at a position, interpolated in linear light and weighted by alpha.
 fn interpolate_transparent(pixels: &RgbaImage, x: f32, y: f32) -> Rgba<u8> {
     let light = oklab::light_of_bytes();
     let mut sum = [0.0; 3];

@@ -97,6 +97,7 @@ struct Grid {
 }
 
 impl Grid {
+    /// Computes the source position of every grid point of a frame.
     fn new(size: Size, source_of: impl Fn(Vec2) -> Vec2 + Sync) -> Self {
         let columns = size.width.div_ceil(GRID) + 1;
         let rows = size.height.div_ceil(GRID) + 1;

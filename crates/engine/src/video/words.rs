@@ -128,6 +128,7 @@ const DIRECTED_MOVES: Table<DirectedMove> = &[
     ),
 ];
 
+/// Direction of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Left,

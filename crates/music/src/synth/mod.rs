@@ -24,6 +24,7 @@ pub struct Voice {
     pan: f32,
 }
 
+/// Running synthesis of a note.
 #[derive(Debug, Clone)]
 enum Source {
     Modal(Box<modal::Modal>),

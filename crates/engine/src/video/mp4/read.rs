@@ -158,6 +158,7 @@ impl ParsedVideo {
     }
 }
 
+/// Returns the error for a video with too many seconds or pictures.
 pub(super) fn too_long() -> VideoError {
     rejected(
         "video_too_long",

@@ -55,6 +55,7 @@ pub fn write(video: &EncodedVideo, sound: Option<&Sound>) -> Result<Vec<u8>, Cod
     muxed.finish()
 }
 
+/// Wraps an error of the muxer.
 #[expect(clippy::needless_pass_by_value, reason = "as `map_err` gives it")]
 fn muxer_error(error: impl ToString) -> CodecError {
     CodecError(error.to_string())

@@ -115,6 +115,7 @@ struct Painter {
 }
 
 impl Painter {
+    /// Chooses scenery, time of day, horizon and sun; the seed decides what the prompt leaves open.
     fn from_keywords(keywords: &VideoKeywords, seed: u32) -> Self {
         let scenery = keywords.scenery.unwrap_or(Scenery::Hills);
 
@@ -210,6 +211,7 @@ impl Painter {
     }
 }
 
+/// Returns the colour between `from`, at a `share` of 0, and `to`, at 1.
 fn mix(from: Colour, to: Colour, share: f32) -> Colour {
     std::array::from_fn(|at| from[at] + share * (to[at] - from[at]))
 }

@@ -33,9 +33,11 @@ enum ShortSound {
     Chimes,
 }
 
+/// Quiet room tone under every sound.
 const ROOM: Layer = Layer { band: 180.0, wander: 0.1, damp: 1.6, gain: 0.06, frequency: 0.1, depth: 0.2 };
 const WIND: Layer = Layer { band: 420.0, wander: 0.5, damp: 0.7, gain: 0.13, frequency: 0.23, depth: 0.7 };
 const RAIN: Layer = Layer { band: 5200.0, wander: 0.05, damp: 1.8, gain: 0.16, frequency: 0.3, depth: 0.15 };
+/// Low part of the sound of rain.
 const RAIN_LOW: Layer = Layer { band: 900.0, wander: 0.1, damp: 1.6, gain: 0.07, frequency: 0.2, depth: 0.2 };
 const SURF: Layer = Layer { band: 700.0, wander: 0.55, damp: 1.4, gain: 0.26, frequency: 0.14, depth: 0.85 };
 const SPRAY: Layer = Layer { band: 3800.0, wander: 0.3, damp: 1.7, gain: 0.06, frequency: 0.14, depth: 0.95 };
@@ -43,6 +45,7 @@ const CITY: Layer = Layer { band: 130.0, wander: 0.3, damp: 0.9, gain: 0.30, fre
 const TRAFFIC: Layer = Layer { band: 900.0, wander: 0.4, damp: 1.5, gain: 0.045, frequency: 0.11, depth: 0.8 };
 const LEAVES: Layer = Layer { band: 3200.0, wander: 0.3, damp: 1.6, gain: 0.07, frequency: 0.31, depth: 0.7 };
 const FIRE: Layer = Layer { band: 320.0, wander: 0.3, damp: 1.2, gain: 0.16, frequency: 1.7, depth: 0.4 };
+/// Drone of space and of abstract pictures.
 const DEEP: Layer = Layer { band: 70.0, wander: 0.2, damp: 0.25, gain: 0.16, frequency: 0.07, depth: 0.6 };
 
 /// Adds the sound of a place, and wind noise of a fast camera.
