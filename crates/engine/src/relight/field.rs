@@ -234,7 +234,7 @@ fn compute_lit_share(overview: &Overview, request: &RequestedLight, subject: &Pl
         let edge = slope(&round, x, y);
         let bump = slope(&relief, x, y);
         let subject_share = subject.row(y)[x];
-        // Only the subject has such a shape, not the background.
+        // The background has no such shape, so it is not shaded by its edges.
         let facing = -subject_share * (edge[0] * from[0] + edge[1] * from[1]);
         let bumps = -(bump[0] * from[0] + bump[1] * from[1]).clamp(-0.4, 0.4) * (0.3 + 0.7 * subject_share);
 

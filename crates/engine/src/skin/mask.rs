@@ -161,8 +161,8 @@ fn even_around(coloured: &Plane, likeness: &Plane, radius: usize) -> Plane {
     around
 }
 
-/// Returns a low value in connected regions with a large uneven part, such as fur with blurred parts. The
-/// minimum is not 0 because fair hair or a wooden wall may touch a face.
+/// Returns a factor from 0.3 to 1, which is low in connected regions with a large uneven part, such as fur with blurred
+/// parts. The minimum is not 0 because fair hair or a wooden wall may touch a face.
 fn even_regions(candidates: &Plane, even: &Plane) -> Plane {
     let mut regions = region::averages(&smooth(candidates, 2), 0.35, even);
     regions.values_mut().iter_mut().for_each(|share| *share = 0.3 + 0.7 * ramp(*share, 0.6, 0.78));
@@ -205,10 +205,10 @@ mod tests {
                 (..48, _) => Rgb([120, 170, 230]),
                 _ => Rgb([128, 128, 128]),
             });
-            let found = Skin::find(&Overview::from_pixels(&Pixels::Opaque(picture), 96));
-            assert!(found.likeness.row(48)[48] > 0.9, "{skin:?} {}", found.likeness.row(48)[48]);
+            let skin_mask = Skin::find(&Overview::from_pixels(&Pixels::Opaque(picture), 96)).likeness;
+            assert!(skin_mask.row(48)[48] > 0.9, "{skin:?} {}", skin_mask.row(48)[48]);
             for (x, y) in [(10, 40), (85, 40), (48, 90)] {
-                assert!(found.likeness.row(y)[x] < 0.05, "{skin:?} at {x} {y}: {}", found.likeness.row(y)[x]);
+                assert!(skin_mask.row(y)[x] < 0.05, "{skin:?} at {x} {y}: {}", skin_mask.row(y)[x]);
             }
         }
     }
@@ -227,9 +227,9 @@ mod tests {
     fn skin_shares<const N: usize>(name: &str, parts: [[usize; 4]; N]) -> [f32; N] {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/photographs").join(name);
         let picture = image::load_from_memory(&std::fs::read(path).unwrap()).unwrap().into_rgb8();
-        let found = Skin::find(&Overview::from_pixels(&Pixels::Opaque(picture), 768)).likeness;
+        let skin_mask = Skin::find(&Overview::from_pixels(&Pixels::Opaque(picture), 768)).likeness;
         parts.map(|[left, top, right, bottom]| {
-            let sum: f32 = (top..bottom).map(|y| found.row(y)[left..right].iter().sum::<f32>()).sum();
+            let sum: f32 = (top..bottom).map(|y| skin_mask.row(y)[left..right].iter().sum::<f32>()).sum();
             sum / ((right - left) * (bottom - top)) as f32
         })
     }
@@ -271,8 +271,8 @@ mod tests {
             let light = 1.0 + 0.12 * grain.row(y as usize)[x as usize];
             Rgb([224.0, 178.0, 142.0].map(|value: f32| (value * light).clamp(0.0, 255.0) as u8))
         });
-        let found = Skin::find(&Overview::from_pixels(&Pixels::Opaque(sand), 96)).likeness;
-        let mean = found.values().iter().sum::<f32>() / found.values().len() as f32;
+        let skin_mask = Skin::find(&Overview::from_pixels(&Pixels::Opaque(sand), 96)).likeness;
+        let mean = skin_mask.values().iter().sum::<f32>() / skin_mask.values().len() as f32;
         assert!(mean < 0.1, "{mean}");
     }
 }

@@ -88,7 +88,7 @@ pub struct VideoKeywords {
     pub moods: Vec<Mood>,
     /// Moving parts of a still picture.
     pub elements: Vec<MovingElement>,
-    /// Place of a generated picture; without a keyword, the renderer chooses.
+    /// Place of a generated picture; without a keyword, it shows hills.
     pub scenery: Option<Scenery>,
     pub time_of_day: Option<TimeOfDay>,
     /// Speed of all moves; 1 is normal.

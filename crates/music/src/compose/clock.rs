@@ -78,6 +78,7 @@ impl Clock {
             }
             PieceEnding::Fade => (seconds / (step * bar_steps)).ceil().max(1.0) * bar_steps,
             PieceEnding::Chord { ritards } => {
+                // Seconds of the last chord.
                 let ring = (seconds * 0.07).clamp(0.6, 5.0).max((step * f64::from(beat) * 2.0).min(seconds * 0.4));
                 let available = seconds - ring;
                 let (unit, rounded) = if available < step * bar_steps {
@@ -94,9 +95,9 @@ impl Clock {
                 }
 
                 if ritards && steps >= 2.0 * bar_steps {
-                    // The ritardando uses the time left beside a ring of the wanted length, but at least a minimum.
-                    let left = (available - steps * step) / (step * bar_steps);
-                    slowing = (2.0 * left).clamp(0.12, SLOWING_MAX);
+                    // The ritardando fills the time that whole bars leave before the last chord, but has a minimum.
+                    let spare_bars = (available - steps * step) / (step * bar_steps);
+                    slowing = (2.0 * spare_bars).clamp(0.12, SLOWING_MAX);
                 }
                 steps
             }
