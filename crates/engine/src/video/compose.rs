@@ -22,6 +22,9 @@ use crate::plane::{Plane, Region};
 use crate::relight::subject::find_subject;
 use crate::video::MotionAmount;
 
+/// Side in pixels of the squares of a scene that share one nearness while objects are drawn.
+const NEARNESS_CELL: usize = 4;
+
 /// Scene with the positions of its objects.
 pub struct ComposedScene {
     pub view: View,
@@ -57,11 +60,13 @@ pub fn compose(references: &[Raster], keywords: &VideoKeywords, prompt: &str, si
     let mut view = draw_background(references, keywords, prompt, size, seed);
     let count = references.len().max(1);
 
-    // Nearness of the scene, at a quarter of its size.
-    let mut nearness = Plane::from_fn(size.width.div_ceil(4), size.height.div_ceil(4), |x, y| {
+    // Nearness of the scene, from 0 (far) to 1.
+    let columns = size.width.div_ceil(NEARNESS_CELL);
+    let rows = size.height.div_ceil(NEARNESS_CELL);
+    let mut nearness = Plane::from_fn(columns, rows, |x, y| {
         let half = size.height as f32 * 0.5;
-        let point = [(4 * x) as f32 / half - size.aspect(), (4 * y) as f32 / half - 1.0];
-        // The background, from 0 (far) to 0.55, stays behind its objects.
+        let point = [(NEARNESS_CELL * x) as f32 / half - size.aspect(), (NEARNESS_CELL * y) as f32 / half - 1.0];
+        // The background, up to 0.55, stays behind its objects.
         0.55 * (view.depth.at(point) - FAR) / (NEAR - FAR)
     });
 
@@ -72,15 +77,17 @@ pub fn compose(references: &[Raster], keywords: &VideoKeywords, prompt: &str, si
         // Several objects stand side by side and alternate in distance.
         let slot = (index as f32 + 0.5) / count as f32;
         let near = if count == 1 { 0.85 } else { 0.68 + 0.27 * ((index % 2) as f32) };
-        let height_max = size.height as f32 * if count == 1 { 0.80 } else { 0.60 + 0.12 * near };
 
+        // The object is as large as its slot and its share of the height allow.
+        let height_max = size.height as f32 * if count == 1 { 0.80 } else { 0.60 + 0.12 * near };
         let width_max = size.width as f32 / count as f32 * 0.94;
-        let scale =
-            (height_max / subject.picture.size().height as f32).min(width_max / subject.picture.size().width as f32);
+        let own_size = subject.picture.size();
+        let scale = (height_max / own_size.height as f32).min(width_max / own_size.width as f32);
         let side = |length: usize| ((length as f32 * scale) as usize).max(4);
         let Size { width, height } = subject.picture.size();
         let fitted = subject.picture.resize_to_cover(Size { width: side(width), height: side(height) });
 
+        // Objects stand on the lower border; cards are centred.
         let Size { width, height } = fitted.size();
         let left = (slot * size.width as f32 - width as f32 * 0.5) as isize;
         let floor = if subject.is_standing { 1.0 } else { 0.5 + 0.5 * height as f32 / size.height as f32 };
@@ -89,6 +96,7 @@ pub fn compose(references: &[Raster], keywords: &VideoKeywords, prompt: &str, si
         draw_shadow(&mut view.picture, &fitted, left, top, subject.is_standing);
         draw_object(&mut view.picture, &mut nearness, &fitted, [left, top], near);
 
+        // The camera looks at a point slightly above the middle.
         let half = size.height as f32 * 0.5;
         anchors.push([
             (left as f32 + width as f32 * 0.5) / half - size.aspect(),
@@ -96,7 +104,7 @@ pub fn compose(references: &[Raster], keywords: &VideoKeywords, prompt: &str, si
         ]);
     }
 
-    let nearness = smooth(&nearness, (size.height / 4 / 60).max(1));
+    let nearness = smooth(&nearness, (size.height / NEARNESS_CELL / 60).max(1));
     view.depth = Depth::from_map(nearness, size.aspect());
     ComposedScene { view, anchors }
 }
@@ -220,7 +228,8 @@ fn draw_shadow(scene: &mut Raster, subject: &Raster, left: isize, top: isize, is
     }
 }
 
-/// Draws an object over the scene, and its nearness over the map of nearness, which has a quarter of the size.
+/// Draws an object over the scene, and its nearness `near` over the map of nearness, which has one sample per
+/// [`NEARNESS_CELL`].
 fn draw_object(scene: &mut Raster, nearness: &mut Plane, subject: &Raster, [left, top]: [isize; 2], near: f32) {
     let size = scene.size();
     for y in 0..subject.size().height {
@@ -233,8 +242,8 @@ fn draw_object(scene: &mut Raster, nearness: &mut Plane, subject: &Raster, [left
             let [red, green, blue, cover] = subject.row(y)[x];
             scene.blend_pixel(across, down, [red, green, blue], cover);
 
-            if across.is_multiple_of(4) && down.is_multiple_of(4) {
-                let value = &mut nearness.row_mut(down / 4)[across / 4];
+            if across.is_multiple_of(NEARNESS_CELL) && down.is_multiple_of(NEARNESS_CELL) {
+                let value = &mut nearness.row_mut(down / NEARNESS_CELL)[across / NEARNESS_CELL];
                 *value += ramp(cover, 0.3, 0.7) * (near - *value);
             }
         }
