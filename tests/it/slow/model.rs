@@ -54,85 +54,94 @@ use clients::ModelClients;
 use op::{ADMIN, JsonFields, ModelOp, ModelQuery, ModelStep};
 use world::ModelWorld;
 
-/// Number of cases in the suite.
+/// Number of cases in the suite, unless `MODEL_CASES` is set.
 const CASES: u64 = 5;
-/// Maximum number of commands of a case before the kill; at most half as many follow.
+/// Seed of the first case, unless `MODEL_SEED` is set; every further case has the next seed.
+const FIRST_SEED: u64 = 0x5EED;
+/// Maximum number of commands of a case before the kill, unless `MODEL_STEPS` is set; about half as many at most follow
+/// it.
 const STEPS: usize = 90;
-/// Number of lists that a case requests.
-const LISTS: usize = 25;
+/// Number of list queries of a case.
+const QUERIES: usize = 25;
 /// Maximum number of shorter cases tried after a failure, unless `MODEL_SHRINKS` is set.
 const SHRINKS: u32 = 60;
 
-/// Path prefixes that the model leaves out, each with the area to which its routes belong.
+/// Path prefixes of routes that the model leaves out, each with what they are about instead of the registry.
 const EXCLUDED: [(&str, &str); 24] = [
-    ("/health", "of the service"),
-    ("/ready", "of the service"),
-    ("/.well-known/", "of callbacks"),
-    ("/openapi", "of the service"),
-    ("/sign-in", "of the service"),
-    ("/models", "of media tasks"),
-    ("/docs", "of the service"),
-    ("/media/", "of media tasks"),
-    ("/files", "of media tasks"),
-    ("/uploads/files/", "of media tasks"),
-    ("/proxy/", "of media tasks"),
-    ("/tasks", "of media tasks"),
-    ("/vendor-webhooks", "of vendors"),
-    ("/deliveries", "of callbacks"),
-    ("/users/webhook-secret", "of callbacks"),
-    ("/publishers/{publisherId}/webhooks", "of callbacks"),
+    ("/health", "the service"),
+    ("/ready", "the service"),
+    ("/.well-known/", "callbacks"),
+    ("/openapi", "the service"),
+    ("/sign-in", "the service"),
+    ("/models", "media tasks"),
+    ("/docs", "the service"),
+    ("/media/", "media tasks"),
+    ("/files", "media tasks"),
+    ("/uploads/files/", "media tasks"),
+    ("/proxy/", "media tasks"),
+    ("/tasks", "media tasks"),
+    ("/vendor-webhooks", "vendors"),
+    ("/deliveries", "callbacks"),
+    ("/users/webhook-secret", "callbacks"),
+    ("/publishers/{publisherId}/webhooks", "callbacks"),
     ("/publishers/{publisherId}/nodes/{nodeId}/icon", "pictures"),
     ("/publishers/{publisherId}/nodes/{nodeId}/banner", "pictures"),
-    ("/users/credits", "of media tasks"),
-    ("/users/tokens", "of the account"),
-    ("/users/export", "of the account"),
-    ("/usage", "of media tasks"),
-    ("/admin/", "questions about the log, not the registry: checkpoint, events, history, as-of, diff, state"),
-    ("/metrics", "of the service"),
+    ("/users/credits", "media tasks"),
+    ("/users/tokens", "the account"),
+    ("/users/export", "the account"),
+    ("/usage", "media tasks"),
+    ("/admin/", "the event log: checkpoint, events, history, as-of, diff, state"),
+    ("/metrics", "the service"),
 ];
-/// Exceptions: paths of administrators that belong to the registry.
-const ADMINISTERED: [&str; 3] = ["/admin/users", "/admin/publishers", "/admin/nodes"];
+/// Path prefixes below `/admin/` that the model covers nevertheless.
+const COVERED_ADMIN_PATHS: [&str; 3] = ["/admin/users", "/admin/publishers", "/admin/nodes"];
 
-/// Requested routes of all cases.
+/// Method and path of every request of all cases.
 type RequestedRoutes = RefCell<BTreeSet<(Method, String)>>;
 
-fn number_in(name: &str) -> Option<u64> {
+/// Returns the number in an environment variable, if it is set.
+fn env_number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
 }
 
 #[test]
 fn the_registry_matches_its_model() {
-    let [cases, seed, steps] = ["MODEL_CASES", "MODEL_SEED", "MODEL_STEPS"].map(number_in);
-    let first = seed.unwrap_or(0x5EED);
-    let steps = steps.map_or(STEPS, |steps| usize::try_from(steps).expect("a number of steps"));
+    let cases = env_number("MODEL_CASES").unwrap_or(CASES);
+    let requested_seed = env_number("MODEL_SEED");
+    let first_seed = requested_seed.unwrap_or(FIRST_SEED);
+    let steps = env_number("MODEL_STEPS").map_or(STEPS, |steps| usize::try_from(steps).expect("a number of steps"));
+
     let requested_routes = RequestedRoutes::default();
-    for seed in first..first + cases.unwrap_or(CASES) {
+    for seed in first_seed..first_seed + cases {
         if let Err(error) = run_case(seed, steps, &requested_routes) {
-            panic!("seed {seed} (again: MODEL_SEED={seed} MODEL_CASES=1 MODEL_STEPS={steps}): {error}");
+            panic!("seed {seed} (to repeat: MODEL_SEED={seed} MODEL_CASES=1 MODEL_STEPS={steps}): {error}");
         }
     }
-    if seed.is_none() && steps >= STEPS {
+
+    // Other seeds and shorter cases may miss a route.
+    if requested_seed.is_none() && steps >= STEPS {
         assert_eq!(
             unrequested_routes(&requested_routes.borrow()),
             [""; 0],
-            "routes of the registry that no case has requested"
+            "routes of the registry that no case requested"
         );
     }
 }
 
-/// Runs one case; if it fails, searches for a shorter one that fails too.
+/// Runs the case of a seed. If it fails, searches for a shorter one that fails too, and returns its error and commands.
 fn run_case(seed: u64, steps: usize, requested_routes: &RequestedRoutes) -> Result<(), String> {
     let shrinks =
-        number_in("MODEL_SHRINKS").map_or(SHRINKS, |shrinks| u32::try_from(shrinks).expect("a number of cases"));
+        env_number("MODEL_SHRINKS").map_or(SHRINKS, |shrinks| u32::try_from(shrinks).expect("a number of cases"));
     let config = Config { cases: 1, max_shrink_iters: shrinks, failure_persistence: None, ..Config::default() };
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
-    let cases = (vec(op::step(), steps / 2..=steps), vec(op::step(), 1..=steps / 2 + 1), vec(op::list(), LISTS));
+    let mut seed_bytes = [0; 32];
+    seed_bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed_bytes));
+
+    let cases =
+        (vec(op::any_step(), steps / 2..=steps), vec(op::any_step(), 1..=steps / 2 + 1), vec(op::any_query(), QUERIES));
     let outcome = runner.run(&cases, |(first, second, queries)| {
-        let agreed =
-            actix_web::rt::System::new().block_on(compare_across_restarts(&first, &second, &queries, requested_routes));
-        agreed.map_err(TestCaseError::fail)
+        let comparison = compare_across_restarts(&first, &second, &queries, requested_routes);
+        actix_web::rt::System::new().block_on(comparison).map_err(TestCaseError::fail)
     });
     outcome.map_err(|error| match error {
         TestError::Fail(reason, (first, second, _)) => format!("{reason}\nfirst: {first:#?}\nthen: {second:#?}"),
@@ -140,6 +149,8 @@ fn run_case(seed: u64, steps: usize, requested_routes: &RequestedRoutes) -> Resu
     })
 }
 
+/// Compares the reads with the model after the commands in `first`, after kill -9, after those in `second`, and after a
+/// rebuild of the projections.
 async fn compare_across_restarts(
     first: &[ModelStep],
     second: &[ModelStep],
@@ -151,27 +162,28 @@ async fn compare_across_restarts(
 
     // Given a service with some users, when they send commands
     let mut clients = ModelClients::connect(Process::start(data.path())).await;
-    clients.act(&mut world, &first_users()).await?;
-    clients.act(&mut world, first).await?;
+    clients.send_steps(&mut world, &first_users()).await?;
+    clients.send_steps(&mut world, first).await?;
 
     // Then all reads match the model
     check::check_everything(&clients, &world, queries).await?;
 
-    // And again after kill -9 and further commands
-    clients = clients.move_to(data.path(), |_| {});
+    // And again after kill -9, and after further commands
+    clients = clients.restart_after_kill(data.path(), |_| {});
     check::check_everything(&clients, &world, queries).await.map_err(|error| format!("after kill -9: {error}"))?;
+    // The new process counts a repeated install once more.
     world.installed.clear();
-    clients.act(&mut world, second).await?;
+    clients.send_steps(&mut world, second).await?;
     check::check_everything(&clients, &world, queries).await?;
 
     // And after the projections were rebuilt from the log
-    clients = clients.move_to(data.path(), rebuild);
+    clients = clients.restart_after_kill(data.path(), rebuild_projections);
     check::check_everything(&clients, &world, queries).await.map_err(|error| format!("after a rebuild: {error}"))?;
     requested_routes.borrow_mut().extend(clients.requested_routes.take());
     Ok(())
 }
 
-/// Returns the steps that create the first users.
+/// Returns the commands that create the first users.
 fn first_users() -> Vec<ModelStep> {
     let create = |name: &str| {
         let fields: JsonFields = [("name".to_owned(), name.into())].into_iter().collect();
@@ -181,37 +193,37 @@ fn first_users() -> Vec<ModelStep> {
 }
 
 impl ModelClients {
-    /// Kills the service, calls `between`, and starts the service again.
-    fn move_to(mut self, data: &Path, between: impl FnOnce(&Path)) -> Self {
+    /// Kills the service, calls `while_stopped` with its data directory, and starts the service again.
+    fn restart_after_kill(mut self, data: &Path, while_stopped: impl FnOnce(&Path)) -> Self {
         self.service.kill();
-        between(data);
+        while_stopped(data);
         self.service = Process::start(data);
         self
     }
 }
 
-fn rebuild(data: &Path) {
+fn rebuild_projections(data: &Path) {
     run(data, &["projections", "rebuild"]).expect(0).assert_contains(&["events"]);
 }
 
-/// Routes of the registry that were never requested.
+/// Returns the routes of the registry that were never requested, as method and path.
 fn unrequested_routes(requested_routes: &BTreeSet<(Method, String)>) -> Vec<String> {
     let is_excluded = |path: &str| {
-        !ADMINISTERED.iter().any(|prefix| path.starts_with(prefix))
-            && EXCLUDED.iter().any(|(beginning, _)| path.starts_with(beginning))
+        !COVERED_ADMIN_PATHS.iter().any(|prefix| path.starts_with(prefix))
+            && EXCLUDED.iter().any(|(prefix, _)| path.starts_with(prefix))
     };
     let matches_template = |template: &str, path: &str| {
         let (template, path): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
         template.len() == path.len()
             && template.iter().zip(path).all(|(part, segment)| part.starts_with('{') || *part == segment)
     };
-    let rows = route_infos().into_iter().filter(|row| !is_excluded(row.path));
-    let was_requested = |row: &mediary::http::routes::RouteInfo| {
+    let was_requested = |route: &mediary::http::routes::RouteInfo| {
         requested_routes
             .iter()
-            .any(|(method, path)| method.as_str() == row.method.as_str() && matches_template(row.path, path))
+            .any(|(method, path)| method.as_str() == route.method.as_str() && matches_template(route.path, path))
     };
-    rows.filter(|row| !was_requested(row)).map(|row| format!("{} {}", row.method, row.path)).collect()
+    let routes = route_infos().into_iter().filter(|route| !is_excluded(route.path));
+    routes.filter(|route| !was_requested(route)).map(|route| format!("{} {}", route.method, route.path)).collect()
 }
 
 #[test]
@@ -219,12 +231,12 @@ fn routes_missing_from_the_model_are_detected() {
     // Given cases that requested only one route
     let requested_routes = [(Method::GET, "/nodes/gamma/versions".to_owned())].into();
 
-    // Then exactly the other routes of the registry are reported
-    let forgotten = unrequested_routes(&requested_routes);
-    assert!(forgotten.contains(&"PUT /publishers/{publisherId}/nodes/{nodeId}".to_owned()), "{forgotten:?}");
-    assert!(!forgotten.contains(&"GET /nodes/{nodeId}/versions".to_owned()), "{forgotten:?}");
+    // Then another route of the registry is reported, but neither the requested one nor any outside the registry
+    let unrequested = unrequested_routes(&requested_routes);
+    assert!(unrequested.contains(&"PUT /publishers/{publisherId}/nodes/{nodeId}".to_owned()), "{unrequested:?}");
+    assert!(!unrequested.contains(&"GET /nodes/{nodeId}/versions".to_owned()), "{unrequested:?}");
     assert!(
-        !forgotten.iter().any(|route| route.contains("/proxy/") || route.contains("/admin/events")),
-        "{forgotten:?}"
+        !unrequested.iter().any(|route| route.contains("/proxy/") || route.contains("/admin/events")),
+        "{unrequested:?}"
     );
 }

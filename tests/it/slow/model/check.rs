@@ -13,12 +13,12 @@ use super::op::{ModelQuery, NODES, PUBLISHERS, VERSIONS};
 use super::resources;
 use super::world::ModelWorld;
 
-/// Compares all reads.
+/// Compares the responses to all reads with the model.
 pub async fn check_everything(clients: &ModelClients, world: &ModelWorld, queries: &[ModelQuery]) -> CheckResult {
     for node in world.nodes.keys() {
         clients.wait_for_installs(world, node).await?;
     }
-    clients.assert_replays().await?;
+    clients.check_replays().await?;
     resources::check_everything(clients, world).await?;
     for query in queries {
         match &query.search {
@@ -29,12 +29,13 @@ pub async fn check_everything(clients: &ModelClients, world: &ModelWorld, querie
     check_bulk(clients, world).await
 }
 
+/// Returns an error with both values if they differ; `label` says what was read.
 pub fn ensure_same<T: PartialEq + std::fmt::Debug>(label: &str, actual: &T, expected: &T) -> CheckResult {
     if actual == expected { Ok(()) } else { Err(format!("{label}: {actual:?}, the model says {expected:?}")) }
 }
 
 impl ModelQuery {
-    /// Returns the index of the command after which nodes must have changed, if the query has such a filter.
+    /// Returns the index of the command at whose time the filter by time begins; `None` without that filter.
     fn changed_after(&self, clients: &ModelClients) -> Option<usize> {
         self.after.map(|after| after.index(clients.timestamps.len()))
     }
@@ -67,9 +68,10 @@ impl ModelQuery {
         });
         let is_requested =
             self.nodes.is_empty() || self.nodes.iter().any(|index| NODES[*index].eq_ignore_ascii_case(node.id));
+        // Command `after` was sent at this time, and sets the clock of the model to `after + 1`.
         let is_recent = self.changed_after(clients).is_none_or(|after| node.updated.max(node.created) > after as u64);
         !node.deleted
-            && (self.include_banned || world.shows(node))
+            && (self.include_banned || world.is_public(node))
             && has_entry("supported_os", self.os)
             && has_entry("supported_accelerators", self.accelerator)
             && supports_host
@@ -78,7 +80,7 @@ impl ModelQuery {
             && is_recent
     }
 
-    /// `true` if the node's declarations do not exclude the platform.
+    /// Returns `true` if the node does not exclude the operating system of the requested form factor.
     fn runs_on(&self, node: &Node) -> bool {
         let system = match self.form_factor {
             Some("git-linux") => "linux",
@@ -91,40 +93,42 @@ impl ModelQuery {
     }
 }
 
-/// Reads all pages of a list, and checks that each states the total. Returns the nodes.
+/// Reads all pages of a list, and the empty page after them, and checks the counts of each. Returns the ids of the
+/// nodes.
 async fn fetch_pages(
     clients: &ModelClients,
     path: &str,
     query: &ModelQuery,
     total: usize,
 ) -> Result<Vec<Value>, String> {
-    let mut collected = Vec::new();
+    let mut node_ids = Vec::new();
     for page in 1..=total.div_ceil(query.limit) + 1 {
-        let text = query.query_string(clients, page);
-        let page_url = format!("{path}?{text}");
+        let query_string = query.query_string(clients, page);
+        let page_url = format!("{path}?{query_string}");
         let page_body = if query.include_banned {
             clients.get_as_admin(&page_url).await
         } else {
-            // As an anonymous caller, and again, when the page may come from the cache.
+            // The second response may come from the cache.
             let anonymous_body = clients.get_anonymously(&page_url).await;
-            ensure_same(&text, &clients.get_anonymously(&page_url).await, &anonymous_body)?;
+            ensure_same(&query_string, &clients.get_anonymously(&page_url).await, &anonymous_body)?;
             anonymous_body
         };
+
         let counts = json!([page_body["total"], page_body["totalPages"], page_body["page"], page_body["limit"]]);
-        ensure_same(&text, &counts, &json!([total, total.div_ceil(query.limit), page, query.limit]))?;
+        ensure_same(&query_string, &counts, &json!([total, total.div_ceil(query.limit), page, query.limit]))?;
         let nodes = page_body["nodes"].as_array().expect("a list");
-        let expected = query.limit.min(total.saturating_sub((page - 1) * query.limit));
-        ensure_same(&text, &nodes.len(), &expected)?;
-        collected.extend(nodes.iter().map(|node| node["id"].clone()));
+        let expected_count = query.limit.min(total.saturating_sub((page - 1) * query.limit));
+        ensure_same(&query_string, &nodes.len(), &expected_count)?;
+        node_ids.extend(nodes.iter().map(|node| node["id"].clone()));
     }
-    Ok(collected)
+    Ok(node_ids)
 }
 
 /// Sorts by the requested columns, and then by id.
 fn sorted<'w>(mut nodes: Vec<&'w Node>, query: &ModelQuery) -> Vec<&'w Node> {
     nodes.sort_by(|a, b| {
         let by_columns = query.sort.iter().map(|(column, descending)| {
-            let order = by(column, a, b);
+            let order = compare_by(column, a, b);
             if *descending { order.reverse() } else { order }
         });
         let ties = a.id.to_lowercase().cmp(&b.id.to_lowercase());
@@ -133,6 +137,7 @@ fn sorted<'w>(mut nodes: Vec<&'w Node>, query: &ModelQuery) -> Vec<&'w Node> {
     nodes
 }
 
+/// Compares the nodes of a query without a search, and their order.
 async fn check_list(clients: &ModelClients, world: &ModelWorld, query: &ModelQuery) -> CheckResult {
     let admitted = world.nodes.values().filter(|node| query.admits(clients, world, node)).collect();
     let expected: Vec<_> = sorted(admitted, query).iter().map(|node| json!(node.id)).collect();
@@ -140,8 +145,8 @@ async fn check_list(clients: &ModelClients, world: &ModelWorld, query: &ModelQue
     ensure_same(&query.query_string(clients, 0), &actual, &expected)
 }
 
-/// Orders unknown values before known ones.
-fn by(column: &str, a: &Node, b: &Node) -> Ordering {
+/// Compares two nodes by one column; nodes without a value come before those with one.
+fn compare_by(column: &str, a: &Node, b: &Node) -> Ordering {
     let author = |node: &Node| text(&node.fields, "author").unwrap_or_default().to_lowercase();
     match column {
         "id" => a.id.to_lowercase().cmp(&b.id.to_lowercase()),
@@ -152,30 +157,30 @@ fn by(column: &str, a: &Node, b: &Node) -> Ordering {
         "updated_at" => a.updated.cmp(&b.updated),
         "downloads" => a.downloads.cmp(&b.downloads),
         "rating" => a.rating().unwrap_or(0.0).total_cmp(&b.rating().unwrap_or(0.0)),
-        fact => a.number_field(fact).cmp(&b.number_field(fact)),
+        numeric_column => a.number_field(numeric_column).cmp(&b.number_field(numeric_column)),
     }
 }
 
-/// Compares the matching nodes in the requested order; without one, only the exact id is known to come first, because
-/// the model has no ranking.
+/// Compares the nodes of a search in the requested order. Without a requested order the service ranks them, which the
+/// model does not: then a node whose id equals the search must come first, and the others may have any order.
 async fn check_search(clients: &ModelClients, world: &ModelWorld, query: &ModelQuery, words: &[&str]) -> CheckResult {
-    let found = |node: &&Node| query.admits(clients, world, node) && matches(world, node, words);
-    let expected: Vec<_> = world.nodes.values().filter(found).collect();
-    let mut found_nodes = fetch_pages(clients, "/nodes/search", query, expected.len()).await?;
+    let is_expected = |node: &&Node| query.admits(clients, world, node) && matches(world, node, words);
+    let expected: Vec<_> = world.nodes.values().filter(is_expected).collect();
+    let mut actual = fetch_pages(clients, "/nodes/search", query, expected.len()).await?;
     let mut expected: Vec<_> = sorted(expected, query).iter().map(|node| json!(node.id)).collect();
     if query.sort.is_empty() {
-        let exact_match = world.nodes.values().filter(found).find(|node| words == [node.id.to_lowercase()]);
+        let exact_match = world.nodes.values().filter(is_expected).find(|node| words == [node.id.to_lowercase()]);
         if let Some(exact_match) = exact_match {
-            ensure_same(&query.query_string(clients, 0), &found_nodes[0], &json!(exact_match.id))?;
+            ensure_same(&query.query_string(clients, 0), &actual[0], &json!(exact_match.id))?;
         }
-        for ids in [&mut found_nodes, &mut expected] {
+        for ids in [&mut actual, &mut expected] {
             ids.sort_by_key(ToString::to_string);
         }
     }
-    ensure_same(&query.query_string(clients, 0), &found_nodes, &expected)
+    ensure_same(&query.query_string(clients, 0), &actual, &expected)
 }
 
-/// `true` if every word is a word of the node; the last one may be a prefix.
+/// Returns `true` if every word is a word of the node; the last one may be a prefix.
 fn matches(world: &ModelWorld, node: &Node, words: &[&str]) -> bool {
     let field_text = |name| text(&node.fields, name).unwrap_or_default().to_owned();
     let publisher = PUBLISHERS[node.publisher];
@@ -183,6 +188,7 @@ fn matches(world: &ModelWorld, node: &Node, words: &[&str]) -> bool {
     texts.extend([publisher.to_owned(), world.publishers[&node.publisher].name(publisher)]);
     let tags = node.fields.get("tags").and_then(Value::as_array).into_iter().flatten();
     texts.extend(tags.filter_map(|tag| tag.as_str().map(ToOwned::to_owned)));
+    // The words of a text are also searchable as one word, as in `deltamask2`.
     let words_of = |text: &String| {
         let text = text.to_lowercase();
         let text_words: Vec<_> = text.split(|c: char| !c.is_alphanumeric()).map(ToOwned::to_owned).collect();
@@ -194,6 +200,7 @@ fn matches(world: &ModelWorld, node: &Node, words: &[&str]) -> bool {
     complete_words.iter().all(|word| node_words.contains(*word)) && node_words.iter().any(|word| word.starts_with(last))
 }
 
+/// Compares the bulk lookup of every version of every node, existing or not.
 async fn check_bulk(clients: &ModelClients, world: &ModelWorld) -> CheckResult {
     let queries: Vec<_> = NODES.iter().flat_map(|node| VERSIONS.iter().map(move |version| (*node, *version))).collect();
     let body: Vec<_> = queries.iter().map(|(node, version)| json!({"node_id": node, "version": version})).collect();
@@ -217,7 +224,7 @@ async fn check_bulk(clients: &ModelClients, world: &ModelWorld) -> CheckResult {
             &json!(if matching_version.is_some() { "success" } else { "not_found" }),
         )?;
         if let Some((node, version)) = matching_version {
-            let expected = resources::version_of(world, node, version, false);
+            let expected = resources::expected_version(world, node, version, false);
             ensure_same(&label, &resources::without_generated(&result["node_version"]), &expected)?;
         }
     }

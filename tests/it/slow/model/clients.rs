@@ -1,4 +1,4 @@
-//! Clients of the service: their ids and secrets, requests, and responses.
+//! Clients that send the commands of the model to the service, and know the ids, secrets and links that it returned.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,21 +15,33 @@ use crate::support::client;
 use crate::support::process::{Process, TOKEN};
 use crate::support::zip::valid_archive;
 
+/// Number of requests whose replay is checked after a restart.
+const CHECKED_REPLAYS: usize = 10;
+
 /// Outcome of a comparison; the error describes the difference from the model.
 pub type CheckResult = Result<(), String>;
 
-/// Access token: its id and its secret.
-type ModelToken = (String, String);
+/// Access token as the service returned it.
+struct IssuedToken {
+    id: String,
+    secret: String,
+}
+
+/// User with all its tokens, oldest first.
+struct CreatedUser {
+    id: String,
+    tokens: Vec<IssuedToken>,
+}
 
 /// Clients and their connection to the service.
 pub struct ModelClients {
     client: Client,
     /// Running service; replaced after every kill.
     pub service: Process,
-    /// Ids of users, each with all its tokens; the first user has the bootstrap token.
-    users: Vec<(String, Vec<ModelToken>)>,
-    /// Tokens of each publisher.
-    tokens: [Vec<ModelToken>; 3],
+    /// Users by index; the first one has the bootstrap token, which is not among its tokens.
+    users: Vec<CreatedUser>,
+    /// Tokens of each publisher, oldest first.
+    tokens: [Vec<IssuedToken>; 3],
     /// Upload links, by node in lower case and version without build metadata.
     links: BTreeMap<(String, String), String>,
     /// Time before each command.
@@ -51,38 +63,48 @@ struct AcknowledgedRequest {
 }
 
 impl KnownIds for ModelClients {
-    fn user(&self, index: usize) -> String {
-        self.users[index % self.users.len()].0.clone()
+    fn user(&self, number: usize) -> String {
+        self.users[number % self.users.len()].id.clone()
     }
 
-    fn user_token(&self, index: usize, token_index: usize) -> String {
-        id_at(&self.users[index % self.users.len()].1, token_index)
+    fn user_token(&self, number: usize, nth: usize) -> String {
+        id_at(&self.users[number % self.users.len()].tokens, nth)
     }
 
-    fn token(&self, publisher: usize, token_index: usize) -> String {
-        id_at(&self.tokens[publisher], token_index)
+    fn token(&self, publisher: usize, nth: usize) -> String {
+        id_at(&self.tokens[publisher], nth)
     }
 }
 
-fn id_at(tokens: &[ModelToken], index: usize) -> String {
-    tokens.get(index % tokens.len().max(1)).map_or(uuid::Uuid::nil().to_string(), |(id, _)| id.clone())
+/// Returns the id of the token with an index, taken modulo the number of tokens; the nil UUID if there is none.
+fn id_at(tokens: &[IssuedToken], index: usize) -> String {
+    tokens.get(index % tokens.len().max(1)).map_or(uuid::Uuid::nil().to_string(), |token| token.id.clone())
 }
 
-/// Response: its status, its text, and whether it is a replay.
+/// Response of the service.
 struct ModelResponse {
     status: u16,
     text: String,
+    /// `true` if the response has the header of a replayed response.
     replayed: bool,
 }
 
 impl ModelResponse {
+    /// Returns the body; `null` if it is not JSON.
     fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 }
 
+impl IssuedToken {
+    /// Returns the token of a response that has its id and its secret.
+    fn from_response(response: &Value) -> Self {
+        Self { id: string_field(response, "id"), secret: string_field(response, "token") }
+    }
+}
+
 impl ModelClients {
-    /// Creates the clients of a service without users other than its administrator.
+    /// Returns clients of a service that has no user but its administrator.
     pub async fn connect(service: Process) -> Self {
         let mut clients = Self {
             client: client(),
@@ -96,14 +118,15 @@ impl ModelClients {
             requested_routes: RefCell::default(),
         };
         let admin = clients.get_as_admin("/users").await;
-        clients.users.push((text(&admin, "id"), Vec::new()));
+        clients.users.push(CreatedUser { id: string_field(&admin, "id"), tokens: Vec::new() });
         clients
     }
 
-    /// Sends the commands in order; each response must have the status of the model.
-    pub async fn act(&mut self, world: &mut ModelWorld, steps: &[ModelStep]) -> CheckResult {
+    /// Sends the commands in order and applies them to the model; each response must have the status that the model
+    /// expects.
+    pub async fn send_steps(&mut self, world: &mut ModelWorld, steps: &[ModelStep]) -> CheckResult {
         for (index, step) in steps.iter().enumerate() {
-            // Downloads are recorded with a delay, which must not overlap with an administrator's change of the count.
+            // Installs are counted with a delay. All must be counted before an administrator sets the count.
             if let (ModelOp::Administer { node, .. } | ModelOp::DeleteNode { node, .. }, Ok(caller)) =
                 (&step.op, world.authenticate(step.caller))
                 && caller != ModelCaller::Anonymous
@@ -112,7 +135,7 @@ impl ModelClients {
             }
             self.timestamps.push(Environment::system().now().to_string());
             let request = self.request(world, step);
-            let expected = world.act(step);
+            let expected = world.apply(step);
             let response = self.send(world, step, &request).await;
             if response.status != expected {
                 let mismatch = format!("{}, the model says {expected}: {}", response.status, response.text);
@@ -131,7 +154,7 @@ impl ModelClients {
     fn request(&self, world: &ModelWorld, step: &ModelStep) -> ModelRequest {
         match step.op {
             ModelOp::Upload { node, version, .. } => {
-                let link = self.links.get(&version_path(node, version));
+                let link = self.links.get(&link_key(node, version));
                 let path = link.map_or("/uploads/none".to_owned(), |link| path_of(link));
                 ModelRequest { method: Method::PUT, path, body: None }
             }
@@ -139,7 +162,7 @@ impl ModelClients {
         }
     }
 
-    /// Puts the token of a publication into the body: for half of them, by the version.
+    /// Puts the publisher's token into the body if [`has_token_in_body`] says so.
     fn with_token(&self, world: &ModelWorld, step: &ModelStep, mut request: ModelRequest) -> ModelRequest {
         if has_token_in_body(step)
             && let (Some(secret), Some(body)) = (self.secret_of(world, step.caller), &mut request.body)
@@ -149,7 +172,8 @@ impl ModelClients {
         request
     }
 
-    /// Sends a command. A request with a key is repeated, and repeated with another body.
+    /// Sends a command. A request with an idempotency key is sent again, which must be replayed, and again with another
+    /// body, which must be rejected.
     async fn send(&mut self, world: &ModelWorld, step: &ModelStep, request: &ModelRequest) -> ModelResponse {
         if let ModelOp::Upload { good: is_good, .. } = step.op {
             let archive = if is_good { valid_archive() } else { b"no archive".to_vec() };
@@ -167,12 +191,14 @@ impl ModelClients {
         self.keys += 1;
         let key = format!("key-{}", self.keys);
         let with_key = |builder: reqwest::RequestBuilder| with_secret(builder).header("Idempotency-Key", &key);
+
         let first = self.send_with(request, with_key).await;
         let repeated = self.send_with(request, with_key).await;
         assert_eq!(repeated.status, first.status, "{request:?} was repeated: {}", repeated.text);
         if first.status < 300 {
             assert_eq!(repeated.text, first.text, "{request:?} was repeated");
             assert!(repeated.replayed && !first.replayed, "only the repetition of {request:?} is a replay");
+
             let changed = ModelRequest { body: Some(json!({"other": true})), ..request.clone() };
             let problem = self.send_with(&changed, with_key).await;
             assert_eq!(problem.status, 422, "{changed:?}: {}", problem.text);
@@ -184,9 +210,9 @@ impl ModelClients {
         first
     }
 
-    /// Asserts that requests with a key are replayed, unless the resource in their path is gone.
-    pub async fn assert_replays(&self) -> CheckResult {
-        for AcknowledgedRequest { key, request, status, text } in self.acknowledged.iter().rev().take(10) {
+    /// Checks that the newest requests with a key are still replayed, unless the resource in their path is gone.
+    pub async fn check_replays(&self) -> CheckResult {
+        for AcknowledgedRequest { key, request, status, text } in self.acknowledged.iter().rev().take(CHECKED_REPLAYS) {
             let with_credentials =
                 |builder: reqwest::RequestBuilder| builder.bearer_auth(TOKEN).header("Idempotency-Key", key);
             let repeated = self.send_with(request, with_credentials).await;
@@ -200,43 +226,44 @@ impl ModelClients {
         Ok(())
     }
 
-    /// Records ids, secrets and links chosen by the service.
+    /// Records the ids, secrets and links in a response. Issues a token for a new user.
     async fn remember(&mut self, op: &ModelOp, status: u16, response: &Value) {
         match op {
             ModelOp::CreateUser { .. } if status == 201 => {
-                let id = text(response, "id");
+                let id = string_field(response, "id");
                 let path = format!("/admin/users/{id}/tokens");
                 let (_, token) =
                     self.request_json(Some(TOKEN), Method::POST, &path, Some(json!({"name": "test"}))).await;
-                self.users.push((id, vec![(text(&token, "id"), text(&token, "token"))]));
+                self.users.push(CreatedUser { id, tokens: vec![IssuedToken::from_response(&token)] });
             }
             ModelOp::IssueUserToken { user } if status == 201 => {
                 let user = user % self.users.len();
-                self.users[user].1.push((text(response, "id"), text(response, "token")));
+                self.users[user].tokens.push(IssuedToken::from_response(response));
             }
             ModelOp::IssueToken { publisher } if status == 201 => {
                 // The response has only the secret; the id is the last in the list.
                 let path = format!("/publishers/{}/tokens", super::op::PUBLISHERS[*publisher]);
                 let tokens = self.get_as_admin(&path).await;
-                let id = text(tokens.as_array().and_then(|listed| listed.last()).expect("it is listed"), "id");
-                self.tokens[*publisher].push((id, text(response, "token")));
+                let newest = tokens.as_array().and_then(|listed| listed.last()).expect("the new token is listed");
+                let (id, secret) = (string_field(newest, "id"), string_field(response, "token"));
+                self.tokens[*publisher].push(IssuedToken { id, secret });
             }
             ModelOp::Publish { node, version, .. } | ModelOp::RenewUpload { node, version, .. } if status < 300 => {
-                self.links.insert(version_path(*node, *version), text(response, "signedUrl"));
+                self.links.insert(link_key(*node, *version), string_field(response, "signedUrl"));
             }
             _ => {}
         }
     }
 
-    /// Returns the secret of a caller, valid or revoked; `None` for anonymous callers.
+    /// Returns the newest secret of a caller, valid or revoked; `None` for anonymous callers.
     pub fn secret_of(&self, world: &ModelWorld, caller: ModelCaller) -> Option<&str> {
         match caller {
             ModelCaller::Anonymous => None,
             ModelCaller::User(user) => match world.user(user) {
                 0 => Some(TOKEN),
-                user => self.users[user].1.last().map(|(_, secret)| secret.as_str()),
+                user => self.users[user].tokens.last().map(|token| token.secret.as_str()),
             },
-            ModelCaller::Token(publisher) => self.tokens[publisher].last().map(|(_, secret)| secret.as_str()),
+            ModelCaller::Token(publisher) => self.tokens[publisher].last().map(|token| token.secret.as_str()),
         }
     }
 
@@ -245,7 +272,7 @@ impl ModelClients {
         self.secret_of(world, ModelCaller::User(user)).expect("every user has a token")
     }
 
-    /// Waits until all installs of a node are counted.
+    /// Waits at most ten seconds until all installs of a node are counted.
     pub async fn wait_for_installs(&self, world: &ModelWorld, node: &str) -> CheckResult {
         let Some(node) = world.nodes.get(node).filter(|node| !node.deleted) else { return Ok(()) };
         let mut last_state = Value::Null;
@@ -259,6 +286,7 @@ impl ModelClients {
         Err(format!("{} has {} downloads, the model says {}", node.id, last_state["downloads"], node.downloads))
     }
 
+    /// Sends a request after `configure` has added headers or a body, and records its route.
     async fn send_with(
         &self,
         request: &ModelRequest,
@@ -275,7 +303,7 @@ impl ModelClients {
         ModelResponse { status, text: response.text().await.expect("a text"), replayed }
     }
 
-    /// Sends a request, and returns its status and its body.
+    /// Sends a request. Returns the status and the body; the body is `null` if it is not JSON.
     pub async fn request_json(
         &self,
         token: Option<&str>,
@@ -294,8 +322,8 @@ impl ModelClients {
 
     /// Reads a path; returns status, headers and body.
     pub async fn fetch(&self, token: Option<&str>, path: &str) -> (u16, reqwest::header::HeaderMap, Vec<u8>) {
-        let bare = path.split('?').next().unwrap_or_default().to_owned();
-        self.requested_routes.borrow_mut().insert((Method::GET, bare));
+        let path_without_query = path.split('?').next().unwrap_or_default().to_owned();
+        self.requested_routes.borrow_mut().insert((Method::GET, path_without_query));
         let builder = self.client.get(self.service.url(path));
         let builder = if let Some(token) = token { builder.bearer_auth(token) } else { builder };
         let response = builder.send().await.expect("a response");
@@ -318,23 +346,25 @@ impl ModelClients {
     }
 }
 
-/// Returns the path of a URL, which may have the host and port of an earlier start.
+/// Returns the path of a link without the host and port, which are those of an earlier start of the service.
 fn path_of(url: &str) -> String {
     let path = url.splitn(4, '/').nth(3).expect("a path");
     format!("/{path}")
 }
 
-/// Returns `true` if the token is in the body and not in the header.
+/// Returns `true` if a publication has its token in the body instead of the header, as every second version has.
 fn has_token_in_body(step: &ModelStep) -> bool {
     matches!((&step.op, step.caller), (ModelOp::Publish { version, .. }, ModelCaller::Token(_)) if version.is_multiple_of(2))
 }
 
-fn version_path(node: usize, version: usize) -> (String, String) {
+/// Returns the key of a version in [`ModelClients::links`].
+fn link_key(node: usize, version: usize) -> (String, String) {
     let mut version_number = number(version);
     version_number.build = semver::BuildMetadata::EMPTY;
     (NODES[node].to_lowercase(), version_number.to_string())
 }
 
-pub fn text(value: &Value, name: &str) -> String {
-    value[name].as_str().unwrap_or_else(|| panic!("{name} of {value}")).to_owned()
+/// Returns a field that must be a string.
+pub fn string_field(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap_or_else(|| panic!("{value} has no text in {name}")).to_owned()
 }

@@ -29,7 +29,7 @@ pub struct Publisher {
     pub fields: JsonFields,
     pub banned: bool,
     pub deleted: bool,
-    /// Members, and `true` for owners.
+    /// Members by user index; `true` for owners.
     pub members: BTreeMap<usize, bool>,
     pub tokens: Vec<Token>,
 }
@@ -58,7 +58,7 @@ pub struct Version {
     pub reason: Option<&'static str>,
     pub fields: JsonFields,
     pub created: u64,
-    /// Holder of the upload link: the user, or the publisher's token with this index.
+    /// Holder of the upload link: the caller and, if that is a publisher's token, the index of the token.
     pub link: Option<(ModelCaller, usize)>,
     pub archive: bool,
 }
@@ -70,17 +70,17 @@ pub fn revise(fields: &mut JsonFields, change: &JsonFields) -> bool {
     *fields != before
 }
 
-/// Returns the fields as shown: empty links are left out.
+/// Returns the fields as responses show them: without empty links. `links` names the fields that hold links.
 pub fn visible_fields(fields: &JsonFields, links: &[&str]) -> JsonFields {
-    let empty = |name: &String, value: &Value| links.contains(&name.as_str()) && *value == json!("");
+    let is_empty_link = |name: &String, value: &Value| links.contains(&name.as_str()) && *value == json!("");
     fields
         .iter()
-        .filter(|(name, value)| !empty(name, value))
+        .filter(|(name, value)| !is_empty_link(name, value))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
 }
 
-/// Returns the text of a field; `None` if it is empty.
+/// Returns the text of a field; `None` if it is absent or empty.
 pub fn text<'s>(fields: &'s JsonFields, name: &str) -> Option<&'s str> {
     fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
@@ -92,11 +92,12 @@ impl User {
 }
 
 impl Publisher {
-    /// `true` if an owner remains without this one.
+    /// Returns `true` if an owner remains when this user leaves or becomes a plain member.
     pub fn keeps_an_owner_without(&self, user: usize) -> bool {
         self.members.get(&user) != Some(&true) || self.members.iter().any(|(other, owner)| *other != user && *owner)
     }
 
+    /// Returns the shown name: the id if no name is set.
     pub fn name(&self, id: &'static str) -> String {
         text(&self.fields, "name").unwrap_or(id).to_owned()
     }
@@ -119,17 +120,20 @@ impl Node {
         }
     }
 
+    /// Changes the present fields; the node counts as updated only if a value differs.
     pub fn revise(&mut self, change: &JsonFields, now: u64) {
         if revise(&mut self.fields, change) {
             self.updated = now;
         }
     }
 
+    /// Returns the version with this number, deleted or not; build metadata does not matter.
     pub fn version(&mut self, version: usize) -> Option<&mut Version> {
-        let parsed = number(version);
-        self.versions.iter_mut().find(|version| version.number.cmp_precedence(&parsed).is_eq())
+        let requested = number(version);
+        self.versions.iter_mut().find(|version| version.number.cmp_precedence(&requested).is_eq())
     }
 
+    /// Returns the shown name: the id if no name is set.
     pub fn name(&self) -> &str {
         text(&self.fields, "name").unwrap_or(self.id)
     }
@@ -138,7 +142,7 @@ impl Node {
         self.fields.get(name).and_then(Value::as_i64)
     }
 
-    /// Returns the mean of the reviews, with two decimals; without reviews, the value set by an administrator.
+    /// Returns the mean of the reviews with two decimals or, without reviews, the value set by an administrator.
     pub fn rating(&self) -> Option<f64> {
         let sum: u32 = self.reviews.values().map(|stars| u32::from(*stars)).sum();
         let count = u32::try_from(self.reviews.len()).expect("few");
@@ -148,23 +152,26 @@ impl Node {
         Some((f64::from(sum) * 100.0 / f64::from(count)).round() / 100.0)
     }
 
-    /// Returns the highest Active version; deprecated ones come last, pre-releases after releases.
+    /// Returns the highest Active version. Releases take precedence over pre-releases, and any version over a
+    /// deprecated one.
     pub fn latest(&self) -> Option<&Version> {
         let active = self.versions.iter().filter(|version| version.status == "Active");
         active.max_by(|a, b| {
-            let key = |v: &Version| (v.fields.get("deprecated") != Some(&json!(true)), v.number.pre.is_empty());
-            key(a).cmp(&key(b)).then_with(|| a.number.cmp_precedence(&b.number))
+            let rank = |version: &Version| {
+                (version.fields.get("deprecated") != Some(&json!(true)), version.number.pre.is_empty())
+            };
+            rank(a).cmp(&rank(b)).then_with(|| a.number.cmp_precedence(&b.number))
         })
     }
 
-    /// Returns the entries of a list, of the node and of its latest version.
+    /// Returns the entries of a list field in lower case: those of the node and those of its latest version.
     pub fn entries(&self, name: &str) -> Vec<String> {
         let sources = [Some(&self.fields), self.latest().map(|version| &version.fields)];
         let entry_lists = sources.into_iter().flatten().filter_map(|fields| fields.get(name)?.as_array());
         entry_lists.flatten().filter_map(|entry| entry.as_str().map(str::to_lowercase)).collect()
     }
 
-    /// Returns the range of supported host versions, of the node or else of its latest version.
+    /// Returns the range of supported host versions: that of the node or else that of its latest version.
     pub fn host_range(&self) -> Option<&str> {
         let name = "supported_host_version";
         text(&self.fields, name).or_else(|| text(&self.latest()?.fields, name))
@@ -173,12 +180,12 @@ impl Node {
 
 impl Version {
     pub fn new(version: usize, status: &'static str, fields: &JsonFields, now: u64) -> Self {
-        let parsed = number(version);
-        Self { number: parsed, status, reason: None, fields: fields.clone(), created: now, link: None, archive: false }
+        let number = number(version);
+        Self { number, status, reason: None, fields: fields.clone(), created: now, link: None, archive: false }
     }
 }
 
-/// Returns the version number.
+/// Parses the version number with this index in [`VERSIONS`].
 pub fn number(version: usize) -> Number {
     Number::parse(VERSIONS[version]).expect("a semantic version")
 }

@@ -13,7 +13,7 @@ pub const NODES: [&str; 6] = ["alpha-mask", "Beta.blur", "beta.Blur", "gamma", "
 /// Version numbers; two differ only in build metadata.
 pub const VERSIONS: [&str; 7] = ["0.9.0", "1.0.0-rc.1", "1.0.0", "1.0.0+build.7", "1.2.0", "1.10.0", "2.0.0-beta"];
 
-/// Version statuses, without their common prefix.
+/// Version statuses, without their prefix `NodeVersionStatus`.
 pub const STATUSES: [&str; 5] = ["Active", "Pending", "Flagged", "Banned", "Deleted"];
 /// Sortable columns of a list.
 const COLUMNS: [&str; 10] = [
@@ -29,19 +29,20 @@ const COLUMNS: [&str; 10] = [
     "search_ranking",
 ];
 
-/// Fields of a body.
+/// Fields of a JSON body.
 pub type JsonFields = Map<String, Value>;
 
-/// Caller of a command. Numbers count the users that exist at that time; the first is the owner of the bootstrap token.
+/// Caller of a command. The number of a user is taken modulo the number of users at that time; user 0 has the bootstrap
+/// token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelCaller {
     Anonymous,
     User(usize),
-    /// Newest access token of a publisher; anonymous if none was issued.
+    /// Newest access token of the publisher with this index; anonymous if none was issued.
     Token(usize),
 }
 
-/// Administrator of the bootstrap token.
+/// Administrator with the bootstrap token.
 pub const ADMIN: ModelCaller = ModelCaller::User(0);
 
 /// One command with its caller.
@@ -53,7 +54,8 @@ pub struct ModelStep {
     pub keyed: bool,
 }
 
-/// Kind of command. Publishers, nodes, versions and users are given by their numbers.
+/// Kind of command. Publishers, nodes and versions are indexes of the constants above. The numbers of users and tokens
+/// (`nth`) are taken modulo their number at that time.
 #[derive(Debug, Clone)]
 pub enum ModelOp {
     CreateUser { fields: JsonFields },
@@ -90,6 +92,7 @@ pub enum ModelOp {
 /// One query of a list.
 #[derive(Debug, Clone)]
 pub struct ModelQuery {
+    /// Columns; `true` for descending order.
     pub sort: Vec<(&'static str, bool)>,
     pub os: Option<&'static str>,
     pub accelerator: Option<&'static str>,
@@ -99,8 +102,10 @@ pub struct ModelQuery {
     pub after: Option<Index>,
     pub nodes: Vec<usize>,
     pub include_banned: bool,
+    /// `true` to bypass the cache.
     pub latest: bool,
     pub search: Option<Vec<&'static str>>,
+    /// Nodes per page.
     pub limit: usize,
 }
 
@@ -113,7 +118,7 @@ fn any_caller() -> impl Strategy<Value = ModelCaller> {
     ]
 }
 
-/// Returns some of the fields of a table, each with one of its values.
+/// At most `maximum` fields of the tables, each with one of the values listed for it.
 fn fields_from(maximum: usize, tables: &[Value]) -> impl Strategy<Value = JsonFields> + use<> {
     let fields = tables.iter().flat_map(|table| table.as_object().expect("a table").clone());
     let fields: Vec<(String, Value)> = fields.collect();
@@ -187,54 +192,59 @@ fn translations() -> Value {
 
 /// Returns commands on users, publishers and members.
 fn on_accounts() -> impl Strategy<Value = ModelOp> {
-    let (p, u, any_index) = (|| 0..3_usize, || 0..9_usize, || 0..9_usize);
-    let rarely = || proptest::bool::weighted(0.4);
+    let publisher = || 0..PUBLISHERS.len();
+    let user = || 0..9_usize;
+    let nth = || 0..9_usize;
+    // Bans are less frequent than their ends, so that most users and publishers can act.
+    let ban = || proptest::bool::weighted(0.4);
     prop_oneof![
         3 => fields_from(3, &[user_fields()]).prop_map(|fields| ModelOp::CreateUser { fields }),
-        3 => (u(), fields_from(2, &[user_fields()])).prop_map(|(user, fields)| ModelOp::UpdateUser { user, fields }),
-        1 => u().prop_map(|user| ModelOp::EraseUser { user }),
+        3 => (user(), fields_from(2, &[user_fields()])).prop_map(|(user, fields)| ModelOp::UpdateUser { user, fields }),
+        1 => user().prop_map(|user| ModelOp::EraseUser { user }),
         1 => Just(ModelOp::EraseSelf),
-        2 => u().prop_map(|user| ModelOp::IssueUserToken { user }),
-        1 => (u(), any_index()).prop_map(|(user, nth)| ModelOp::RevokeUserToken { user, nth }),
-        3 => (u(), rarely()).prop_map(|(user, ban)| ModelOp::BanUser { user, ban }),
-        9 => (p(), fields_from(3, &[publisher_fields()])).prop_map(|(publisher, fields)| ModelOp::CreatePublisher { publisher, fields }),
-        5 => (p(), fields_from(3, &[publisher_fields()])).prop_map(|(publisher, fields)| ModelOp::RevisePublisher { publisher, fields }),
-        1 => p().prop_map(|publisher| ModelOp::DeletePublisher { publisher }),
-        6 => (p(), u(), any::<bool>()).prop_map(|(publisher, user, owner)| ModelOp::SetMember { publisher, user, owner }),
-        3 => (p(), u()).prop_map(|(publisher, user)| ModelOp::RemoveMember { publisher, user }),
-        5 => p().prop_map(|publisher| ModelOp::IssueToken { publisher }),
-        2 => (p(), any_index()).prop_map(|(publisher, nth)| ModelOp::RevokeToken { publisher, nth }),
-        4 => (p(), rarely()).prop_map(|(publisher, ban)| ModelOp::BanPublisher { publisher, ban }),
+        2 => user().prop_map(|user| ModelOp::IssueUserToken { user }),
+        1 => (user(), nth()).prop_map(|(user, nth)| ModelOp::RevokeUserToken { user, nth }),
+        3 => (user(), ban()).prop_map(|(user, ban)| ModelOp::BanUser { user, ban }),
+        9 => (publisher(), fields_from(3, &[publisher_fields()])).prop_map(|(publisher, fields)| ModelOp::CreatePublisher { publisher, fields }),
+        5 => (publisher(), fields_from(3, &[publisher_fields()])).prop_map(|(publisher, fields)| ModelOp::RevisePublisher { publisher, fields }),
+        1 => publisher().prop_map(|publisher| ModelOp::DeletePublisher { publisher }),
+        6 => (publisher(), user(), any::<bool>()).prop_map(|(publisher, user, owner)| ModelOp::SetMember { publisher, user, owner }),
+        3 => (publisher(), user()).prop_map(|(publisher, user)| ModelOp::RemoveMember { publisher, user }),
+        5 => publisher().prop_map(|publisher| ModelOp::IssueToken { publisher }),
+        2 => (publisher(), nth()).prop_map(|(publisher, nth)| ModelOp::RevokeToken { publisher, nth }),
+        4 => (publisher(), ban()).prop_map(|(publisher, ban)| ModelOp::BanPublisher { publisher, ban }),
     ]
 }
 
 /// Returns commands on nodes and versions.
 fn on_nodes() -> impl Strategy<Value = ModelOp> {
-    let (p, n, v) = (|| 0..3_usize, || 0..NODES.len(), || 0..VERSIONS.len());
-    let node = || fields_from(5, &[node_fields_table(), common_fields()]);
-    let version = || fields_from(4, &[version_fields(), common_fields()]);
+    let publisher = || 0..PUBLISHERS.len();
+    let node = || 0..NODES.len();
+    let version = || 0..VERSIONS.len();
+    let new_node_fields = || fields_from(5, &[node_fields_table(), common_fields()]);
+    let new_version_fields = || fields_from(4, &[version_fields(), common_fields()]);
     let moderation_fields = || fields_from(2, &[version_fields(), version_admin_fields()]);
     let admin_fields = || fields_from(3, &[node_admin_fields(), node_fields_table()]);
     prop_oneof![
-        14 => (p(), n(), node(), option::of((v(), version()))).prop_map(|(publisher, node, fields, version)| ModelOp::CreateNode { publisher, node, fields, version }),
-        8 => (p(), n(), node()).prop_map(|(publisher, node, fields)| ModelOp::ReviseNode { publisher, node, fields }),
-        1 => (p(), n()).prop_map(|(publisher, node)| ModelOp::DeleteNode { publisher, node }),
-        12 => (p(), n(), v(), version(), fields_from(2, &[node_fields_table()])).prop_map(|(publisher, node, version, fields, node_fields)| ModelOp::Publish { publisher, node, version, fields, node_fields }),
-        2 => (p(), n(), v()).prop_map(|(publisher, node, version)| ModelOp::RenewUpload { publisher, node, version }),
-        9 => (n(), v(), proptest::bool::weighted(0.8)).prop_map(|(node, version, good)| ModelOp::Upload { node, version, good }),
-        6 => (p(), n(), v(), fields_from(2, &[revision_fields()])).prop_map(|(publisher, node, version, fields)| ModelOp::ReviseVersion { publisher, node, version, fields }),
-        1 => (p(), n(), v()).prop_map(|(publisher, node, version)| ModelOp::DeleteVersion { publisher, node, version }),
-        4 => (n(), option::of(v())).prop_map(|(node, version)| ModelOp::Install { node, version }),
-        5 => (n(), 1..=5_u8).prop_map(|(node, stars)| ModelOp::Review { node, stars }),
-        4 => (n(), fields_from(2, &[translations()])).prop_map(|(node, texts)| ModelOp::Translate { node, texts }),
-        9 => (n(), v(), select(&STATUSES[..]), moderation_fields()).prop_map(|(node, version, status, fields)| ModelOp::ModerateVersion { node, version, status, fields }),
-        4 => (n(), admin_fields()).prop_map(|(node, fields)| ModelOp::Administer { node, fields }),
-        2 => (n(), proptest::bool::weighted(0.4)).prop_map(|(node, ban)| ModelOp::BanNode { node, ban }),
+        14 => (publisher(), node(), new_node_fields(), option::of((version(), new_version_fields()))).prop_map(|(publisher, node, fields, version)| ModelOp::CreateNode { publisher, node, fields, version }),
+        8 => (publisher(), node(), new_node_fields()).prop_map(|(publisher, node, fields)| ModelOp::ReviseNode { publisher, node, fields }),
+        1 => (publisher(), node()).prop_map(|(publisher, node)| ModelOp::DeleteNode { publisher, node }),
+        12 => (publisher(), node(), version(), new_version_fields(), fields_from(2, &[node_fields_table()])).prop_map(|(publisher, node, version, fields, node_fields)| ModelOp::Publish { publisher, node, version, fields, node_fields }),
+        2 => (publisher(), node(), version()).prop_map(|(publisher, node, version)| ModelOp::RenewUpload { publisher, node, version }),
+        9 => (node(), version(), proptest::bool::weighted(0.8)).prop_map(|(node, version, good)| ModelOp::Upload { node, version, good }),
+        6 => (publisher(), node(), version(), fields_from(2, &[revision_fields()])).prop_map(|(publisher, node, version, fields)| ModelOp::ReviseVersion { publisher, node, version, fields }),
+        1 => (publisher(), node(), version()).prop_map(|(publisher, node, version)| ModelOp::DeleteVersion { publisher, node, version }),
+        4 => (node(), option::of(version())).prop_map(|(node, version)| ModelOp::Install { node, version }),
+        5 => (node(), 1..=5_u8).prop_map(|(node, stars)| ModelOp::Review { node, stars }),
+        4 => (node(), fields_from(2, &[translations()])).prop_map(|(node, texts)| ModelOp::Translate { node, texts }),
+        9 => (node(), version(), select(&STATUSES[..]), moderation_fields()).prop_map(|(node, version, status, fields)| ModelOp::ModerateVersion { node, version, status, fields }),
+        4 => (node(), admin_fields()).prop_map(|(node, fields)| ModelOp::Administer { node, fields }),
+        2 => (node(), proptest::bool::weighted(0.4)).prop_map(|(node, ban)| ModelOp::BanNode { node, ban }),
     ]
 }
 
-/// Returns any command, mostly by a caller with permission.
-pub fn step() -> impl Strategy<Value = ModelStep> {
+/// Any command, mostly by a caller with permission.
+pub fn any_step() -> impl Strategy<Value = ModelStep> {
     let op = prop_oneof![4 => on_accounts().boxed(), 7 => on_nodes().boxed()];
     (any_caller(), op, proptest::bool::weighted(0.15), proptest::bool::weighted(0.7)).prop_map(
         |(caller, op, keyed, by_admin)| {
@@ -263,9 +273,9 @@ impl ModelOp {
     }
 }
 
-/// Returns any list query.
-pub fn list() -> impl Strategy<Value = ModelQuery> {
-    let key = (select(&COLUMNS[..]), any::<bool>());
+/// Any list query.
+pub fn any_query() -> impl Strategy<Value = ModelQuery> {
+    let sort_key = (select(&COLUMNS[..]), any::<bool>());
     let words = select(&["mask", "blur", "light", "po", "beta", "nothing"][..]);
     let search = option::weighted(0.3, proptest::collection::vec(words, 1..3));
     let filters = (
@@ -276,7 +286,7 @@ pub fn list() -> impl Strategy<Value = ModelQuery> {
         option::weighted(0.2, any::<Index>()),
         prop_oneof![3 => Just(vec![]), 1 => proptest::collection::vec(0..NODES.len(), 1..4)],
     );
-    (proptest::collection::vec(key, 0..3), filters, any::<[bool; 2]>(), search, 1..5_usize).prop_map(
+    (proptest::collection::vec(sort_key, 0..3), filters, any::<[bool; 2]>(), search, 1..5_usize).prop_map(
         |(
             sort,
             (os, accelerator, host_version, form_factor, after, nodes),

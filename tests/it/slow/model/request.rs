@@ -1,4 +1,4 @@
-//! Requests of the model's commands.
+//! HTTP requests of the model's commands.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -7,6 +7,8 @@ use super::op::{JsonFields, ModelOp, NODES, PUBLISHERS, VERSIONS};
 
 /// Reason that administrators give for a new status of a version.
 pub const STATUS_REASON: &str = "after a review";
+/// Reason that administrators give for a ban.
+pub const BAN_REASON: &str = "for a reason";
 
 /// Request without its credentials.
 #[derive(Debug, Clone)]
@@ -16,15 +18,17 @@ pub struct ModelRequest {
     pub body: Option<Value>,
 }
 
-/// Ids chosen by the service.
+/// Ids chosen by the service. Numbers of users and tokens are taken modulo their number.
 pub trait KnownIds {
     /// Returns the id of a user.
     fn user(&self, number: usize) -> String;
-    /// Returns the id of a token of a user or publisher; an unused id if there is none.
-    fn user_token(&self, number: usize, index: usize) -> String;
-    fn token(&self, publisher: usize, index: usize) -> String;
+    /// Returns the id of a user's token; an unused id if the user has none.
+    fn user_token(&self, number: usize, nth: usize) -> String;
+    /// Returns the id of a publisher's token; an unused id if the publisher has none.
+    fn token(&self, publisher: usize, nth: usize) -> String;
 }
 
+/// Returns a body with these fields and one more.
 fn with_field(fields: &JsonFields, field: &str, value: Value) -> Value {
     let mut body = fields.clone();
     body.insert(field.to_owned(), value);
@@ -32,13 +36,14 @@ fn with_field(fields: &JsonFields, field: &str, value: Value) -> Value {
 }
 
 impl ModelOp {
-    /// Returns the request of the command; uploads and installs are built elsewhere.
+    /// Returns the request of the command. Panics for uploads, because only the clients know their links.
     pub fn request(&self, ids: &impl KnownIds) -> ModelRequest {
-        let (method, path, body) = self.on_accounts(ids).unwrap_or_else(|| self.on_nodes());
+        let (method, path, body) = self.account_request(ids).unwrap_or_else(|| self.node_request());
         ModelRequest { method, path, body }
     }
 
-    fn on_accounts(&self, ids: &impl KnownIds) -> Option<(Method, String, Option<Value>)> {
+    /// Returns method, path and body of a command on users or publishers; `None` for other commands.
+    fn account_request(&self, ids: &impl KnownIds) -> Option<(Method, String, Option<Value>)> {
         let publisher = |index: &usize| format!("/publishers/{}", PUBLISHERS[*index]);
         let user = |user_index: &usize| format!("/admin/users/{}", ids.user(*user_index));
         Some(match self {
@@ -78,7 +83,8 @@ impl ModelOp {
         })
     }
 
-    fn on_nodes(&self) -> (Method, String, Option<Value>) {
+    /// Returns method, path and body of a command on nodes or versions.
+    fn node_request(&self) -> (Method, String, Option<Value>) {
         let nodes = |p: &usize| format!("/publishers/{}/nodes", PUBLISHERS[*p]);
         let node = |p: &usize, n: &usize| format!("{}/{}", nodes(p), NODES[*n]);
         let version = |p: &usize, n: &usize, v: &usize| format!("{}/versions/{}", node(p, n), VERSIONS[*v]);
@@ -125,13 +131,10 @@ impl ModelOp {
                 (Method::PUT, format!("/admin/nodes/{}", NODES[*node]), Some(fields.clone().into()))
             }
             Self::BanNode { node, ban } => ban_request(&format!("/admin/nodes/{}", NODES[*node]), *ban),
-            other => panic!("{other:?} is requested elsewhere"),
+            other => panic!("{other:?} is built by the clients"),
         }
     }
 }
-
-/// Reason of a ban.
-pub const BAN_REASON: &str = "for a reason";
 
 fn ban_request(path: &str, ban: bool) -> (Method, String, Option<Value>) {
     let verb = if ban { "ban" } else { "unban" };

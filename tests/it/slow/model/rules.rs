@@ -1,10 +1,10 @@
-//! Model: commands on nodes and versions.
+//! Commands on nodes and versions, applied to the model.
 
 use super::entities::{Node, Version, revise};
 use super::op::{JsonFields, ModelCaller, ModelOp, NODES};
-use super::world::{Expectation, ModelRole, ModelWorld, reject_unless, set_banned, user_index};
+use super::world::{Expectation, ModelRole, ModelWorld, reject_unless, require_user, set_banned};
 
-/// Publisher, its node and the node's version.
+/// Indexes of the publisher, node and version in the path of a request.
 type NodePath = (usize, usize, Option<usize>);
 
 impl ModelWorld {
@@ -15,28 +15,30 @@ impl ModelWorld {
                 self.create_node(caller, (*publisher, *node), fields, version.as_ref())
             }
             ModelOp::ReviseNode { publisher, node, fields } => {
-                self.enter_node(caller, (*publisher, *node, None), ModelRole::OwnToken)?
+                self.authorize_node(caller, (*publisher, *node, None), ModelRole::OwnToken)?
                     .reject_banned()?
                     .revise(fields, now);
                 Ok(200)
             }
             ModelOp::DeleteNode { publisher, node } => {
-                self.enter_node(caller, (*publisher, *node, None), ModelRole::Owner)?.reject_banned()?.deleted = true;
+                self.authorize_node(caller, (*publisher, *node, None), ModelRole::Owner)?.reject_banned()?.deleted =
+                    true;
                 Ok(204)
             }
             ModelOp::Publish { publisher, node, version, fields, node_fields } => {
                 self.publish(caller, (*publisher, *node, *version), fields, node_fields)
             }
-            ModelOp::RenewUpload { publisher, node, version } => self.renew(caller, *publisher, *node, *version),
+            ModelOp::RenewUpload { publisher, node, version } => self.renew_upload(caller, *publisher, *node, *version),
             ModelOp::Upload { node, version, good } => self.upload(*node, *version, *good),
             ModelOp::ReviseVersion { publisher, node, version, fields } => {
                 self.revise_version(caller, (*publisher, *node, *version), fields)
             }
             ModelOp::DeleteVersion { publisher, node, version } => {
-                let node = self.enter_node(caller, (*publisher, *node, Some(*version)), ModelRole::Owner)?;
-                node.existing(*version)?;
+                let node = self.authorize_node(caller, (*publisher, *node, Some(*version)), ModelRole::Owner)?;
+                // A deleted version is reported before the ban of its node, here and below.
+                node.existing_version(*version)?;
                 node.reject_banned()?.updated = now;
-                let version = node.existing(*version)?;
+                let version = node.existing_version(*version)?;
                 (version.status, version.reason) = ("Deleted", None);
                 Ok(204)
             }
@@ -48,7 +50,7 @@ impl ModelWorld {
             }
             ModelOp::Administer { node, fields } => self.administer(caller, *node, fields),
             ModelOp::BanNode { node, ban } => {
-                self.administers(caller)?;
+                self.require_admin(caller)?;
                 let node = self.node(*node)?;
                 set_banned(&mut node.banned, *ban)?;
                 node.updated = now;
@@ -58,15 +60,17 @@ impl ModelWorld {
         }
     }
 
-    /// Returns the node of the publisher, for a caller who may change it; all parts of the path must exist.
-    fn enter_node(&mut self, caller: ModelCaller, path: NodePath, minimum: ModelRole) -> Result<&mut Node, u16> {
+    /// Returns the node if the caller has at least the role `minimum` at its publisher; all parts of the path must
+    /// exist.
+    fn authorize_node(&mut self, caller: ModelCaller, path: NodePath, minimum: ModelRole) -> Result<&mut Node, u16> {
         let (publisher, node, version) = path;
         reject_unless(401, caller != ModelCaller::Anonymous)?;
         self.publisher(publisher)?;
-        let found = self.node(node)?;
-        let is_own = found.publisher == publisher && version.is_none_or(|version| found.version(version).is_some());
-        reject_unless(404, is_own)?;
-        self.enter(caller, publisher, minimum)?;
+        let target = self.node(node)?;
+        let path_exists =
+            target.publisher == publisher && version.is_none_or(|version| target.version(version).is_some());
+        reject_unless(404, path_exists)?;
+        self.authorize_publisher(caller, publisher, minimum)?;
         self.node(node)
     }
 
@@ -77,7 +81,7 @@ impl ModelWorld {
         fields: &JsonFields,
         version: Option<&(usize, JsonFields)>,
     ) -> Expectation {
-        self.enter(caller, publisher, ModelRole::OwnToken)?;
+        self.authorize_publisher(caller, publisher, ModelRole::OwnToken)?;
         let (id, now) = (NODES[node], self.now);
         reject_unless(409, !self.nodes.contains_key(&id.to_lowercase()))?;
         let mut node = Node::new(id, publisher, now);
@@ -94,7 +98,7 @@ impl ModelWorld {
         fields: &JsonFields,
         node_fields: &JsonFields,
     ) -> Expectation {
-        self.enter(caller, publisher, ModelRole::OwnToken)?;
+        self.authorize_publisher(caller, publisher, ModelRole::OwnToken)?;
         let (id, now, holder) = (NODES[node], self.now, self.holder(caller, publisher));
         let node = self.nodes.entry(id.to_lowercase()).or_insert_with(|| Node::new(id, publisher, now));
         reject_unless(404, !node.deleted)?;
@@ -107,17 +111,18 @@ impl ModelWorld {
         Ok(201)
     }
 
-    /// Returns the holder of a new upload link; a token has its index among the publisher's tokens.
+    /// Returns the holder of a new upload link: the caller, with the index of the publisher's newest token, which
+    /// identifies the token if the caller has one.
     fn holder(&self, caller: ModelCaller, publisher: usize) -> (ModelCaller, usize) {
         (caller, self.publishers[&publisher].tokens.len().saturating_sub(1))
     }
 
-    fn renew(&mut self, caller: ModelCaller, publisher: usize, node: usize, version: usize) -> Expectation {
-        self.enter_node(caller, (publisher, node, Some(version)), ModelRole::OwnToken)?;
+    fn renew_upload(&mut self, caller: ModelCaller, publisher: usize, node: usize, version: usize) -> Expectation {
+        self.authorize_node(caller, (publisher, node, Some(version)), ModelRole::OwnToken)?;
         let holder = self.holder(caller, publisher);
         let node = self.node(node)?;
-        node.existing(version)?;
-        let version = node.reject_banned()?.existing(version)?;
+        node.existing_version(version)?;
+        let version = node.reject_banned()?.existing_version(version)?;
         reject_unless(409, !version.archive && ["Pending", "Active"].contains(&version.status))?;
         version.link = Some(holder);
         Ok(200)
@@ -127,14 +132,14 @@ impl ModelWorld {
     fn upload(&mut self, node: usize, version: usize, is_valid: bool) -> Expectation {
         let now = self.now;
         // The link of a deleted node or version stays valid, but leads to 404.
-        let Some(found) = self.nodes.get_mut(&NODES[node].to_lowercase()) else { return Err(403) };
-        let (publisher, is_deleted) = (found.publisher, found.deleted);
-        let Some(link) = found.version(version).and_then(|version| version.link) else { return Err(403) };
+        let Some(target) = self.nodes.get_mut(&NODES[node].to_lowercase()) else { return Err(403) };
+        let (publisher, is_deleted) = (target.publisher, target.deleted);
+        let Some(link) = target.version(version).and_then(|version| version.link) else { return Err(403) };
         reject_unless(404, !is_deleted)?;
-        self.may_still_publish(publisher, link)?;
+        self.check_link_holder(publisher, link)?;
         let node = self.node(node)?;
-        node.existing(version)?;
-        let version = node.reject_banned()?.existing(version)?;
+        node.existing_version(version)?;
+        let version = node.reject_banned()?.existing_version(version)?;
         reject_unless(409, !version.archive && ["Pending", "Active"].contains(&version.status))?;
         reject_unless(400, is_valid)?;
         version.archive = true;
@@ -145,14 +150,15 @@ impl ModelWorld {
         Ok(200)
     }
 
-    fn may_still_publish(&mut self, publisher: usize, (caller, token_index): (ModelCaller, usize)) -> Result<(), u16> {
+    /// Rejects an upload if the holder of its link may no longer publish.
+    fn check_link_holder(&mut self, publisher: usize, (caller, token_index): (ModelCaller, usize)) -> Result<(), u16> {
         if let ModelCaller::Token(token_publisher) = caller {
             let token = &self.publishers[&token_publisher].tokens[token_index];
             let banned = self.users[token.issuer].banned || self.publishers[&token_publisher].banned;
             return reject_unless(403, self.is_token_valid(token_publisher, token) && !banned);
         }
         reject_unless(403, !matches!(caller, ModelCaller::User(user) if self.users[user].erased))?;
-        self.enter(caller, publisher, ModelRole::OwnToken).map(drop)
+        self.authorize_publisher(caller, publisher, ModelRole::OwnToken).map(drop)
     }
 
     fn revise_version(
@@ -162,35 +168,38 @@ impl ModelWorld {
         fields: &JsonFields,
     ) -> Expectation {
         let now = self.now;
-        let node = self.enter_node(caller, (publisher, node, Some(version)), ModelRole::OwnToken)?;
-        node.existing(version)?;
-        let version = node.reject_banned()?.existing(version)?;
+        let node = self.authorize_node(caller, (publisher, node, Some(version)), ModelRole::OwnToken)?;
+        node.existing_version(version)?;
+        let version = node.reject_banned()?.existing_version(version)?;
         if revise(&mut version.fields, fields) {
             node.updated = now;
         }
         Ok(200)
     }
 
+    /// Applies an install; without a version, the latest one is installed.
     fn install(&mut self, caller: ModelCaller, node: usize, version: Option<usize>) -> Expectation {
         let (publisher, id) = (self.node(node)?.publisher, self.node(node)?.id);
         if id != NODES[node] {
-            // The wrong case redirects to the right one.
+            // An id in other case redirects to the id as it was created.
             return Ok(302);
         }
-        let is_visible = self.shows(&self.nodes[&NODES[node].to_lowercase()]);
-        let insider = self.role_of(caller, publisher) >= ModelRole::OwnToken;
+        let is_visible = self.is_public(&self.nodes[&NODES[node].to_lowercase()]);
+        let may_see_unreleased = self.role_of(caller, publisher) >= ModelRole::OwnToken;
         reject_unless(403, is_visible)?;
-        let found = self.node(node)?;
+
+        let target = self.node(node)?;
         let status = match version {
-            Some(version) => found.version(version).map(|version| version.status),
-            None => found.latest().map(|version| version.status),
+            Some(version) => target.version(version).map(|version| version.status),
+            None => target.latest().map(|version| version.status),
         };
         match status.ok_or(404_u16)? {
             "Deleted" => return Err(404),
             "Banned" => return Err(403),
-            "Pending" | "Flagged" => reject_unless(403, insider)?,
+            "Pending" | "Flagged" => reject_unless(403, may_see_unreleased)?,
             _ => {}
         }
+
         let account = match caller {
             ModelCaller::Anonymous => None,
             ModelCaller::User(user) => Some(user),
@@ -202,11 +211,12 @@ impl ModelWorld {
         Ok(200)
     }
 
+    /// Sets the caller's review of a node.
     fn review(&mut self, caller: ModelCaller, node: usize, stars: u8) -> Expectation {
         reject_unless(401, caller != ModelCaller::Anonymous)?;
         let publisher = self.node(node)?.publisher;
-        let reviewer = user_index(caller)?;
-        self.may_write(caller)?;
+        let reviewer = require_user(caller)?;
+        self.reject_banned_caller(caller)?;
         reject_unless(403, !self.publishers[&publisher].banned || self.is_admin(caller))?;
         let now = self.now;
         let node = self.node(node)?.reject_banned()?;
@@ -216,11 +226,11 @@ impl ModelWorld {
         Ok(200)
     }
 
-    /// Replaces the texts of a language; a language without texts is removed.
+    /// Replaces the texts of each given language; an empty set of texts removes the language.
     fn translate(&mut self, caller: ModelCaller, node: usize, texts: &JsonFields) -> Expectation {
         reject_unless(401, caller != ModelCaller::Anonymous)?;
         let (publisher, now) = (self.node(node)?.publisher, self.now);
-        self.enter(caller, publisher, ModelRole::OwnToken)?;
+        self.authorize_publisher(caller, publisher, ModelRole::OwnToken)?;
         let node = self.node(node)?.reject_banned()?;
         let mut after = node.translations.clone();
         after.extend(texts.clone());
@@ -239,11 +249,11 @@ impl ModelWorld {
         status: &'static str,
         fields: &JsonFields,
     ) -> Expectation {
-        self.administers(caller)?;
+        self.require_admin(caller)?;
         let now = self.now;
         let node = self.node(node)?;
         let version = node.version(version).ok_or(404_u16)?;
-        let legal = match (version.status, status) {
+        let is_allowed = match (version.status, status) {
             (from, to) if from == to => true,
             ("Deleted", _) => false,
             (_, "Deleted")
@@ -253,7 +263,7 @@ impl ModelWorld {
             | ("Banned", "Active") => true,
             _ => false,
         };
-        reject_unless(409, legal)?;
+        reject_unless(409, is_allowed)?;
         let mut after = version.fields.clone();
         let revised = revise(&mut after, fields);
         reject_unless(409, version.status != "Deleted" || !revised)?;
@@ -266,9 +276,9 @@ impl ModelWorld {
         Ok(200)
     }
 
-    /// Applies an administrator's change; a new download count does not count as a change of the node.
+    /// Applies an administrator's change; a new download count does not change the time of the last update.
     fn administer(&mut self, caller: ModelCaller, node: usize, fields: &JsonFields) -> Expectation {
-        self.administers(caller)?;
+        self.require_admin(caller)?;
         let now = self.now;
         let node = self.node(node)?;
         let mut fields = fields.clone();
@@ -287,7 +297,7 @@ impl Node {
     }
 
     /// Returns the version, unless it was deleted.
-    fn existing(&mut self, version: usize) -> Result<&mut Version, u16> {
+    fn existing_version(&mut self, version: usize) -> Result<&mut Version, u16> {
         self.version(version).filter(|version| version.status != "Deleted").ok_or(404)
     }
 }
