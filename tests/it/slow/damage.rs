@@ -1,11 +1,12 @@
-//! Damaged log files: a start either serves the complete log or names the damaged file.
+//! Damaged log files: after a start, the service either serves the complete log or refuses to start and names the
+//! damaged file.
 //!
 //! The suite runs a sample of the cases on a small log; `DAMAGE_CASES=full cargo test --test it damage` runs 1,000
 //! flipped bits, 200 truncations, 100 zeroed pages and 100 swapped, stale, missing or duplicated files, over 10,000
 //! events.
 
-mod harm;
 mod history;
+mod kinds;
 mod snapshot;
 
 use std::collections::BTreeMap;
@@ -15,9 +16,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use harm::{Harm, HarmPlan};
 use history::LogHistory;
 pub use history::files;
+use kinds::{Damage, DamagePlan};
 use mediary::environment::Environment;
 use mediary::events::envelope::RecordedEvent;
 use mediary::events::log::EventLog;
@@ -30,13 +31,14 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 const SEED: u64 = 0xDA_3A6E;
-/// Deadline of a start, for a busy machine.
+/// Deadline of a start; long enough for a busy machine.
 const START_DEADLINE: Duration = Duration::from_mins(2);
 
-/// All content of a log.
+/// Everything that the service serves from a log.
 #[derive(PartialEq)]
 pub struct ServedContents {
     pub events: Vec<RecordedEvent>,
+    /// Events by stream, as read stream by stream.
     streams: Vec<Vec<RecordedEvent>>,
     models: Models,
 }
@@ -62,17 +64,17 @@ impl ServedContents {
     }
 }
 
-/// Outcome of one case.
+/// Outcome of the start of one case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
-    /// Same content, nothing to report.
-    Unharmed,
-    /// Same content, and the start reports the repair.
+    /// The log has the same content, and the start reports nothing.
+    Unaffected,
+    /// The log has the same content, and the start reports a repair.
     Repaired,
-    /// No start, with the reason.
+    /// The service refuses to start, with this error, which names the damage.
     Refused(String),
-    /// Failure of the service.
-    Broken(String),
+    /// Defect: a panic, a hang, other content, or an error that does not name the damage.
+    Defect(String),
 }
 
 #[test]
@@ -80,46 +82,48 @@ fn damage_is_repaired_or_reported_and_never_served() {
     // Given a log
     let full = std::env::var("DAMAGE_CASES").is_ok_and(|cases| cases == "full");
     let plan = if full {
-        HarmPlan { events: 10_000, flips: 1000, cuts: 200, zeroed: 100, misplaced: 100 }
+        DamagePlan { events: 10_000, flips: 1000, cuts: 200, zeroed: 100, misplaced: 100 }
     } else {
-        HarmPlan { events: 1_500, flips: 12, cuts: 4, zeroed: 4, misplaced: 20 }
+        DamagePlan { events: 1_500, flips: 12, cuts: 4, zeroed: 4, misplaced: 20 }
     };
     let history = LogHistory::generate(plan.events);
-    let cases = harm::draw(plan, &history, &mut StdRng::seed_from_u64(SEED));
-    assert_eq!(count_findings(history.today()), 0, "the verification finds damage in an undamaged log");
+    let cases = kinds::draw_cases(plan, &history, &mut StdRng::seed_from_u64(SEED));
+    assert_eq!(count_findings(history.current()), 0, "the verification finds damage in an undamaged log");
 
-    // When a copy of it is damaged and opened
+    // When copies of it are damaged and opened
     let outcomes = run_cases(&history, &cases);
 
-    // Then it has the same content, or the error names the file
+    // Then each has the same content, or the error names the file
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for (harm, outcome) in &outcomes {
+    for (damage, outcome) in &outcomes {
         let outcome = match outcome {
-            Outcome::Unharmed => "no effect",
+            Outcome::Unaffected => "no effect",
             Outcome::Repaired => "repaired and reported",
-            Outcome::Refused(_) => "named, no start",
-            Outcome::Broken(_) => "BROKEN",
+            Outcome::Refused(_) => "start refused",
+            Outcome::Defect(_) => "DEFECT",
         };
-        *counts.entry((harm.kind(), outcome)).or_default() += 1;
+        *counts.entry((damage.kind(), outcome)).or_default() += 1;
     }
-    for ((harm, outcome), count) in &counts {
-        println!("{harm}: {count} {outcome}");
+    for ((damage, outcome), count) in &counts {
+        println!("{damage}: {count} {outcome}");
     }
-    let failures: Vec<_> = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Broken(_))).collect();
-    assert!(failures.is_empty(), "{} cases of {}: {failures:#?}", failures.len(), outcomes.len());
-    assert!(counts.keys().any(|(_, outcome)| *outcome == "named, no start"), "no start was refused: {counts:?}");
+    let defects: Vec<_> = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Defect(_))).collect();
+    assert!(defects.is_empty(), "{} defects in {} starts: {defects:#?}", defects.len(), outcomes.len());
+
+    // And both other outcomes occur, so that the harness is known to detect them
+    assert!(counts.keys().any(|(_, outcome)| *outcome == "start refused"), "no start was refused: {counts:?}");
     assert!(counts.keys().any(|(_, outcome)| *outcome == "repaired and reported"), "nothing was repaired: {counts:?}");
 }
 
 /// Runs the cases on two threads.
-fn run_cases(history: &LogHistory, cases: &[Harm]) -> Vec<(Harm, Outcome)> {
+fn run_cases(history: &LogHistory, cases: &[Damage]) -> Vec<(Damage, Outcome)> {
     let (remaining, outcomes) = (Mutex::new(cases.iter()), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 loop {
-                    let Some(harm) = remaining.lock().next() else { return };
-                    let results = start_both_ways(history, harm).into_iter().map(|outcome| (harm.clone(), outcome));
+                    let Some(damage) = remaining.lock().next() else { return };
+                    let results = start_both_ways(history, damage).into_iter().map(|outcome| (damage.clone(), outcome));
                     outcomes.lock().extend(results);
                 }
             });
@@ -128,54 +132,57 @@ fn run_cases(history: &LogHistory, cases: &[Harm]) -> Vec<(Harm, Outcome)> {
     outcomes.into_inner()
 }
 
-/// Starts once with a full replay, and once from the snapshot.
-fn start_both_ways(history: &LogHistory, harm: &Harm) -> Vec<Outcome> {
-    let harmed = || {
+/// Damages two copies of the log. Starts one with a full replay, and the other from its snapshot.
+fn start_both_ways(history: &LogHistory, damage: &Damage) -> Vec<Outcome> {
+    let damaged_copy = || {
         let directory = tempfile::tempdir().unwrap();
-        history::copy(history.today(), directory.path());
-        harm.inflict(directory.path(), history.yesterday());
+        history::copy(history.current(), directory.path());
+        damage.apply(directory.path(), history.older());
         directory
     };
-    let from_snapshot = snapshot::outcome(history, harm, harmed().path());
-    vec![outcome_of_replay(history, harm, harmed().path()), from_snapshot]
+    let from_snapshot = snapshot::outcome_of_snapshot_start(history, damage, damaged_copy().path());
+    vec![outcome_of_replay(history, damage, damaged_copy().path()), from_snapshot]
 }
 
-fn outcome_of_replay(history: &LogHistory, harm: &Harm, directory: &Path) -> Outcome {
+/// Returns the outcome of a start that replays the whole log. It is a defect if the start notices damage to the journal
+/// that the read-only verification does not find.
+fn outcome_of_replay(history: &LogHistory, damage: &Damage, directory: &Path) -> Outcome {
     let Ok(finding_count) = panic::catch_unwind(|| count_findings(directory)) else {
-        return Outcome::Broken("the verification panics".to_owned());
+        return Outcome::Defect("the verification panics".to_owned());
     };
-    let outcome = outcome_of_start(history, harm, directory);
+    let outcome = outcome_of_start(history, damage, directory);
     let must_be_found = match &outcome {
-        // The verification reads only the journal, and this refusal is about data that only sled has.
+        // The verification reads only the journal; this error is about entries that only sled has.
         Outcome::Refused(reason) => !reason.contains("the index holds"),
-        Outcome::Repaired => harm.file().is_some_and(|file| file.starts_with("journal")),
-        Outcome::Unharmed | Outcome::Broken(_) => false,
+        Outcome::Repaired => damage.file().is_some_and(|file| file.starts_with("journal")),
+        Outcome::Unaffected | Outcome::Defect(_) => false,
     };
     if must_be_found && finding_count == 0 {
-        return Outcome::Broken(format!("the verification finds nothing, and the start: {outcome:?}"));
+        return Outcome::Defect(format!("the verification finds nothing, but the start: {outcome:?}"));
     }
     outcome
 }
 
-/// Runs a read-only verification, and returns the number of its findings.
+/// Runs a read-only verification, and returns the number of its findings; a verification that fails counts as one.
 fn count_findings(directory: &Path) -> usize {
     let verification =
         LogVerification { directory, in_use: false, since: None, on_record: &mut |_| {}, progress: &mut |_| {} };
     verification.run().map_or(1, |report| report.journal.findings.len() + report.journal.notes.len())
 }
 
-fn outcome_of_start(history: &LogHistory, harm: &Harm, directory: &Path) -> Outcome {
+/// Starts with a full replay and, after a repair, again.
+fn outcome_of_start(history: &LogHistory, damage: &Damage, directory: &Path) -> Outcome {
     match start(directory, history) {
-        Outcome::Refused(reason) => judge_refusal(harm, directory, reason),
+        Outcome::Refused(reason) => judge_refusal(damage, directory, reason),
         // A repaired log needs no repair at the next start.
-        Outcome::Repaired if start(directory, history) != Outcome::Unharmed => {
-            Outcome::Broken("it was repaired, but the next start found more".to_owned())
+        Outcome::Repaired if start(directory, history) != Outcome::Unaffected => {
+            Outcome::Defect("the log was repaired, but the next start was not clean".to_owned())
         }
         outcome => outcome,
     }
 }
 
-/// Opens the log in a thread, to detect a panic or a hang.
+/// Opens the log with a full replay, in a thread, to detect a panic or a hang.
 fn start(directory: &Path, history: &LogHistory) -> Outcome {
     let path = directory.to_owned();
     let started =
@@ -187,43 +194,44 @@ fn start(directory: &Path, history: &LogHistory) -> Outcome {
     }
 }
 
-/// Runs the closure in a thread, with a deadline.
+/// Runs the closure in a thread. A panic, or a run beyond [`START_DEADLINE`], is a defect.
 fn run_with_deadline<T: Send + 'static>(
     task: impl FnOnce() -> T + Send + panic::UnwindSafe + 'static,
 ) -> Result<T, Outcome> {
-    let (sender, outcome) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let _ = sender.send(panic::catch_unwind(task));
     });
-    match outcome.recv_timeout(START_DEADLINE) {
-        Err(_) => Err(Outcome::Broken("it hangs".to_owned())),
+    match receiver.recv_timeout(START_DEADLINE) {
+        Err(_) => Err(Outcome::Defect("the start hangs".to_owned())),
         Ok(Err(panic)) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("?");
-            Err(Outcome::Broken(format!("it panics: {text}")))
+            Err(Outcome::Defect(format!("the start panics: {text}")))
         }
         Ok(Ok(value)) => Ok(value),
     }
 }
 
+/// Compares the served content with that of the undamaged log.
 fn judge_contents(contents: &ServedContents, reports: &[String], history: &LogHistory) -> Outcome {
     if *contents == history.contents {
-        return if reports.is_empty() { Outcome::Unharmed } else { Outcome::Repaired };
+        return if reports.is_empty() { Outcome::Unaffected } else { Outcome::Repaired };
     }
-    let (found, expected) = (contents.events.len(), history.contents.events.len());
-    Outcome::Broken(format!("it serves other data: {found} events instead of {expected}, {reports:?}"))
+    let (served, expected) = (contents.events.len(), history.contents.events.len());
+    Outcome::Defect(format!("it serves other content: {served} events, expected {expected}, {reports:?}"))
 }
 
 /// Checks that a refusal names the file, the offset in it where there is one, and the command to run.
-fn judge_refusal(harm: &Harm, directory: &Path, reason: String) -> Outcome {
-    let names = |file: &Path| reason.contains(file.file_name().unwrap().to_str().unwrap());
+fn judge_refusal(damage: &Damage, directory: &Path, reason: String) -> Outcome {
+    let is_named = |file: &Path| reason.contains(file.file_name().unwrap().to_str().unwrap());
     let has_location = !reason.contains(".seg ") || (reason.contains(" at offset ") && reason.contains(" position "));
-    let names_file = match harm {
-        // The gap is detected where the journal continues, or at its end.
-        Harm::Missing(_) | Harm::Stale(_) | Harm::Cut { .. } => true,
-        _ => harm.file().is_none_or(names),
+    let names_file = match damage {
+        // The error names the file in which the gap is detected: the next one, or the last one.
+        Damage::Missing(_) | Damage::Stale(_) | Damage::Cut { .. } => true,
+        _ => damage.file().is_none_or(is_named),
     };
-    let complaint = if !reason.contains(directory.to_str().unwrap()) {
+    let defect = if !reason.contains(directory.to_str().unwrap()) {
         "no file is named"
     } else if !names_file {
         "another file is named"
@@ -231,10 +239,10 @@ fn judge_refusal(harm: &Harm, directory: &Path, reason: String) -> Outcome {
         "offset and position are not named"
     } else if !reason.contains("mediary ") {
         "no command is named"
-    } else if harm.file().is_some_and(|file| file.starts_with("sled") || file.starts_with("snapshots")) {
-        "sled is a copy, and a snapshot a cache: they must never stop the start"
+    } else if damage.file().is_some_and(|file| file.starts_with("sled") || file.starts_with("snapshots")) {
+        "sled and snapshots can be rebuilt: damage to them must never prevent the start"
     } else {
         return Outcome::Refused(reason);
     };
-    Outcome::Broken(format!("{complaint}: {reason}"))
+    Outcome::Defect(format!("{defect}: {reason}"))
 }

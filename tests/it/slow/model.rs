@@ -28,7 +28,7 @@
 //! | `/bulk/nodes/versions` | – | every possible version |
 //!
 //! Some commands have an idempotency key, and are then repeated, and repeated with another body. Routes outside the
-//! registry are left out, each for the reason in [`EXCLUDED`]. The test fails if any other route of the table was never
+//! registry are left out; [`EXCLUDED`] lists them. The test fails if any other route of the table was never
 //! requested.
 
 mod check;
@@ -58,8 +58,7 @@ use world::ModelWorld;
 const CASES: u64 = 5;
 /// Seed of the first case, unless `MODEL_SEED` is set; every further case has the next seed.
 const FIRST_SEED: u64 = 0x5EED;
-/// Maximum number of commands of a case before the kill, unless `MODEL_STEPS` is set; about half as many at most follow
-/// it.
+/// Maximum number of commands of a case before the kill, unless `MODEL_STEPS` is set; up to about half as many follow.
 const STEPS: usize = 90;
 /// Number of list queries of a case.
 const QUERIES: usize = 25;

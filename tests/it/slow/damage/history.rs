@@ -1,4 +1,4 @@
-//! Log of typical registry events, made once through the real log, and its content.
+//! Log with events of every kind, appended through the real log, and its content.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,13 +29,13 @@ use tempfile::TempDir;
 use super::ServedContents;
 use crate::samples::{AT, command_context, every_kind, id};
 
-/// Appends that share a sync.
+/// Number of appends that share a sync.
 const GROUP: usize = 24;
 
-/// The log, an older copy of it, and its content.
+/// Undamaged log, an older copy of it, and the content of the log.
 pub struct LogHistory {
-    yesterday: TempDir,
-    today: TempDir,
+    older: TempDir,
+    current: TempDir,
     pub contents: ServedContents,
 }
 
@@ -47,64 +47,69 @@ pub fn options(directory: &Path) -> SledLogOptions {
 }
 
 impl LogHistory {
-    /// Creates a log of at least `events` events.
-    /// It has a snapshot of the read models, taken a sixth before the end; the older copy has one too.
+    /// Generates a log of at least `events` events. It has a snapshot of the read models, taken before the last sixth
+    /// of the events. The older copy lacks the last third, and has its own snapshot.
     pub fn generate(events: u64) -> Self {
-        let (yesterday, today) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (older, current) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let mut accounts = (1..).map(sample_account);
-        // The older copy lacks the last third.
-        fill(today.path(), events / 3 * 2, &mut accounts);
-        snapshot(today.path());
-        copy(today.path(), yesterday.path());
-        fill(today.path(), events / 6 * 5, &mut accounts);
-        snapshot(today.path());
-        fill(today.path(), events, &mut accounts);
-        let contents = ServedContents::open(today.path()).unwrap().0;
+
+        append_until(current.path(), events / 3 * 2, &mut accounts);
+        take_snapshot(current.path());
+        copy(current.path(), older.path());
+
+        append_until(current.path(), events / 6 * 5, &mut accounts);
+        take_snapshot(current.path());
+        append_until(current.path(), events, &mut accounts);
+
+        let (contents, _) = ServedContents::open(current.path()).unwrap();
         assert!(contents.events.len() as u64 >= events);
-        Self { yesterday, today, contents }
+        Self { older, current, contents }
     }
 
-    pub fn today(&self) -> &Path {
-        self.today.path()
+    /// Directory of the log.
+    pub fn current(&self) -> &Path {
+        self.current.path()
     }
 
-    pub fn yesterday(&self) -> &Path {
-        self.yesterday.path()
+    /// Directory of the older copy.
+    pub fn older(&self) -> &Path {
+        self.older.path()
     }
 
     /// Returns the files of the log, relative to its directory, sorted.
     pub fn files(&self) -> Vec<PathBuf> {
-        let strip = |file: PathBuf| file.strip_prefix(self.today()).unwrap().to_owned();
-        files(self.today()).into_iter().map(strip).collect()
+        let strip = |file: PathBuf| file.strip_prefix(self.current()).unwrap().to_owned();
+        files(self.current()).into_iter().map(strip).collect()
     }
 }
 
-/// Returns snapshot options with this directory and no minimum size of the log.
-pub fn snapshots(directory: &Path) -> SnapshotPolicy {
+/// Returns snapshot options with which a start uses a snapshot however short the log is.
+pub fn snapshot_policy(directory: &Path) -> SnapshotPolicy {
     SnapshotPolicy { directory: directory.join("snapshots"), whole_below: 0 }
 }
 
 /// Takes a snapshot of the current read models.
-fn snapshot(directory: &Path) {
+fn take_snapshot(directory: &Path) {
     let opened = open_models(&options(directory), None, &Environment::system(), &Links::default()).unwrap();
     let anchor = opened.log.anchor(opened.models.position).unwrap().unwrap();
-    save(&opened.models.snapshot_copy(), &anchor, &snapshots(directory).directory, &FailPoints::default()).unwrap();
+    save(&opened.models.snapshot_copy(), &anchor, &snapshot_policy(directory).directory, &FailPoints::default())
+        .unwrap();
     opened.log.close().unwrap();
 }
 
 /// Returns every file below a directory, sorted.
 pub fn files(directory: &Path) -> Vec<PathBuf> {
-    let (mut open, mut files) = (vec![directory.to_owned()], Vec::new());
-    while let Some(directory) = open.pop() {
+    let (mut directories, mut files) = (vec![directory.to_owned()], Vec::new());
+    while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
-            if entry.file_type().unwrap().is_dir() { open.push(entry.path()) } else { files.push(entry.path()) }
+            if entry.file_type().unwrap().is_dir() { directories.push(entry.path()) } else { files.push(entry.path()) }
         }
     }
     files.sort();
     files
 }
 
-/// Copies a directory.
+/// Copies the files below a directory.
 pub fn copy(from: &Path, to: &Path) {
     for file in files(from) {
         let target = to.join(file.strip_prefix(from).unwrap());
@@ -113,8 +118,8 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Appends until the log has `events` events, and closes it.
-fn fill(directory: &Path, events: u64, accounts: &mut impl Iterator<Item = Vec<Append>>) {
+/// Opens the log, appends accounts until it has at least `events` events, and closes it.
+fn append_until(directory: &Path, events: u64, accounts: &mut impl Iterator<Item = Vec<Append>>) {
     let mut options = options(directory);
     // These tests do not simulate a power cut.
     options.journal.sync = Arc::new(|_| Ok(()));
@@ -128,29 +133,29 @@ fn fill(directory: &Path, events: u64, accounts: &mut impl Iterator<Item = Vec<A
     log.close().unwrap();
 }
 
-/// Returns the events of a user with a token, a publisher, a node with versions, and a task with a delivery.
+/// Returns the events of one account: a user with a token, a publisher, a node with versions, and a task with a
+/// delivery. `n` makes its ids distinct.
 fn sample_account(n: u128) -> Vec<Append> {
+    // Each account has the 1000 ids from `base`.
     let base = n * 1000;
-    let (user, token, task) = (UserId(id(base)), TokenId(id(base + 1)), TaskId(id(base + 2)));
+    let (user, token) = (UserId(id(base)), TokenId(id(base + 1)));
+    let (task, delivery) = (TaskId(id(base + 2)), DeliveryId(id(base + 3)));
     let publisher = PublisherId::parse(&format!("publisher-{n}")).unwrap();
     let node = NodeId::parse(&format!("node-{n}")).unwrap();
-    let mut writing = HistoryWriter { next: base + 100, appends: Vec::new() };
-    let kinds = every_kind();
-    let kinds = kinds.iter();
 
+    // The commits of each stream.
     let (mut users, mut tokens, mut publishers) = (Vec::new(), Vec::new(), Vec::new());
     let mut nodes: Vec<Vec<Event>> = Vec::new();
-    let (mut works, mut reported, mut budgets) = (Vec::new(), Vec::new(), Vec::new());
-    let delivery = DeliveryId(id(base + 3));
-    for kind in kinds.cloned() {
-        match with_own_ids(kind, user, token, task, delivery, &publisher, &node) {
+    let (mut tasks, mut deliveries, mut budgets) = (Vec::new(), Vec::new(), Vec::new());
+    for sample in every_kind() {
+        match with_own_ids(sample, user, token, task, delivery, &publisher, &node) {
             event @ Event::User(_) => users.push(vec![event]),
             event @ Event::Token(_) => tokens.push(vec![event]),
             event @ Event::Publisher(_) => publishers.push(vec![event]),
-            Event::Node(NodeEvent::VersionReleased { version }) => nodes.extend(releases(base, &version)),
+            Event::Node(NodeEvent::VersionReleased { version }) => nodes.extend(version_releases(base, &version)),
             event @ Event::Node(_) => nodes.push(vec![event]),
-            event @ Event::Task(_) => works.push(vec![event]),
-            event @ Event::Delivery(_) => reported.push(vec![event]),
+            event @ Event::Task(_) => tasks.push(vec![event]),
+            event @ Event::Delivery(_) => deliveries.push(vec![event]),
             event @ Event::Budget(_) => budgets.push(vec![event]),
             Event::Claim(_) => {
                 let claim = IdempotencyClaim {
@@ -162,18 +167,20 @@ fn sample_account(n: u128) -> Vec<Append> {
             }
         }
     }
-    writing.stream(&StreamId::from(&user), users);
-    writing.stream(&StreamId::from(&publisher), publishers);
-    writing.stream(&StreamId::from(&token), tokens);
-    writing.stream(&StreamId::from(&node.key()), nodes);
-    // Set before the task that it counts.
-    writing.stream(&StreamId::from(&BudgetSubject::User(user)), budgets);
-    writing.stream(&StreamId::from(&task), works);
-    writing.stream(&StreamId::from(&delivery), reported);
-    writing.appends
+
+    let mut writer = HistoryWriter { next_event_id: base + 100, appends: Vec::new() };
+    writer.add_stream(&StreamId::from(&user), users);
+    writer.add_stream(&StreamId::from(&publisher), publishers);
+    writer.add_stream(&StreamId::from(&token), tokens);
+    writer.add_stream(&StreamId::from(&node.key()), nodes);
+    // The budget must exist before the task that counts towards it.
+    writer.add_stream(&StreamId::from(&BudgetSubject::User(user)), budgets);
+    writer.add_stream(&StreamId::from(&task), tasks);
+    writer.add_stream(&StreamId::from(&delivery), deliveries);
+    writer.appends
 }
 
-/// Returns a sample event, with the ids of this account.
+/// Returns the sample event with the ids of this account instead of its own.
 fn with_own_ids(
     sample: Event,
     user: UserId,
@@ -185,7 +192,9 @@ fn with_own_ids(
 ) -> Event {
     let publisher = publisher.clone();
     match sample {
-        Event::User(UserEvent::UserCreated(opening)) => UserEvent::UserCreated(NewUser { id: user, ..opening }).into(),
+        Event::User(UserEvent::UserCreated(new_user)) => {
+            UserEvent::UserCreated(NewUser { id: user, ..new_user }).into()
+        }
         Event::Token(TokenEvent::TokenIssued(grant)) => {
             let subject = TokenSubject::Publisher { publisher, issued_by: user };
             let secret_hash = Digest([token.0.as_bytes()[14]; 32]);
@@ -208,7 +217,8 @@ fn with_own_ids(
     }
 }
 
-fn releases(base: u128, version: &VersionDraft) -> Vec<Vec<Event>> {
+/// Returns the commits that release four versions of a node, each with counted downloads.
+fn version_releases(base: u128, version: &VersionDraft) -> Vec<Vec<Event>> {
     let release = |index: u128| {
         let version_number = SemVer::parse(&format!("1.{index}.0")).unwrap();
         let draft = VersionDraft { id: VersionId(id(base + 10 + index)), number: version_number, ..version.clone() };
@@ -217,20 +227,21 @@ fn releases(base: u128, version: &VersionDraft) -> Vec<Vec<Event>> {
     (0..4).map(release).collect()
 }
 
-/// Events to append, each with an id.
+/// Collects appends, and gives each event an id.
 struct HistoryWriter {
-    next: u128,
+    next_event_id: u128,
     appends: Vec<Append>,
 }
 
 impl HistoryWriter {
-    fn stream(&mut self, stream: &StreamId, commits: Vec<Vec<Event>>) {
+    /// Adds the commits of a new stream, as one append each.
+    fn add_stream(&mut self, stream: &StreamId, commits: Vec<Vec<Event>>) {
         let mut expected = 0;
         for events in commits {
             let count = events.len() as u64;
             let events = events.into_iter().map(|event| {
-                self.next += 1;
-                NewEvent { id: EventId(id(self.next)), event }
+                self.next_event_id += 1;
+                NewEvent { id: EventId(id(self.next_event_id)), event }
             });
             let events = events.collect();
             self.appends.push(Append {
@@ -245,7 +256,7 @@ impl HistoryWriter {
     }
 }
 
-/// Returns the distinct stream names of these events.
+/// Returns the distinct streams of these events, sorted.
 pub fn streams(events: &[RecordedEvent]) -> Vec<StreamId> {
     let streams: std::collections::BTreeSet<_> = events.iter().map(|event| event.stream.clone()).collect();
     streams.into_iter().collect()
