@@ -1,8 +1,8 @@
-//! kill -9 after every numbered step of a commit, a segment, a start and a file: acknowledged writes survive, without
-//! gaps or duplicates, and the service starts without help.
+//! kill -9 after every step of a commit, a new segment, a start, a stop and a stored file: acknowledged writes survive,
+//! without gaps or duplicates, and the service starts without manual repair.
 //!
-//! The service that kills itself is the child program of the tests, so that the real program has no such code. The
-//! suite kills it once after each step; `CRASH_STEPS=20 cargo test --test it fail_points` does so more often.
+//! The service that kills itself is the child program of the tests, so that the shipped program has no such code. The
+//! suite kills it once after each step; `CRASH_STEPS=20 cargo test --test it fail_points` kills it 20 times.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
@@ -27,10 +27,11 @@ use crate::support::receiver::Receiver;
 use crate::support::zip::valid_archive;
 use crate::support::{client, picture};
 
+/// Number of clients that write to the registry.
 const WRITERS: usize = 4;
-/// Deadline for a step; after it the step counts as not reached.
+/// Deadline for reaching a step under load.
 const REACHED_WITHIN: Duration = Duration::from_mins(1);
-/// Name of the file whose presence starts the count of passes.
+/// Name of the file in the data directory while which exists passes of the step are counted.
 const ARMED: &str = "armed";
 const PUBLISHER: &str = "/publishers/archivist";
 /// Input files uploaded before each kill: with all kills below the limit of an account, 1000.
@@ -60,22 +61,23 @@ fn self_killing_service(directory: &Path, step: CommitStep, pass: u64) -> Comman
 }
 
 #[track_caller]
-fn assert_it_ended_itself(status: ExitStatus, step: CommitStep) {
+fn assert_killed_itself(status: ExitStatus, step: CommitStep) {
     assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{step:?} was not reached: {status}");
 }
 
 #[actix_web::test]
 async fn a_first_start_killed_after_any_step_can_be_repeated() {
     for step in FIRST_START_STEPS {
-        // Given a first start that ends after a step; HEAD is first synced at a change of segments or at a stop
+        // Given a first start that was killed after a step. HEAD is first synced when the segment changes or the
+        // service stops, so the service may get ready and be killed only while it stops.
         let data = tempfile::tempdir().unwrap();
         std::fs::write(data.path().join(ARMED), "").unwrap();
         match Process::try_start(&mut self_killing_service(data.path(), *step, 1)) {
             Err(errors) => assert!(errors.contains("signal: 9"), "{step:?}: {errors}"),
-            Ok(service) => assert_it_ended_itself(service.terminate().0, *step),
+            Ok(service) => assert_killed_itself(service.terminate().0, *step),
         }
 
-        // When it is started again, then it works
+        // When it is started again, then it accepts a command and stops cleanly, and the log is complete
         let service = Process::start(data.path());
         let created = client().post(service.url("/publishers")).bearer_auth(TOKEN).json(&json!({"id": "first"}));
         assert_eq!(created.send().await.unwrap().status(), 201, "{step:?}");
@@ -90,26 +92,29 @@ async fn a_kill_after_any_step_loses_nothing() {
     let rounds: u64 = std::env::var("CRASH_STEPS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let data = tempfile::tempdir().unwrap();
     let receiver = Receiver::start().await;
-    let (acknowledged, files) = (Arc::new(Mutex::new(AcknowledgedWrites::default())), AcknowledgedFiles::default());
+    let acknowledged = Arc::new(Mutex::new(AcknowledgedWrites::default()));
+    let files = AcknowledgedFiles::default();
     let mut rng = StdRng::seed_from_u64(0x57E9);
-    let (mut reached_steps, mut iteration) = (BTreeSet::new(), 0_u64);
-    // The first start's own writes are not under test here.
+    let mut reached_steps = BTreeSet::new();
+    let mut iteration = 0_u64;
+    // The steps of a first start have their own test.
     assert!(Process::start(data.path()).terminate().0.success());
 
     let armed = data.path().join(ARMED);
     for round in 0..rounds {
-        // The other steps happen only at a first start.
+        // Both excluded steps happen only at a first start.
         let is_repeated = |step: &&CommitStep| !matches!(step, CommitStep::SigningKeyCreated | CommitStep::HeadCreated);
         for step in CommitStep::ALL.iter().filter(is_repeated).copied() {
             // Given a service that was killed after the previous step
             iteration += 1;
-            let pass = if may_be_rare(step) { 1 } else { rng.gen_range(1..=3 + round * 3) };
+            let pass = if may_happen_only_once(step) { 1 } else { rng.gen_range(1..=3 + round * 3) };
+            // Only an unusable sled is removed, and this happens during the start.
             if step == CommitStep::SledRemoved {
                 std::fs::remove_dir_all(data.path().join("log/sled")).unwrap();
                 std::fs::write(data.path().join("log/sled"), "garbage").unwrap();
                 std::fs::write(&armed, "").unwrap();
             }
-            // Half of the starts use a snapshot, if there is one.
+            // Half of the starts may use a snapshot; the steps from the writing of a snapshot on need one.
             let mut command = self_killing_service(data.path(), step, pass);
             if step >= CommitStep::SnapshotWritten || iteration.is_multiple_of(2) {
                 with_snapshots(&mut command);
@@ -121,7 +126,7 @@ async fn a_kill_after_any_step_loses_nothing() {
                 continue;
             };
             if step == CommitStep::SledRemoved {
-                assert_it_ended_itself(service.wait_for_exit(), step);
+                assert_killed_itself(service.wait_for_exit(), step);
                 reached_steps.insert(step);
                 std::fs::remove_file(&armed).unwrap();
                 continue;
@@ -131,17 +136,17 @@ async fn a_kill_after_any_step_loses_nothing() {
 
             // When it is killed after this step, under load or while it stops
             std::fs::write(&armed, "").unwrap();
-            let load = load(&service, iteration, &acknowledged, &files, &receiver);
+            let clients = start_clients(&service, iteration, &acknowledged, &files, &receiver);
             if STOP_STEPS.contains(&step) {
                 tokio::time::sleep(Duration::from_millis(50)).await;
-                assert_it_ended_itself(service.terminate().0, step);
+                assert_killed_itself(service.terminate().0, step);
             } else {
                 let exit = tokio::task::spawn_blocking(move || service.wait_for_exit());
                 let exit = tokio::time::timeout(REACHED_WITHIN, exit).await;
-                assert_it_ended_itself(exit.unwrap_or_else(|_| panic!("{step:?} was not reached")).unwrap(), step);
+                assert_killed_itself(exit.unwrap_or_else(|_| panic!("{step:?} was not reached")).unwrap(), step);
             }
-            for writer in load {
-                writer.await.unwrap();
+            for client in clients {
+                client.await.unwrap();
             }
             reached_steps.insert(step);
             std::fs::remove_file(&armed).unwrap();
@@ -155,14 +160,14 @@ async fn a_kill_after_any_step_loses_nothing() {
     reached_steps.extend([CommitStep::SigningKeyCreated, CommitStep::HeadCreated]);
     assert_eq!(reached_steps, CommitStep::ALL.iter().copied().collect(), "steps that were not reached");
 
-    // And acknowledged writes are there, and every task ends and is reported
+    // And acknowledged writes are present, and every task ends and is reported
     let service = Process::start(data.path());
     let so_far = acknowledged.lock().clone();
     verify(&service, &so_far).await;
     verify_archives(&service, &files.archives).await;
     verify_inputs(&service, &files.inputs).await;
-    let is_empty = so_far.tasks.is_empty() || files.archives.lock().is_empty() || files.inputs.lock().is_empty();
-    assert!(!is_empty, "no task, no archive or no input file was acknowledged: the test shows nothing");
+    let lacks_a_kind = so_far.tasks.is_empty() || files.archives.lock().is_empty() || files.inputs.lock().is_empty();
+    assert!(!lacks_a_kind, "no task, no archive or no input file was acknowledged: the test shows nothing");
     let received = receiver
         .wait_until(|received| {
             ReportedStatuses::from_callbacks(received).all_ended(so_far.tasks.iter().map(|(_, id)| id))
@@ -177,22 +182,23 @@ async fn a_kill_after_any_step_loses_nothing() {
     println!("killed {iteration} times after {} steps: {} events", reached_steps.len(), verify_log(data.path()));
 }
 
-/// `true` for steps that one round of load may take only once.
-fn may_be_rare(step: CommitStep) -> bool {
+/// Returns `true` for steps that one round of load may reach only once.
+fn may_happen_only_once(step: CommitStep) -> bool {
     step >= CommitStep::HeadSynced
 }
 
 /// Files whose upload was acknowledged.
 #[derive(Clone, Default)]
 struct AcknowledgedFiles {
-    /// Version numbers.
+    /// Version numbers of the archives.
     archives: Arc<Mutex<Vec<String>>>,
-    /// Paths of input files, with the widths of the pictures.
+    /// Paths of the input files, each with the width of its picture.
     inputs: Arc<Mutex<Vec<(String, u32)>>>,
 }
 
-/// Starts clients that send requests until the service is killed.
-fn load(
+/// Starts clients that write to the registry, upload archives, submit tasks and upload input files until the service is
+/// killed.
+fn start_clients(
     service: &Process,
     round: u64,
     acknowledged: &Arc<Mutex<AcknowledgedWrites>>,
@@ -200,7 +206,8 @@ fn load(
     receiver: &Receiver,
 ) -> Vec<tokio::task::JoinHandle<()>> {
     let (base, webhook) = (service.url(""), receiver.url("/hook"));
-    let writers = (0..WRITERS).map(|writer| {
+
+    let registry_clients = (0..WRITERS).map(|writer| {
         let (base, acknowledged, webhook) = (base.clone(), acknowledged.clone(), webhook.clone());
         actix_web::rt::spawn(async move { write_until_killed(base, writer, round, &acknowledged, &webhook).await })
     });
@@ -210,9 +217,9 @@ fn load(
     let task_client = async move { submit_until_killed(&task_base).await };
     let (input_base, inputs) = (base.clone(), files.inputs.clone());
     let input_client = async move { upload_inputs_until_killed(&input_base, &inputs).await };
-    let others =
+    let file_and_task_clients =
         [actix_web::rt::spawn(archive_client), actix_web::rt::spawn(task_client), actix_web::rt::spawn(input_client)];
-    writers.chain(others).collect()
+    registry_clients.chain(file_and_task_clients).collect()
 }
 
 /// Sends a request; `None` if the connection breaks.
@@ -237,10 +244,10 @@ async fn upload_archives_until_killed(base: &str, round: u64, archives: &Mutex<V
         let Some(published) = send(Method::POST, &format!("{nodes}/kept/versions"), &body).await else { return };
         let link = published["signedUrl"].as_str().unwrap_or_else(|| panic!("{published}")).to_owned();
         let mut archive = valid_archive();
-        // The comment at the end makes every archive different.
+        // The comment at the end of the ZIP file, after its length in two bytes, makes every archive different.
         let comment = version.as_bytes();
-        let at = archive.len() - 2;
-        archive[at] = u8::try_from(comment.len()).unwrap();
+        let length_offset = archive.len() - 2;
+        archive[length_offset] = u8::try_from(comment.len()).unwrap();
         archive.extend_from_slice(comment);
         let Ok(uploaded) = client().put(link).body(archive).send().await else { return };
         if uploaded.status() == 200 {
@@ -251,7 +258,7 @@ async fn upload_archives_until_killed(base: &str, round: u64, archives: &Mutex<V
     }
 }
 
-/// Submits pictures of increasing width, so that each has its own file.
+/// Submits pictures of increasing width, so that each task stores a file of its own.
 async fn submit_until_killed(base: &str) {
     for width in 8.. {
         let body = json!({"image": picture::base64_png(width, 8)});
@@ -274,15 +281,17 @@ async fn upload_inputs_until_killed(base: &str, inputs: &Mutex<Vec<(String, u32)
     }
 }
 
+/// Asserts that every acknowledged input file has its content.
 async fn verify_inputs(service: &Process, inputs: &Mutex<Vec<(String, u32)>>) {
     let inputs = inputs.lock().clone();
     for (path, width) in inputs {
         let response = client().get(service.url(&path)).send().await.unwrap();
-        assert_eq!(response.status(), 200, "the input file was acknowledged but is lost");
+        assert_eq!(response.status(), 200, "{path} was acknowledged but is lost");
         assert_eq!(response.bytes().await.unwrap(), picture::png(width, 8), "{path} has other bytes");
     }
 }
 
+/// Asserts that every acknowledged version has its archive.
 async fn verify_archives(service: &Process, archives: &Mutex<Vec<String>>) {
     let versions = archives.lock().clone();
     for version in versions {
