@@ -1,6 +1,6 @@
-//! Memory of picture decoders: it is reserved before a decoder is created, and the reservation is sufficient.
+//! Memory of picture decoders: the service reserves an estimate before it creates a decoder, and the estimate suffices.
 //!
-//! Each picture is decoded in a child process, to measure its peak alone.
+//! Each picture is decoded in a child process, whose memory peak is measured.
 
 use std::io::{Cursor, Write as _};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::support::client;
 use crate::support::process::{self, Process, test_child};
 
-/// Memory beside the picture: code of the decoder, and overhead of the allocator.
+/// Memory in bytes beside the picture: code of the decoder, and overhead of the allocator.
 const SLACK: u64 = 16 << 20;
 
 const MEGABYTE: u64 = 1_000_000;
@@ -33,10 +33,11 @@ struct MemoryFigures {
     inspecting: u64,
     decoding: u64,
     estimated: u64,
+    /// `true` if the picture was accepted and decoded.
     is_good: bool,
 }
 
-/// Inspects and decodes a picture in a child process. `name` is for messages.
+/// Inspects and decodes a picture in a child process. `name` names the picture in messages.
 fn measure(name: &str, bytes: &[u8]) -> MemoryFigures {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("picture");
@@ -50,12 +51,14 @@ fn measure(name: &str, bytes: &[u8]) -> MemoryFigures {
     MemoryFigures { inspecting: numbers[0], decoding: numbers[1], estimated: numbers[2], is_good: numbers[3] == 1 }
 }
 
+/// Returns `count` zero bytes, compressed by zlib.
 fn deflate_zeros(count: u64) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
     std::io::copy(&mut std::io::Read::take(std::io::repeat(0), count), &mut encoder).unwrap();
     encoder.finish().unwrap()
 }
 
+/// Returns a PNG chunk with its checksum.
 fn chunk(name: &[u8], content: &[u8]) -> Vec<u8> {
     let mut crc = flate2::Crc::new();
     crc.update(name);
@@ -64,18 +67,19 @@ fn chunk(name: &[u8], content: &[u8]) -> Vec<u8> {
     [&length[..], name, content, &crc.sum().to_be_bytes()].concat()
 }
 
-/// Returns a black RGBA picture with 16 bits per channel.
+/// Returns a black RGBA picture with 16 bits per channel; `extra` are chunks between its header and its data.
 fn deep_png(width: u32, height: u32, interlaced: bool, extra: &[u8]) -> Vec<u8> {
-    // Passes of Adam7: offset and stride of their pixels.
+    // Passes of Adam7: offsets (x, y) and strides (right, down) of their pixels.
     let passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)];
-    let row = |width: u32| 1 + 8 * u64::from(width);
+    // A row has one byte for its filter, and eight for each pixel.
+    let row_bytes = |width: u32| 1 + 8 * u64::from(width);
     let bytes = if interlaced {
         let pass_bytes = |(x, y, right, down): (u32, u32, u32, u32)| {
-            row((width - x).div_ceil(right)) * u64::from((height - y).div_ceil(down))
+            row_bytes((width - x).div_ceil(right)) * u64::from((height - y).div_ceil(down))
         };
         passes.into_iter().map(pass_bytes).sum()
     } else {
-        row(width) * u64::from(height)
+        row_bytes(width) * u64::from(height)
     };
     let mut header = [width.to_be_bytes(), height.to_be_bytes()].concat();
     header.extend([16, 6, 0, 0, u8::from(interlaced)]);
@@ -108,7 +112,8 @@ fn progressive_jpeg(width: u16, height: u16, components: u8) -> Vec<u8> {
     jpeg
 }
 
-fn encoded(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
+/// Returns the file of a picture.
+fn encode(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
     picture.write_to(&mut bytes, format).unwrap();
     bytes.into_inner()
@@ -116,31 +121,30 @@ fn encoded(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
 
 #[test]
 fn the_memory_estimate_suffices_for_every_format() {
-    const SIDES: (u32, u32) = (4000, 2500);
-    let (width, height) = SIDES;
+    let (width, height) = (4000, 2500);
     let rgb = DynamicImage::new_rgb8(width, height);
     let pictures = [
         ("png of 16 bits", deep_png(width, height, false, b"")),
         ("interlaced png of 16 bits", deep_png(width, height, true, b"")),
         ("png of one row", deep_png(width * 500, 1, false, b"")),
-        ("grey png", encoded(&DynamicImage::new_luma8(width, height), ImageFormat::Png)),
-        ("opaque png with alpha", encoded(&DynamicImage::new_rgba8(width, height), ImageFormat::Png)),
-        ("jpeg", encoded(&rgb, ImageFormat::Jpeg)),
+        ("grey png", encode(&DynamicImage::new_luma8(width, height), ImageFormat::Png)),
+        ("opaque png with alpha", encode(&DynamicImage::new_rgba8(width, height), ImageFormat::Png)),
+        ("jpeg", encode(&rgb, ImageFormat::Jpeg)),
         ("progressive jpeg", progressive_jpeg(4000, 2500, 3)),
         ("grey progressive jpeg", progressive_jpeg(4000, 2500, 1)),
-        ("webp", encoded(&rgb, ImageFormat::WebP)),
-        ("webp with alpha", encoded(&DynamicImage::new_rgba8(width, height), ImageFormat::WebP)),
-        ("gif", encoded(&DynamicImage::new_rgba8(width, height / 5), ImageFormat::Gif)),
-        ("bmp", encoded(&rgb, ImageFormat::Bmp)),
-        ("tiff", encoded(&rgb, ImageFormat::Tiff)),
-        ("tiff of 16 bits", encoded(&DynamicImage::new_rgba16(width / 2, height), ImageFormat::Tiff)),
-        ("tiff of floating point", encoded(&DynamicImage::new_rgb32f(width / 2, height / 2), ImageFormat::Tiff)),
+        ("webp", encode(&rgb, ImageFormat::WebP)),
+        ("webp with alpha", encode(&DynamicImage::new_rgba8(width, height), ImageFormat::WebP)),
+        ("gif", encode(&DynamicImage::new_rgba8(width, height / 5), ImageFormat::Gif)),
+        ("bmp", encode(&rgb, ImageFormat::Bmp)),
+        ("tiff", encode(&rgb, ImageFormat::Tiff)),
+        ("tiff of 16 bits", encode(&DynamicImage::new_rgba16(width / 2, height), ImageFormat::Tiff)),
+        ("tiff of floating point", encode(&DynamicImage::new_rgb32f(width / 2, height / 2), ImageFormat::Tiff)),
     ];
     for (name, bytes) in pictures {
         let MemoryFigures { inspecting, decoding, estimated, is_good } = measure(name, &bytes);
 
         // The progressive files lack their scan; the decoder detects this after all allocations.
-        assert!(is_good || name.contains("progressive"), "{name} is a picture");
+        assert!(is_good || name.contains("progressive"), "{name} was rejected");
         let peak = inspecting.max(decoding);
         assert!(peak <= estimated + SLACK, "{name} took {peak} bytes, and {estimated} were estimated");
         assert!(
@@ -152,14 +156,14 @@ fn the_memory_estimate_suffices_for_every_format() {
 
 #[test]
 fn png_rows_are_checked_without_buffering() {
-    let deep = measure("deep", &deep_png(5000, 4000, false, b""));
-    assert!(deep.is_good && deep.inspecting <= SLACK, "inspecting took {} bytes", deep.inspecting);
+    let figures = measure("png of 16 bits", &deep_png(5000, 4000, false, b""));
+    assert!(figures.is_good && figures.inspecting <= SLACK, "inspecting took {} bytes", figures.inspecting);
 }
 
 #[test]
 fn metadata_are_bounded_before_they_are_inflated() {
-    let bomb = chunk(b"iCCP", &[b"x\0\0".to_vec(), deflate_zeros(256 * MEGABYTE)].concat());
-    let figures = measure("profile", &deep_png(8, 8, false, &bomb));
+    let profile_bomb = chunk(b"iCCP", &[b"x\0\0".to_vec(), deflate_zeros(256 * MEGABYTE)].concat());
+    let figures = measure("profile", &deep_png(8, 8, false, &profile_bomb));
     assert!(figures.is_good, "the picture is good without its profile");
     assert!(figures.inspecting.max(figures.decoding) <= 2 * SLACK, "decoding took {} bytes", figures.decoding);
 }
@@ -200,7 +204,7 @@ async fn eight_submissions_of_large_pictures_stay_within_the_memory_of_the_decod
     };
     let responses = futures_util::future::join_all((0..8).map(|_| submit())).await;
 
-    // Then all are accepted, and the engine also stays within the limit
+    // Then all are accepted, and decoders and engine together stay far below the 6.4 GB of eight decoded pictures
     assert_eq!(responses, [200; 8]);
     let peak = status_bytes(&pid, "VmHWM:") - before;
     assert!(peak < 1000 * MEGABYTE, "the service took {peak} bytes");

@@ -1,5 +1,5 @@
-//! kill -9 under load, with clients that repeat every request with its key until it is answered: every key has one
-//! effect.
+//! kill -9 under load, with clients that repeat every request with its idempotency key until they get a response: every
+//! key has one effect.
 //!
 //! The suite runs 8 rounds; `CRASH_ROUNDS=200 cargo test --test it idempotency_crash` runs more.
 
@@ -23,7 +23,9 @@ use crate::idempotency::KEY;
 use crate::support::client;
 use crate::support::process::{Process, TOKEN};
 
+/// Number of clients that write at the same time.
 const WRITERS: usize = 16;
+/// User id of the administrator with the bootstrap token.
 const ADMINISTRATOR: &str = "00000000-0000-4000-8000-000000000001";
 
 /// Requests of one writer, over all restarts of the service.
@@ -32,7 +34,7 @@ struct KeyedWriter {
     client: Client,
     /// Number of the first request without a response.
     next: usize,
-    /// Every answer, by the number of its request.
+    /// Status and body of every response, by the number of its request.
     acknowledged: Vec<(u16, Value)>,
 }
 
@@ -41,7 +43,8 @@ impl KeyedWriter {
         Self { index, client: client(), next: 0, acknowledged: Vec::new() }
     }
 
-    /// The first two requests create the prerequisites of the others.
+    /// Returns method, path and body of a request, and the kind of the event that it records. The first two requests
+    /// create the publisher and the node of the others.
     fn request(&self, step: usize) -> (Method, String, Value, &'static str) {
         let (writer, tokens) = (self.index, format!("/admin/users/{ADMINISTRATOR}/tokens"));
         let nodes = format!("/publishers/p{writer}/nodes");
@@ -63,6 +66,8 @@ impl KeyedWriter {
         }
     }
 
+    /// Sends a request with its key. Returns the status, whether the response is a replay, and the body; `None` if the
+    /// service was killed.
     async fn send(&self, base: &str, step: usize) -> Option<(u16, bool, Value)> {
         let (method, path, body, _) = self.request(step);
         let request = self.client.request(method, format!("{base}{path}")).bearer_auth(TOKEN).json(&body);
@@ -71,10 +76,10 @@ impl KeyedWriter {
         Some((status, replayed, response.json().await.ok()?))
     }
 
-    /// Sends the unanswered request, and more, until the service is gone or the round ends.
+    /// Sends the unanswered request, and more, until the service is killed or `stop` is set.
     async fn write(mut self, base: String, stop: Arc<AtomicBool>) -> Self {
         if let Some((status, body)) = self.acknowledged.last().cloned() {
-            // A response from before the kill is replayed.
+            // The last response from before the kill is replayed.
             match self.send(&base, self.next - 1).await {
                 Some(replayed) => assert_eq!(replayed, (status, true, body)),
                 None => return self,
@@ -94,11 +99,11 @@ impl KeyedWriter {
         }
     }
 
-    /// Returns the ids chosen by the service.
+    /// Returns the ids of created resources that the service chose.
     fn ids(&self) -> impl Iterator<Item = &str> {
-        let has_id = |body: &'_ Value| body.pointer("/node_version/id").is_some();
-        self.acknowledged.iter().skip(2).filter_map(move |(status, body)| {
-            let id = if has_id(body) { body.pointer("/node_version/id") } else { body.get("id") };
+        // The first two requests have ids chosen by the client.
+        self.acknowledged.iter().skip(2).filter_map(|(status, body)| {
+            let id = body.pointer("/node_version/id").or_else(|| body.get("id"));
             id.filter(|_| *status == 201)?.as_str()
         })
     }
@@ -119,9 +124,9 @@ async fn every_idempotency_key_has_one_effect_over_kill_9() {
         tokio::time::sleep(Duration::from_millis(rng.gen_range(20..300))).await;
 
         // When the service is killed, except in the last round
-        let last = round == rounds;
-        stop.store(last, Ordering::SeqCst);
-        let service = if last {
+        let is_last_round = round == rounds;
+        stop.store(is_last_round, Ordering::SeqCst);
+        let service = if is_last_round {
             Some(service)
         } else {
             service.kill();
@@ -131,7 +136,7 @@ async fn every_idempotency_key_has_one_effect_over_kill_9() {
             writers.push(writer.await.unwrap());
         }
         if let Some(service) = service {
-            tokens_work(&service, &writers).await;
+            assert_tokens_work(&service, &writers).await;
             let (status, errors) = service.terminate();
             assert!(status.success(), "{status}: {errors}");
         }
@@ -141,17 +146,18 @@ async fn every_idempotency_key_has_one_effect_over_kill_9() {
     verify(data.path(), &writers);
 }
 
-/// Asserts that the last token of each writer works, even if its answer was a replay.
-async fn tokens_work(service: &Process, writers: &[KeyedWriter]) {
+/// Asserts that the last token of each writer works, even if its secret was in a replayed response.
+async fn assert_tokens_work(service: &Process, writers: &[KeyedWriter]) {
     let client = client();
     for writer in writers {
         let token = writer.acknowledged.iter().rev().find_map(|(_, body)| body["token"].as_str());
         let Some(token) = token else { continue };
         let response = client.get(service.url("/users")).bearer_auth(token).send().await.unwrap();
-        assert_eq!(response.status().as_u16(), 200);
+        assert_eq!(response.status().as_u16(), 200, "the last token of writer {} is invalid", writer.index);
     }
 }
 
+/// Asserts that every key was claimed once, and that the log has exactly the events of the acknowledged requests.
 fn verify(data: &std::path::Path, writers: &[KeyedWriter]) {
     let options = mediary::app::log_options(data, &mediary::config::Settings::default());
     let (log, _) = SledLog::open(&options, &Environment::system(), |_| {}).unwrap();
@@ -168,6 +174,7 @@ fn verify(data: &std::path::Path, writers: &[KeyedWriter]) {
 
     assert!(claims.values().all(|times| *times == 1), "a key was claimed twice");
 
+    // The first start creates the administrator.
     let mut expected: HashMap<&str, usize> = HashMap::from([("UserCreated", 1)]);
     for writer in writers {
         for step in 0..writer.next {
@@ -176,15 +183,16 @@ fn verify(data: &std::path::Path, writers: &[KeyedWriter]) {
         }
     }
 
-    // The service records these on its own, once a minute.
+    // The service records uses of tokens on its own, once a minute.
     kinds.remove("TokenUsed");
-    assert_eq!(kinds, expected);
+    assert_eq!(kinds, expected, "number of events by kind");
 
     let streams: Vec<_> = events.iter().map(|event| event.stream.as_str()).collect();
-    let published: Vec<_> = events.iter().map(|event| format!("{:?}", event.event)).collect();
+    // The id of a version is only in the event of its node.
+    let event_texts: Vec<_> = events.iter().map(|event| format!("{:?}", event.event)).collect();
     for id in writers.iter().flat_map(KeyedWriter::ids) {
         let is_recorded =
-            streams.iter().any(|stream| stream.ends_with(id)) || published.iter().any(|item| item.contains(id));
+            streams.iter().any(|stream| stream.ends_with(id)) || event_texts.iter().any(|text| text.contains(id));
         assert!(is_recorded, "{id} was acknowledged but is not in the log");
     }
 

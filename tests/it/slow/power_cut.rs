@@ -1,8 +1,8 @@
-//! Power cuts: the service runs on its own file system, is stopped under load, and restarts with what the disk held at
-//! that moment, without the page cache. Unlike kill -9, this shows whether acknowledged writes were synced.
+//! Power cuts: the service runs on its own file system, is stopped under load, and restarts with the content that the
+//! disk had at that moment, without the page cache. Unlike kill -9, this shows whether acknowledged writes were synced.
 //!
 //! Needs root, mkfs.ext4 and loop devices; without them the tests say so and do nothing. The suite cuts the power once;
-//! `POWER_CUTS=50 cargo test --test it power_cut -- --nocapture` does so more often.
+//! `POWER_CUTS=50 cargo test --test it power_cut -- --nocapture` cuts it 50 times.
 
 mod disk;
 
@@ -23,17 +23,19 @@ use rand::{Rng, SeedableRng};
 
 use crate::journal::{all, write_group};
 use crate::samples::AT;
-use crate::slow::crash::check::{snapshot_taken, verify, verify_log};
+use crate::slow::crash::check::{verify, verify_log, wait_for_new_snapshot};
 use crate::slow::crash::load::{AcknowledgedWrites, write_until_killed};
 use crate::support::eventually::eventually;
 use crate::support::process::{Process, command, with_snapshots};
 use crate::support::receiver::Receiver;
 
+/// Number of clients that write at the same time.
 const WRITERS: usize = 16;
+/// Number of groups of commits that the tests of the log write.
 const GROUPS: u64 = 40;
 
-/// Creates the disk; `None`, with a message, if this machine cannot provide one.
-fn disk(cuts: u64) -> Option<SimulatedDisk> {
+/// Returns a disk for `cuts` power cuts; prints a message and returns `None` if this machine cannot provide one.
+fn create_disk(cuts: u64) -> Option<SimulatedDisk> {
     match SimulatedDisk::new(cuts) {
         Ok(disk) => Some(disk),
         Err(reason) => {
@@ -46,15 +48,16 @@ fn disk(cuts: u64) -> Option<SimulatedDisk> {
 #[actix_web::test]
 async fn acknowledged_commands_survive_a_power_cut() {
     let cuts: u64 = std::env::var("POWER_CUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
-    let Some(mut disk) = disk(cuts) else { return };
+    let Some(mut disk) = create_disk(cuts) else { return };
     let receiver = Receiver::start().await;
     let acknowledged = Arc::new(Mutex::new(AcknowledgedWrites::default()));
     let mut rng = StdRng::seed_from_u64(0xD15C);
     for cut in 0..cuts {
-        // Given a service that may have lost its power before: it started, and all acknowledged writes are there
-        let (data, snapshots) = (disk.root().join("data"), cut.is_multiple_of(2));
+        // Given a service that may have lost its power before; all acknowledged writes are present
+        let data = disk.root().join("data");
+        let uses_snapshots = cut.is_multiple_of(2);
         let mut program = command(&data);
-        if snapshots {
+        if uses_snapshots {
             with_snapshots(&mut program);
         }
         let service = Process::from_command(&mut program);
@@ -77,21 +80,23 @@ async fn acknowledged_commands_survive_a_power_cut() {
             !acknowledged.lock().tasks.is_empty() || all_ended
         })
         .await;
-        if snapshots {
-            snapshot_taken(&data).await;
+        if uses_snapshots {
+            wait_for_new_snapshot(&data).await;
         }
         tokio::time::sleep(Duration::from_millis(rng.gen_range(100..600))).await;
         service.pause();
-        let after = disk.after_power_cut();
+        let disk_after_cut = disk.after_power_cut();
         service.kill();
         for writer in writers {
             writer.await.unwrap();
         }
-        disk = after;
+        disk = disk_after_cut;
 
         // Then the log has no gap
         verify_log(&disk.root().join("data"));
     }
+
+    // And after the last cut, all acknowledged writes are present
     let mut program = command(&disk.root().join("data"));
     let service = Process::from_command(with_snapshots(&mut program));
     let so_far = acknowledged.lock().clone();
@@ -104,21 +109,23 @@ async fn acknowledged_commands_survive_a_power_cut() {
 
 #[test]
 fn the_log_survives_a_power_cut() {
-    let Some(disk) = disk(1) else { return };
-    let (written, found) = cut_after(&disk, Arc::new(File::sync_data));
-    assert_eq!(found, Ok(written));
+    let Some(disk) = create_disk(1) else { return };
+    let (written, recovered) = write_and_cut_power(&disk, Arc::new(File::sync_data));
+    assert_eq!(recovered, Ok(written));
 }
 
 /// Proof that the harness detects missing syncs.
 #[test]
 fn a_log_that_does_not_sync_loses_events_in_a_power_cut() {
-    let Some(disk) = disk(1) else { return };
-    let (written, found) = cut_after(&disk, Arc::new(|_: &File| Ok(())));
-    assert!(found.as_ref().is_err() || found.as_ref().is_ok_and(|found| *found < written), "{found:?} of {written}");
+    let Some(disk) = create_disk(1) else { return };
+    let (written, recovered) = write_and_cut_power(&disk, Arc::new(|_: &File| Ok(())));
+    let is_lossy = recovered.as_ref().map_or(true, |position| *position < written);
+    assert!(is_lossy, "nothing was lost without syncs: {recovered:?} of {written}");
 }
 
-/// Writes with this sync function, cuts the power, and opens the rest. Returns the written and the remaining positions.
-fn cut_after(disk: &SimulatedDisk, sync: SyncFile) -> (Position, Result<Position, String>) {
+/// Writes a log with `sync` as its sync function, cuts the power, and opens the log again. Returns the position of the
+/// last written event, and that of the last event after the cut or the error of opening the log.
+fn write_and_cut_power(disk: &SimulatedDisk, sync: SyncFile) -> (Position, Result<Position, String>) {
     let mut options = options(&disk.root());
     options.journal.sync = sync;
     let (log, _) = SledLog::open(&options, &Environment::manual(AT, 7), |_| {}).unwrap();
@@ -126,15 +133,15 @@ fn cut_after(disk: &SimulatedDisk, sync: SyncFile) -> (Position, Result<Position
         write_group(&log, index);
     }
     let written = log.head();
-    let after = disk.after_power_cut();
+    let disk_after_cut = disk.after_power_cut();
     drop(log);
-    let found = SledLog::open(&self::options(&after.root()), &Environment::manual(AT, 7), |_| {});
-    (written, found.map(|(log, _)| Position(all(&log).len() as u64)).map_err(|error| error.to_string()))
+    let reopened = SledLog::open(&self::options(&disk_after_cut.root()), &Environment::manual(AT, 7), |_| {});
+    (written, reopened.map(|(log, _)| Position(all(&log).len() as u64)).map_err(|error| error.to_string()))
 }
 
 fn options(root: &Path) -> SledLogOptions {
     let mut options = SledLogOptions::new(root.join("log"));
-    // Fills several segments.
+    // Segments so small that the test fills several.
     options.journal.segment_bytes = 8 * 1024;
     options
 }

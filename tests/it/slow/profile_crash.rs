@@ -1,5 +1,5 @@
-//! kill -9 at every step of a task's way through the vendor, with every shipped profile of images and videos: nothing
-//! is paid for twice, and nothing that was accepted is lost.
+//! kill -9 at every step of a vendor job, with every shipped profile for images and videos: no job is paid for twice,
+//! and no accepted job is lost.
 
 use std::path::Path;
 use std::process::Command;
@@ -55,8 +55,8 @@ async fn get(process: &Process, path: &str) -> Value {
     response.json().await.expect("JSON")
 }
 
-/// Submits a task, lets the service kill itself at `step`, and starts it again. Returns an error if the step was not
-/// reached, or if the task was lost or paid for twice.
+/// Submits a task, lets the service kill itself at `step`, starts it again, and waits until the task ends. Returns an
+/// error if the step was not reached, or if the task was lost or paid for twice.
 async fn crash_at(sim: &ProfileSim, step: VendorStep) -> Result<(), String> {
     let protocol = &sim.protocol;
     let directory = tempfile::tempdir().expect("a directory");
@@ -82,8 +82,9 @@ async fn crash_at(sim: &ProfileSim, step: VendorStep) -> Result<(), String> {
 
     let charges = sim.charges();
     let failure = failures[0]["data"].to_string();
-    // Without a search, the outcome of a submission between its intent and its recorded acceptance is unknown. The
-    // result of a synchronous vendor is fetched and stored in between.
+    // A submission may have been accepted between the record of its intent and that of its acceptance. Without a search
+    // at the vendor, the service cannot know. A synchronous vendor returns its result with the acceptance, so the
+    // result is stored before the acceptance is recorded.
     let is_before_acceptance = match step {
         VendorStep::IntentRecorded | VendorStep::Responded => true,
         VendorStep::ResultFetched | VendorStep::ResultStored => protocol.is_synchronous,
@@ -95,7 +96,7 @@ async fn crash_at(sim: &ProfileSim, step: VendorStep) -> Result<(), String> {
     if submitted == 1 && (is_completed || is_unknown) {
         return Ok(());
     }
-    Err(format!("{submitted} submitted, {charges} charges, {failures}"))
+    Err(format!("{submitted} tasks submitted, {charges} charges, failures: {failures}"))
 }
 
 #[actix_web::test]

@@ -1,11 +1,11 @@
 //! kill -9 at every step of a vendor job: no double charges, and no accepted task is lost.
 //!
-//! The service that kills itself is the child program of the tests, as in `fail_points.rs`. The vendor and its ledger
-//! survive, and so does the receiver of callbacks. Two callers submit pictures and videos.
+//! The service that kills itself is the child program of the tests, as in `fail_points.rs`. The simulated vendor, with
+//! its record of charges, and the receiver of callbacks run on. Two callers submit pictures and videos.
 //!
 //! In each of the vendor's three modes, the suite kills the service at each named point, then at random points.
-//! `VENDOR_NAMED=100 VENDOR_CRASHES=1000 cargo test --test it vendor_crash` sets the number of kills at each named
-//! point, and the number of kills at random points.
+//! `VENDOR_NAMED=100 VENDOR_CRASHES=1000 cargo test --test it vendor_crash` kills it 100 times at each named point, and
+//! 1000 times at random points.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -59,18 +59,19 @@ enum CrashPoint {
     InService(FailPoint),
     /// While the vendor processes a request: the vendor charges accepted work, and the response is lost.
     AtVendor(SimRequestKind),
+    /// The service is not killed.
     Nowhere,
 }
 
-/// Returns the points that every task passes, in order.
+/// Returns the points that every task passes.
 fn named_points() -> Vec<CrashPoint> {
     let vendor_points = VendorStep::ALL.map(|step| CrashPoint::InService(FailPoint::Vendor(step)));
     let requests = [SimRequestKind::Submission, SimRequestKind::Poll, SimRequestKind::Result].map(CrashPoint::AtVendor);
     vendor_points.into_iter().chain(requests).collect()
 }
 
-/// Returns a command that starts a service with these vendors. The service kills itself the `pass`-th time that it
-/// reaches a crash point within it.
+/// Returns a command that starts a service with these vendors. If the crash point is within the service, the service
+/// kills itself when it reaches the point for the `pass`th time.
 fn service(directory: &Path, vendors: &[String], mode: SimMode, crash_point: CrashPoint, pass: u64) -> Command {
     let mut command = faulty_service(directory);
     match vendors {
@@ -83,10 +84,11 @@ fn service(directory: &Path, vendors: &[String], mode: SimMode, crash_point: Cra
     command
 }
 
-/// Order to the vendor to kill a process: the kind of request, the process, and the number of such requests until then.
+/// Order to the vendor to kill a process: the kind of request, the process, and the number of such requests left, of
+/// which the last one kills. `None` if no kill is pending.
 type CrashOrder = Arc<Mutex<Option<(SimRequestKind, Pid, u64)>>>;
 
-/// Returns the behaviour of a vendor that kills the service as ordered.
+/// Returns the behaviour of a vendor that kills the service as ordered, and then hangs up.
 fn killing_behavior(order: &CrashOrder) -> impl Fn(&SimRequest) -> SimBehavior + Send + Sync + 'static {
     let order = order.clone();
     move |request| {
@@ -116,12 +118,13 @@ struct OutsideWorld {
 }
 
 impl OutsideWorld {
+    /// Returns the base URL of each vendor.
     fn bases(&self) -> Vec<String> {
         self.vendors.iter().map(VendorSim::base).collect()
     }
 }
 
-/// Submits the tasks of a round, as long as the service runs.
+/// Submits the tasks of a round; ignores submissions that fail because the service was killed.
 async fn submit(base: String, webhook_url: String, callers: [LedgerCaller; 2]) {
     let with_webhook = |mut body: Value, field: &str| {
         body[field] = json!(webhook_url);
@@ -139,10 +142,12 @@ async fn submit(base: String, webhook_url: String, callers: [LedgerCaller; 2]) {
     }
 }
 
-/// Runs one round; returns `true` if the service was killed at the crash point.
+/// Starts the service, submits tasks, and waits until the service is killed at the crash point; after a deadline, kills
+/// it anyway. Returns `true` if the crash point was reached.
 async fn run_round(directory: &Path, outside: &OutsideWorld, crash_point: CrashPoint, pass: u64) -> bool {
     let OutsideWorld { mode, order, receiver, callers, .. } = outside;
     let mut command = service(directory, &outside.bases(), *mode, crash_point, pass);
+    // Work left by earlier rounds may reach the point before the service is ready.
     let Ok(process) = Process::try_start(&mut command) else { return true };
     if let CrashPoint::AtVendor(kind) = crash_point {
         *order.lock() = Some((kind, process.pid(), pass));
@@ -164,7 +169,8 @@ async fn run_round(directory: &Path, outside: &OutsideWorld, crash_point: CrashP
     is_reached
 }
 
-/// Returns the outcome by task: its last event, or the data of that event if the task failed.
+/// Returns the outcome of every task by id: `TaskSubmitted`, `TaskCompleted` (for videos too), or the data of
+/// `TaskFailed`. Asserts that no task ended twice.
 async fn task_outcomes(process: &Process) -> HashMap<String, String> {
     let mut outcomes: HashMap<String, String> = HashMap::new();
     for kind in ["TaskSubmitted", "TaskCompleted", "VideoCompleted", "TaskFailed"] {
@@ -192,7 +198,8 @@ async fn task_outcomes(process: &Process) -> HashMap<String, String> {
     outcomes
 }
 
-/// Waits until all tasks have ended, and compares the vendor's ledger, the callers' accounts and the callbacks.
+/// Waits until all tasks have ended, and compares the vendors' charges, the callers' accounts and the callbacks.
+/// Returns a summary.
 async fn settle(directory: &Path, outside: &OutsideWorld) -> String {
     let OutsideWorld { vendors, mode, receiver, callers, .. } = outside;
     let process = Process::try_start(&mut service(directory, &outside.bases(), *mode, CrashPoint::Nowhere, 0)).unwrap();
@@ -203,48 +210,50 @@ async fn settle(directory: &Path, outside: &OutsideWorld) -> String {
     assert_all_reported(&process, receiver, outcomes.keys()).await;
 
     let completed = outcomes.iter().map(|(task, outcome)| (task.clone(), outcome == "TaskCompleted")).collect();
-    let (mut accounts, mut videos) = (Vec::new(), 0);
+    // Only videos cost credits. At least a third of the tasks must be videos, or the test shows too little.
+    let (mut billed_tasks, mut videos) = (Vec::new(), 0);
     for caller in callers {
         let tasks = audit(&process, caller, &completed).await;
         videos += tasks.len();
-        accounts.extend(tasks);
+        billed_tasks.extend(tasks);
     }
-    accounts.sort();
-    accounts.dedup();
-    assert!(accounts.len() == videos && videos * 3 > outcomes.len(), "every video is in one account: {videos}");
+    billed_tasks.sort();
+    billed_tasks.dedup();
+    assert!(billed_tasks.len() == videos && videos * 3 > outcomes.len(), "every video is in one account: {videos}");
     assert!(process.terminate().0.success());
 
-    let mut paid: HashMap<String, usize> = HashMap::new();
+    let mut charge_counts: HashMap<String, usize> = HashMap::new();
     for charge in vendors.iter().flat_map(VendorSim::charges) {
-        *paid.entry(charge.key).or_default() += 1;
+        *charge_counts.entry(charge.key).or_default() += 1;
     }
 
     let mut unknown = Vec::new();
     for (task, outcome) in &outcomes {
-        let paid = paid.get(task).copied().unwrap_or(0);
+        let charges = charge_counts.get(task).copied().unwrap_or(0);
         match outcome.as_str() {
-            "TaskCompleted" => assert_eq!(paid, 1, "{task} is completed"),
+            "TaskCompleted" => assert_eq!(charges, 1, "charges for {task}, which is completed"),
             failure => {
+                // Only without recovery may the service not know whether the vendor accepted a submission.
                 assert!(*mode == SimMode::Neither && failure.contains("outcome_unknown"), "{task} ended by {failure}");
-                assert!(paid <= 1, "{task} was paid for {paid} times");
-                unknown.push((task, paid));
+                assert!(charges <= 1, "{task} was charged {charges} times");
+                unknown.push((task, charges));
             }
         }
     }
     assert!(!outcomes.is_empty(), "no task was submitted");
-    assert!(paid.keys().all(|task| outcomes.contains_key(task)), "only submitted tasks are paid for");
+    assert!(charge_counts.keys().all(|task| outcomes.contains_key(task)), "only submitted tasks are charged");
 
-    let unpaid = unknown.iter().filter(|(_, paid)| *paid == 0).count();
     format!(
-        "{mode:?}: {} tasks, {videos} of them videos, {} charges, {} of unknown outcome (paid for: {})",
+        "{mode:?}: {} tasks, {videos} of them videos, {} charges, {} of unknown outcome (charged: {})",
         outcomes.len(),
-        paid.values().sum::<usize>(),
+        charge_counts.values().sum::<usize>(),
         unknown.len(),
-        unknown.len() - unpaid
+        unknown.iter().filter(|(_, charges)| *charges > 0).count()
     )
 }
 
-/// Starts the participants. Of several vendors, all but the last reject every second submission as busy.
+/// Starts the vendors and the receiver, and creates the callers. Of several vendors, all but the last reject every
+/// second submission as busy, so that the service falls back to the next one.
 async fn start_outside_world(directory: &Path, mode: SimMode, vendor_count: usize) -> OutsideWorld {
     let order = CrashOrder::default();
     let mut vendors = Vec::new();
@@ -265,15 +274,18 @@ async fn start_outside_world(directory: &Path, mode: SimMode, vendor_count: usiz
     OutsideWorld { vendors, mode, order, receiver: Receiver::start().await, callers }
 }
 
+/// Kills the service at every named point and at random points. Asserts afterwards that every completed task was
+/// charged exactly once, and every other task at most once.
 async fn assert_charged_once_over_crashes(mode: SimMode, vendor_count: usize) {
     let env_number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse::<u64>().ok());
-    let (times, random) = (env_number("VENDOR_NAMED").unwrap_or(1), env_number("VENDOR_CRASHES").unwrap_or(3));
+    let kills_per_point = env_number("VENDOR_NAMED").unwrap_or(1);
+    let random_kills = env_number("VENDOR_CRASHES").unwrap_or(3);
     let parent = tempfile::tempdir().unwrap();
     let data = parent.path().join("data");
     let outside = start_outside_world(&data, mode, vendor_count).await;
 
     let mut rng = StdRng::seed_from_u64(0x0C4A_26ED);
-    for point in (0..times).flat_map(|_| named_points()) {
+    for point in (0..kills_per_point).flat_map(|_| named_points()) {
         let is_reached = run_round(&data, &outside, point, rng.gen_range(1..=2)).await;
         assert!(is_reached, "{point:?} was not reached");
     }
@@ -281,7 +293,7 @@ async fn assert_charged_once_over_crashes(mode: SimMode, vendor_count: usize) {
     let commit_points = COMMIT_STEPS.map(|step| CrashPoint::InService(FailPoint::After(step)));
     let all_points: Vec<_> = named_points().into_iter().chain(commit_points).collect();
     let mut reached_count = 0;
-    for _ in 0..random {
+    for _ in 0..random_kills {
         let point = all_points[rng.gen_range(0..all_points.len())];
         let is_commit_step = matches!(point, CrashPoint::InService(FailPoint::After(_)));
         let pass = rng.gen_range(1..=if is_commit_step { 20 } else { TASKS as u64 });
@@ -289,9 +301,9 @@ async fn assert_charged_once_over_crashes(mode: SimMode, vendor_count: usize) {
     }
 
     let settled = settle(&data, &outside).await;
-    let named_rounds = times * named_points().len() as u64;
+    let named_rounds = kills_per_point * named_points().len() as u64;
     println!(
-        "killed {named_rounds} times at named points, and {reached_count} times of {random} at random ones; {settled}"
+        "killed {named_rounds} times at named points, and {reached_count} of {random_kills} times at random ones; {settled}"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Checks that acknowledged writes are there once, and that the log is complete.
+//! Checks that every acknowledged write is present once, and that the log is complete.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
@@ -23,42 +23,43 @@ use crate::support::receiver::ReceivedRequest;
 /// Deadline for a snapshot while clients write.
 const SNAPSHOT_WITHIN: Duration = Duration::from_mins(2);
 
+/// Reads a URL as the administrator.
 async fn get(client: &Client, url: &str) -> Value {
     client.get(url).bearer_auth(TOKEN).send().await.unwrap().json().await.unwrap()
 }
 
-/// Asserts that every acknowledged command is there, once.
+/// Asserts that every acknowledged node and task is present.
 pub async fn verify(service: &Process, acknowledged: &AcknowledgedWrites) {
     let client = client();
     let nodes: Vec<_> = acknowledged.changelogs.iter().collect();
     for chunk in nodes.chunks(1000) {
         let queries: Vec<_> = chunk.iter().map(|((_, node), _)| json!({"node_id": node, "version": "1.0.0"})).collect();
         let url = service.url("/bulk/nodes/versions");
-        let (status, found) = post(&client, &url, &json!({"node_versions": queries})).await.unwrap();
-        assert_eq!(status, 200, "{found}");
-        for (((_, node), (completed, requested)), found) in chunk.iter().zip(found["node_versions"].as_array().unwrap())
-        {
-            assert_eq!(found["status"], "success", "{node} was acknowledged but is lost: {found}");
-            let changelog: u64 = found["node_version"]["changelog"].as_str().unwrap().parse().unwrap();
+        let (status, response) = post(&client, &url, &json!({"node_versions": queries})).await.unwrap();
+        assert_eq!(status, 200, "{response}");
+        let results = response["node_versions"].as_array().unwrap();
+        for (((_, node), (acknowledged, requested)), result) in chunk.iter().zip(results) {
+            assert_eq!(result["status"], "success", "{node} was acknowledged but is lost: {result}");
+            let changelog: u64 = result["node_version"]["changelog"].as_str().unwrap().parse().unwrap();
             assert!(
-                (*completed..=*requested).contains(&changelog),
-                "{node}: acknowledged {completed}, requested {requested}, found {changelog}"
+                (*acknowledged..=*requested).contains(&changelog),
+                "{node}: acknowledged {acknowledged}, requested {requested}, found {changelog}"
             );
         }
     }
     for (_, task) in &acknowledged.tasks {
-        let found = get(&client, &service.url(&format!("{UPSCALER}/{task}"))).await;
-        assert_eq!(found["data"]["task_id"], **task, "a task was acknowledged but is lost: {found}");
+        let state = get(&client, &service.url(&format!("{UPSCALER}/{task}"))).await;
+        assert_eq!(state["data"]["task_id"], **task, "{task} was acknowledged but is lost: {state}");
     }
 }
 
-/// Asserts that the task has its result.
-pub async fn verify_task_ended(service: &Process, task: &str) {
+/// Asserts that the task is completed.
+pub async fn verify_task_completed(service: &Process, task: &str) {
     let state = get(&client(), &service.url(&format!("{UPSCALER}/{task}"))).await;
     assert_eq!(state["data"]["status"], "COMPLETED", "{state}");
 }
 
-/// Statuses that a receiver got, by task, each message counted once.
+/// Statuses that a receiver got, by task, in order of arrival. A callback that was delivered twice counts once.
 pub struct ReportedStatuses(HashMap<String, Vec<String>>);
 
 impl ReportedStatuses {
@@ -78,26 +79,30 @@ impl ReportedStatuses {
         self.0.get(task).map_or(&[], Vec::as_slice)
     }
 
+    /// Returns `true` if the final status of every task has arrived.
     pub fn all_ended<'t>(&self, mut tasks: impl Iterator<Item = &'t String>) -> bool {
         tasks
             .all(|task| self.statuses_of(task).last().is_some_and(|status| status == "COMPLETED" || status == "FAILED"))
     }
 }
 
-/// Events seen so far, as far as remembered: their number, and the number of each stream.
+/// Events read so far, to detect gaps, duplicates and losses over all restarts.
 #[derive(Default)]
-pub struct FollowedDeliveries {
+pub struct FollowedLog {
+    /// Position of the last event.
     head: u64,
+    /// Version of each stream.
     versions: HashMap<String, u64>,
 }
 
-impl FollowedDeliveries {
-    /// Checks every new event: none is missing or duplicated, and no earlier event has disappeared.
+impl FollowedLog {
+    /// Reads the events since the last call. Asserts that none is missing or duplicated, and that the log has not
+    /// shrunk.
     pub async fn follow(&mut self, service: &Process) {
         let client = client();
         let state = get(&client, &service.url("/admin/state")).await;
         let head = state["log"]["head"].as_u64().unwrap_or_else(|| panic!("{state}"));
-        assert!(head >= self.head, "there were {} events, now there are {head}", self.head);
+        assert!(head >= self.head, "the log had {} events, and now has {head}", self.head);
         while self.head < head {
             let page = get(&client, &service.url(&format!("/admin/events?after={}&limit=1000", self.head))).await;
             let events = page["events"].as_array().unwrap_or_else(|| panic!("{page}"));
@@ -113,19 +118,19 @@ impl FollowedDeliveries {
     }
 }
 
-/// Waits until a newer snapshot exists.
-pub async fn snapshot_taken(data: &Path) {
+/// Waits until the service takes a snapshot.
+pub async fn wait_for_new_snapshot(data: &Path) {
     let path = data.join("snapshots/models");
     let file = || std::fs::metadata(&path).ok().map(|file| (file.ino(), file.mtime(), file.mtime_nsec()));
     let before = file();
     eventually_within(SNAPSHOT_WITHIN, "a snapshot is taken while others write", async || file() != before).await;
 }
 
-/// Asserts that the log has no gap or duplicate and gives the same read models however it is read. Returns its number
-/// of events.
+/// Asserts that the log has no gap or duplicate, and that the start and a later replay build the same read models.
+/// Returns its number of events.
 pub fn verify_log(data: &Path) -> u64 {
-    let mut from_journal = Models::default();
-    let apply = |commit: &mediary::events::envelope::Commit| commit.iter().for_each(|event| from_journal.apply(event));
+    let mut from_start = Models::default();
+    let apply = |commit: &mediary::events::envelope::Commit| commit.iter().for_each(|event| from_start.apply(event));
     let options = mediary::app::log_options(data, &mediary::config::Settings::default());
     let (log, _) = SledLog::open(&options, &Environment::system(), apply).unwrap();
     let events = log.read_all(Position(0), usize::MAX).unwrap();
@@ -137,6 +142,6 @@ pub fn verify_log(data: &Path) -> u64 {
         assert_eq!(event.version.0, *version, "a gap or a duplicate in {}", event.stream);
     }
     assert_eq!(log.head().0, events.len() as u64);
-    assert_eq!(rebuild(&log).unwrap(), from_journal, "read models differ by the way they were read");
+    assert_eq!(rebuild(&log).unwrap(), from_start, "a replay builds other read models than the start");
     log.head().0
 }

@@ -1,4 +1,5 @@
-//! Disk with simulated power cuts: an image file with a file system, mounted so that the image holds only synced data.
+//! Disk with simulated power cuts: a mounted image file. A loop device with direct I/O bypasses the page cache of the
+//! host, so a copy of the image has only the data that the file system has written to its device.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,12 +9,13 @@ use tempfile::TempDir;
 
 use crate::support::eventually::eventually_blocking;
 
-/// Size of the image in bytes without cuts: the service's reserve, and the data written before the first cut.
-const BYTES: u64 = 96 << 20;
-/// Additional size for each cut: the data written before the next one.
-const BYTES_A_CUT: u64 = 8 << 20;
-/// Maximum number of copies of the image; it is copied again if the kernel wrote to it during the copy.
-const COPIES: usize = 20;
+/// Size of the image in bytes without cuts: the service's reserve of disk space, and the data written before the first
+/// cut.
+const BASE_BYTES: u64 = 96 << 20;
+/// Additional size in bytes for each cut: the data written before the next one.
+const BYTES_PER_CUT: u64 = 8 << 20;
+/// Maximum number of attempts to copy the image; a copy is repeated if the kernel wrote to the image meanwhile.
+const COPY_ATTEMPTS: usize = 20;
 
 /// Mounted image; unmounted and detached on drop.
 pub struct SimulatedDisk {
@@ -23,17 +25,18 @@ pub struct SimulatedDisk {
 }
 
 impl SimulatedDisk {
-    /// Creates a file system large enough for `cuts` power cuts.
+    /// Creates a file system large enough for `cuts` power cuts, and mounts it.
     ///
     /// # Errors
     /// Returns the reason if this machine does not support it.
     pub fn new(cuts: u64) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let image = folder.path().join("image");
-        let file = fs::File::create(&image).and_then(|file| file.set_len(BYTES + cuts * BYTES_A_CUT));
+        let file = fs::File::create(&image).and_then(|file| file.set_len(BASE_BYTES + cuts * BYTES_PER_CUT));
         file.map_err(|error| error.to_string())?;
-        let quick = ["-q", "-F", "-J", "size=4", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
-        run(Command::new("mkfs.ext4").args(quick).arg(&image))?;
+        // A small journal, and no initialization in the background, which would keep the device busy.
+        let options = ["-q", "-F", "-J", "size=4", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
+        run(Command::new("mkfs.ext4").args(options).arg(&image))?;
         Self::attach(folder)
     }
 
@@ -56,12 +59,12 @@ impl SimulatedDisk {
         self.folder.path().join("root")
     }
 
-    /// Returns the disk as it would be after a power cut now; no process may write to the file system. The content of
-    /// its cache is lost; writes that the kernel has started are completed.
+    /// Returns a copy of the disk as it would be after a power cut now: the page cache is lost, but writes that the
+    /// kernel has started are completed. No process may write to the file system during the copy.
     pub fn after_power_cut(&self) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("image");
-        for _ in 0..COPIES {
+        for _ in 0..COPY_ATTEMPTS {
             let before = self.wait_until_settled();
             fs::copy(self.folder.path().join("image"), &image).unwrap();
             if self.read_attribute("stat").unwrap() == before {
@@ -103,6 +106,7 @@ impl Drop for SimulatedDisk {
     }
 }
 
+/// Runs a program. Returns its output, or an error with its name and what it printed.
 fn run(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| format!("{}: {error}", command.get_program().display()))?;
     if output.status.success() {

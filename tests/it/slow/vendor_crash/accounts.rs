@@ -1,6 +1,6 @@
-//! Credit accounts under random submissions, failures, cancellations, stops and crashes, compared with the client's
-//! knowledge and with the events. Two callers have accounts, of which the first has a budget; the third is anonymous
-//! and may not use a remote vendor.
+//! Credit accounts under random submissions, failures, cancellations, stops and crashes, compared with the responses
+//! that the client got and with the events. Two callers have accounts, and the first of them a budget. A third caller
+//! is anonymous and may not use a remote vendor.
 //!
 //! `ACCOUNT_ROUNDS=200 cargo test --test it vendor_crash::accounts` sets the number of restarts.
 
@@ -33,15 +33,15 @@ const BUDGET: u64 = 160;
 /// Index of the anonymous caller, who follows the two callers with accounts.
 const ANONYMOUS: usize = 2;
 
-/// Tasks that the client knows of.
+/// Tasks and submissions, as the client knows them from responses.
 #[derive(Default)]
 struct KnownTasks {
-    /// Task → its caller, and its cost.
+    /// Index of the caller and cost in credits, by task.
     tasks: HashMap<String, (usize, u64)>,
-    /// Submissions of each caller without a response: they may have arrived.
+    /// Number of submissions of each caller that were cut off by a kill: they may have arrived.
     unanswered: [usize; 2],
-    /// Submissions that the budget refused.
-    refused: usize,
+    /// Number of submissions rejected because of the budget.
+    rejected: usize,
 }
 
 impl KnownTasks {
@@ -57,11 +57,13 @@ fn random_job(rng: &mut StdRng) -> Value {
     job
 }
 
+/// Posts a JSON body; anonymously without a caller.
 async fn post(process: &Process, caller: Option<&LedgerCaller>, path: &str, body: &Value) -> reqwest::Result<Response> {
     let request = client().post(process.url(path)).json(body);
     if let Some(caller) = caller { request.bearer_auth(&caller.token) } else { request }.send().await
 }
 
+/// Submits a random job as a random caller, and records the task; checks rejections because of the budget.
 async fn submit(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &mut KnownTasks, rng: &mut StdRng) {
     let caller_index = rng.gen_range(0..=ANONYMOUS);
     let response = post(process, callers.get(caller_index), START_END, &random_job(rng)).await.unwrap();
@@ -73,7 +75,7 @@ async fn submit(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &mu
         let problem: Value = response.json().await.unwrap();
         let [spent, held] = ["spent", "held"].map(|name| problem[name].as_u64().unwrap());
         assert!(spent + held <= BUDGET && problem["limit"] == BUDGET, "{problem}");
-        known_tasks.refused += 1;
+        known_tasks.rejected += 1;
         return;
     }
     assert_eq!(response.status(), 200);
@@ -100,8 +102,8 @@ async fn cancel(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &Kn
     );
 }
 
-/// Checks all accounts while tasks run: the sum of held, charged and refunded credits is the cost of the tasks. Only
-/// submissions without a response may add to it.
+/// Checks all accounts while tasks run: held, charged and refunded credits add up to the cost of the known tasks. Tasks
+/// that the client does not know are recorded, but there may be only as many as it has unanswered submissions.
 async fn check_ledgers(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &mut KnownTasks) {
     for (caller_index, caller) in callers.iter().enumerate() {
         let (mut cursor, mut ledger) = (String::new(), Value::Null);
@@ -120,7 +122,7 @@ async fn check_ledgers(process: &Process, callers: &[LedgerCaller; 2], known_tas
 
         assert!(
             new_tasks <= known_tasks.unanswered[caller_index],
-            "{new_tasks} tasks of caller {caller_index} that nobody submitted"
+            "caller {caller_index} has {new_tasks} new tasks, more than it has unanswered submissions"
         );
         known_tasks.unanswered[caller_index] = 0;
 
@@ -129,7 +131,7 @@ async fn check_ledgers(process: &Process, callers: &[LedgerCaller; 2], known_tas
         assert_eq!(held_credits + charged + refunded, known_tasks.credits_of(caller_index), "{ledger}");
         assert_eq!(ledger["balance"], -i64::try_from(held_credits + charged).unwrap());
 
-        // Tasks end meanwhile, so only what cannot change is compared.
+        // Tasks may end between both reads, so only the sum is compared.
         let usage = get(process, &format!("/usage?user={}&from=2026-01-01&group_by=job", caller.id)).await;
         let sums = ["held", "charged", "refunded"].map(|name| usage["total"][name].as_u64().unwrap());
         assert_eq!(sums.iter().sum::<u64>(), known_tasks.credits_of(caller_index), "{usage}");
@@ -159,9 +161,9 @@ async fn stop_or_kill(process: Process, callers: &[LedgerCaller; 2], known_tasks
     }
 }
 
-/// Cancels all running tasks and waits until every account is settled. Returns the number of tasks, and of completed
-/// tasks.
-async fn settle(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &KnownTasks) -> (usize, usize) {
+/// Cancels all running tasks, waits until all have ended, and checks that every account and the budget are settled.
+/// Returns the number of completed tasks.
+async fn settle(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &KnownTasks) -> usize {
     for (task, (owner, _)) in &known_tasks.tasks {
         if get(process, &format!("/tasks/{task}")).await["state"] != "success" {
             let path = format!("/proxy/videovendor/tasks/{task}/cancel");
@@ -186,11 +188,15 @@ async fn settle(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &Kn
 
     let budget = get(process, &format!("/admin/budgets/user/{}", callers[0].id)).await;
     let ledger = get(process, &format!("/users/credits?user={}", callers[0].id)).await;
-    assert_eq!((&budget["spent"], &budget["held"]), (&ledger["charged"], &json!(0)), "the budget and the account");
-    (known_tasks.tasks.len(), completed.values().filter(|completed| **completed).count())
+    assert_eq!(
+        (&budget["spent"], &budget["held"]),
+        (&ledger["charged"], &json!(0)),
+        "the budget differs from the account"
+    );
+    completed.values().filter(|completed| **completed).count()
 }
 
-/// Returns the sums that `mediary audit amounts` recomputes from the events.
+/// Returns the totals that `mediary audit amounts` recomputes from the events.
 fn recomputed_totals(data_dir: &Path) -> Vec<Value> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
     let output = command.args(["audit", "amounts", "--json", "--data-dir"]).arg(data_dir).output().unwrap();
@@ -200,6 +206,7 @@ fn recomputed_totals(data_dir: &Path) -> Vec<Value> {
     usage_totals(&last["total"])
 }
 
+/// Returns the totals of a usage report, in a fixed order.
 fn usage_totals(report: &Value) -> Vec<Value> {
     ["submissions", "held", "charged", "refunded", "cost"].map(|name| report[name].clone()).to_vec()
 }
@@ -214,6 +221,7 @@ async fn credits_balance_over_submissions_failures_cancellations_and_crashes() {
         Process::try_start(&mut command).unwrap_or_else(|errors| panic!("it did not start: {errors}"))
     };
 
+    // Given two callers, the first with a budget
     let process = start(data.path());
     let callers = [LedgerCaller::new(&process, "alice").await, LedgerCaller::new(&process, "bob").await];
     let path = process.url(&format!("/admin/budgets/user/{}", callers[0].id));
@@ -222,6 +230,7 @@ async fn credits_balance_over_submissions_failures_cancellations_and_crashes() {
     assert_eq!(response.status(), 200);
     assert!(process.terminate().0.success());
 
+    // When the service is stopped or killed again and again while they submit and cancel, then all accounts add up
     let (mut known_tasks, mut rng) = (KnownTasks::default(), StdRng::seed_from_u64(0xC4ED_1755));
     for _ in 0..rounds {
         let process = start(data.path());
@@ -236,13 +245,15 @@ async fn credits_balance_over_submissions_failures_cancellations_and_crashes() {
         stop_or_kill(process, &callers, &mut known_tasks, &mut rng).await;
     }
 
+    // And in the end, the accounts, the usage report and the totals recomputed from the events agree
     let process = start(data.path());
     check_ledgers(&process, &callers, &mut known_tasks).await;
-    let (tasks, completed) = settle(&process, &callers, &known_tasks).await;
+    let completed = settle(&process, &callers, &known_tasks).await;
+    let tasks = known_tasks.tasks.len();
     let usage = get(&process, "/usage?from=2026-01-01").await["total"].clone();
     assert!(process.terminate().0.success());
     assert_eq!(recomputed_totals(data.path()), usage_totals(&usage));
     assert!(completed > 0 && completed < tasks, "{completed} of {tasks} tasks completed: the test needs both outcomes");
-    assert!(rounds < 5 || known_tasks.refused > 0, "no submission exceeded the budget");
-    println!("{rounds} restarts, {tasks} tasks, of which {completed} were charged; {} refused", known_tasks.refused);
+    assert!(rounds < 5 || known_tasks.rejected > 0, "no submission exceeded the budget");
+    println!("{rounds} restarts, {tasks} tasks, of which {completed} were charged; {} rejected", known_tasks.rejected);
 }

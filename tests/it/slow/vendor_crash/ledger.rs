@@ -10,7 +10,7 @@ use crate::support::eventually::eventually_within;
 use crate::support::process::{Process, TOKEN};
 use crate::support::receiver::{ReceivedRequest, Receiver};
 
-/// Caller with a token.
+/// User who submits tasks, with an access token.
 #[derive(Clone)]
 pub struct LedgerCaller {
     pub id: String,
@@ -36,9 +36,13 @@ pub async fn get(process: &Process, path: &str) -> Value {
     client().get(process.url(path)).bearer_auth(TOKEN).send().await.unwrap().json().await.unwrap()
 }
 
-/// Compares the account of a caller with the outcome of its tasks. Returns the tasks that cost credits.
+/// Asserts that the account of a caller agrees with the outcome of its tasks: completed ones are charged, failed ones
+/// refunded, and nothing is held. Returns the tasks that cost credits. `completed` has all tasks; `true` for completed
+/// ones.
 pub async fn audit(process: &Process, caller: &LedgerCaller, completed: &HashMap<String, bool>) -> Vec<String> {
-    let (mut charged, mut refunded, mut tasks, mut cursor) = (0, 0, Vec::new(), String::new());
+    let (mut charged, mut refunded) = (0, 0);
+    let mut tasks = Vec::new();
+    let mut cursor = String::new();
     let ledger = loop {
         let page = get(process, &format!("/users/credits?user={}&limit=100{cursor}", caller.id)).await;
         for entry in page["entries"].as_array().unwrap_or_else(|| panic!("{page}")) {
@@ -53,17 +57,19 @@ pub async fn audit(process: &Process, caller: &LedgerCaller, completed: &HashMap
         let Some(next) = page["next_cursor"].as_str() else { break page };
         cursor = format!("&cursor={next}");
     };
+
     let expected = json!([-i64::try_from(charged).unwrap(), 0, charged, refunded]);
-    let found = ["balance", "held", "charged", "refunded"].map(|name| ledger[name].clone());
-    assert_eq!(json!(found), expected, "the account of {}", caller.id);
+    let actual = ["balance", "held", "charged", "refunded"].map(|name| ledger[name].clone());
+    assert_eq!(json!(actual), expected, "the account of {}", caller.id);
     tasks
 }
 
-/// Asserts that every change of every task was delivered at least once; the first status is in the response.
+/// Waits until all webhooks are delivered. Asserts that every change of every task was delivered at least once, except
+/// for the first status, which the response to the submission has.
 pub async fn assert_all_reported(process: &Process, receiver: &Receiver, tasks: impl Iterator<Item = &String>) {
     let all_delivered = async || get(process, "/admin/state").await["queues"]["deliveries"] == 0;
     eventually_within(SETTLED_WITHIN, "all webhooks are delivered", all_delivered).await;
-    let reported: HashSet<(String, String)> = receiver.received().iter().map(change).collect();
+    let reported: HashSet<(String, String)> = receiver.received().iter().map(reported_change).collect();
     for task in tasks {
         let task_body = get(process, &format!("/tasks/{task}")).await;
         let changes = task_body["history"].as_array().unwrap_or_else(|| panic!("{task_body}"));
@@ -74,8 +80,8 @@ pub async fn assert_all_reported(process: &Process, receiver: &Receiver, tasks: 
     }
 }
 
-/// Returns the task and status of a callback.
-fn change(callback: &ReceivedRequest) -> (String, String) {
+/// Returns the task and the status of a callback; their names differ between pictures and videos.
+fn reported_change(callback: &ReceivedRequest) -> (String, String) {
     let body = callback.json();
     let either = |names: [&str; 2]| names.iter().find_map(|name| body[*name].as_str().map(str::to_owned));
     let (task, state) = (either(["task_id", "id"]), either(["status", "state"]));
