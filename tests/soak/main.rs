@@ -6,11 +6,12 @@
 //! Checks at the end for lost writes, duplicates and leaks:
 //!
 //! - every acknowledged write is readable, the log has neither gaps nor duplicates, `mediary audit verify` exits with 0
-//! - the vendor's ledger has each job once, each idempotency key has one effect, webhooks arrive in order and once by
-//!   `webhook-id`
-//! - memory and open files of the process do not grow from one run to the next (a run lasts from a start to a kill)
+//! - the vendor charged each job once, each idempotency key has one effect, and webhooks arrive in order, each `webhook-id`
+//!   with one body
+//! - memory and open files of the process do not grow from run to run
 //!
-//! Prints a line for each run and a verdict, and exits with 1 on any violation.
+//! A run (`Segment`) lasts from a start of the program to its kill. Prints a line for each run and a verdict, and exits
+//! with 1 on any violation.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
@@ -37,7 +38,7 @@ use std::process::{Command, ExitCode};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use check::FollowedDeliveries;
+use check::FollowedLog;
 use load::AcknowledgedWrites;
 use outside::Outside;
 use stats::{Segment, watch};
@@ -49,13 +50,15 @@ const RECENT_SEGMENTS: u64 = 2;
 /// Base of the URLs in responses and webhooks, which no client follows.
 const PUBLIC_URL: &str = "http://127.0.0.1:9";
 /// Minimum length of a run.
-const SHORTEST: Duration = Duration::from_secs(2);
+const RUN_MIN: Duration = Duration::from_secs(2);
 /// Deadline for unfinished tasks and undelivered webhooks once traffic has ended.
 const SETTLE_DEADLINE: Duration = Duration::from_mins(20);
 
 /// Command line options.
 struct Options {
+    /// Duration of the traffic.
     time: Duration,
+    /// Length of a run.
     kill_every: Duration,
     /// Parent of the data directory, which is temporary.
     dir: PathBuf,
@@ -101,7 +104,7 @@ fn main() -> ExitCode {
     if violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs everything and returns the violations.
+/// Runs the traffic and all checks, and returns the violations.
 async fn soak(options: &Options) -> Vec<String> {
     let directory = tempfile::tempdir_in(&options.dir).expect("a directory");
     let data = directory.path().join("data");
@@ -117,58 +120,64 @@ async fn soak(options: &Options) -> Vec<String> {
 
     let end = Instant::now() + options.time;
     let clients = traffic.spawn();
-    let (mut segments, mut followed, mut next) = (Vec::new(), FollowedDeliveries::default(), Some(first));
+    let mut segments = Vec::new();
+    let mut followed_log = FollowedLog::default();
+    // Service that is already running; `None` after a kill.
+    let mut running = Some(first);
     let left = || end.saturating_duration_since(Instant::now());
-    while left() > SHORTEST || segments.is_empty() {
-        let service = match next.take() {
+    while left() > RUN_MIN || segments.is_empty() {
+        let service = match running.take() {
             Some(service) => service,
             None => start(&data, &outside).await,
         };
         let number = segments.len() as u64;
-        check_recent(&service, &traffic, &mut followed, number).await;
+        check_recent(&service, &traffic, &mut followed_log, number).await;
         let fresh = stats::sample(service.pid());
-        traffic.serve(Some(service.url("")), number);
+
+        traffic.set_service(Some(service.url("")), number);
         let time = options.kill_every.min(left());
         let samples = watch(service.pid(), time).await;
-        segments.push(Segment::new(fresh, samples, traffic.tasks(), time >= options.kill_every));
+        segments.push(Segment::new(fresh, samples, traffic.task_count(), time >= options.kill_every));
+
         println!("run {number}: {}; {}", segments.last().expect("just added"), traffic.progress());
-        if left() > SHORTEST {
-            traffic.serve(None, number);
+        if left() > RUN_MIN {
+            traffic.set_service(None, number);
             service.kill();
         } else {
-            next = Some(service);
+            running = Some(service);
         }
     }
 
-    let service = match next {
+    // The last run ends without a kill, and all work is completed.
+    let service = match running {
         Some(service) => service,
         None => start(&data, &outside).await,
     };
-    traffic.serve(Some(service.url("")), segments.len() as u64);
+    traffic.set_service(Some(service.url("")), segments.len() as u64);
     traffic.stop();
     for client in clients {
         client.await.expect("a client does not panic");
     }
 
     let mut violations = traffic.take_violations();
-    violations.extend(verdict::settled(&service, SETTLE_DEADLINE).await);
-    check::verify(&service, &traffic.answered(0)).await;
-    followed.follow(&service).await;
-    violations.extend(verdict::nothing_doubled(&service, &traffic, &outside).await);
-    violations.extend(verdict::nothing_leaked(&service, &segments, options.memory_bound).await);
+    violations.extend(verdict::wait_until_settled(&service, SETTLE_DEADLINE).await);
+    check::verify(&service, &traffic.acknowledged_writes(0)).await;
+    followed_log.follow(&service).await;
+    violations.extend(verdict::find_duplicates(&service, &traffic, &outside).await);
+    violations.extend(verdict::find_leaks(&service, &segments, options.memory_bound).await);
     let (status, errors) = service.terminate();
     if !status.success() {
         violations.push(format!("the service did not stop cleanly: {status}: {errors}"));
     }
-    violations.extend(verdict::log_is_clean(&data));
+    violations.extend(verdict::check_log(&data));
     violations
 }
 
 /// Checks the writes acknowledged before the restart: all nodes, recent tasks, new events.
-async fn check_recent(service: &Process, traffic: &Traffic, followed: &mut FollowedDeliveries, segment: u64) {
-    let answered: AcknowledgedWrites = traffic.answered(segment.saturating_sub(RECENT_SEGMENTS));
-    check::verify(service, &answered).await;
-    followed.follow(service).await;
+async fn check_recent(service: &Process, traffic: &Traffic, followed_log: &mut FollowedLog, segment: u64) {
+    let writes: AcknowledgedWrites = traffic.acknowledged_writes(segment.saturating_sub(RECENT_SEGMENTS));
+    check::verify(service, &writes).await;
+    followed_log.follow(service).await;
 }
 
 /// Starts the program on a thread, because vendor and receiver run on this one.
@@ -181,12 +190,12 @@ async fn start(data: &Path, outside: &Outside) -> Process {
         .unwrap_or_else(|errors| panic!("the program did not start: {errors}"))
 }
 
-/// Returns a command that starts the program with remote vendors, and short pauses between attempts because the test
+/// Returns the command of the program, with remote vendors, and with short pauses between attempts because the test
 /// lasts only an hour.
 fn program(data: &Path, outside: &Outside) -> Command {
     let mut program = command(data);
     program.env("MEDIARY_LOG__LEVEL", "warn").env("MEDIARY_EGRESS__PRIVATE", "allow");
-    // The default, unlike in the crash tests: every segment is an open file.
+    // Segments have their default size, unlike in the crash tests, because every segment is an open file.
     program.env_remove("MEDIARY_JOURNAL__SEGMENT_BYTES");
     // The port changes with every start. URLs in webhooks must not, or a repeated webhook would differ from the first
     // one.
@@ -212,7 +221,7 @@ fn program(data: &Path, outside: &Outside) -> Command {
             }
         }
     }
-    // Snapshots are taken under load.
+    // Small enough that snapshots are taken under load.
     program.env("MEDIARY_SNAPSHOTS__EVERY_EVENTS", "5000").env("MEDIARY_SNAPSHOTS__WHOLE_BELOW", "8MiB");
     program
 }

@@ -26,11 +26,12 @@ const STREAM_DEADLINE: Duration = Duration::from_mins(1);
 pub fn spawn(traffic: &Rc<Traffic>) -> Vec<JoinHandle<()>> {
     let images = (0..traffic.accounts.len()).map(|account| spawn_local(submit(traffic.clone(), account, false)));
     let videos = spawn_local(submit(traffic.clone(), 0, true));
-    let music = spawn_local(listen(traffic.clone()));
+    let music = spawn_local(request_music(traffic.clone()));
     images.chain([videos, music]).collect()
 }
 
-/// Submits tasks, each until it is acknowledged.
+/// Submits images or videos, each until it is acknowledged. Some submissions are repeated with the same idempotency
+/// key, and must have the same task.
 async fn submit(traffic: Rc<Traffic>, account: usize, is_video: bool) {
     let picture = picture::base64_png(24, 24);
     let interval = if is_video { VIDEO_INTERVAL } else { IMAGE_INTERVAL };
@@ -45,17 +46,20 @@ async fn submit(traffic: Rc<Traffic>, account: usize, is_video: bool) {
         } else {
             (UPSCALER, json!({"prompt": prompt, "image": picture, "webhook_url": traffic.webhook}))
         };
-        let mut first: Option<String> = None;
-        for _ in 0..if turn.is_multiple_of(REPEAT) { 2 } else { 1 } {
+
+        let attempts = if turn.is_multiple_of(REPEAT) { 2 } else { 1 };
+        let mut task: Option<String> = None;
+        for _ in 0..attempts {
             let reply = send(&traffic, account, path, &prompt, &body).await;
             match (reply.status, task_of(&reply)) {
-                (200, Some(id)) if first.as_ref().is_none_or(|first| *first == id) => first = Some(id),
+                (200, Some(id)) if task.as_ref().is_none_or(|task| *task == id) => task = Some(id),
                 (status, id) => {
-                    traffic.violation(format!("{prompt}: {status}, task {id:?} after {first:?}: {}", reply.body));
+                    traffic.add_violation(format!("{prompt}: {status}, task {id:?} after {task:?}: {}", reply.body));
                 }
             }
         }
-        if let Some(id) = first {
+
+        if let Some(id) = task {
             traffic.count(if is_video { "videos" } else { "images" });
             let submitted = Submitted { segment: traffic.segment(), id, prompt, is_video };
             traffic.acknowledged.borrow_mut().tasks.push(submitted);
@@ -68,49 +72,51 @@ async fn submit(traffic: Rc<Traffic>, account: usize, is_video: bool) {
 async fn send(traffic: &Traffic, account: usize, path: &str, prompt: &str, body: &Value) -> Reply {
     let token = &traffic.accounts[account];
     traffic
-        .answer(|client, base| {
+        .send_until_answered(|client, base| {
             let request = client.post(format!("{base}{path}")).bearer_auth(token).json(body);
             request.header("idempotency-key", prompt)
         })
         .await
 }
 
+/// Returns the task id in the response to a submission.
 fn task_of(reply: &Reply) -> Option<String> {
     let body = reply.body.get("data").unwrap_or(&reply.body);
     body["task_id"].as_str().map(str::to_owned)
 }
 
-/// Requests music. The last line of a stream states its outcome, unless the service is killed.
-async fn listen(traffic: Rc<Traffic>) {
+/// Requests music, one stream after another, and records the outcome of each complete stream.
+async fn request_music(traffic: Rc<Traffic>) {
     while traffic.is_running() {
-        match tokio::time::timeout(STREAM_DEADLINE, stream(&traffic)).await {
-            Ok(Some((task, last))) => {
-                let completed = last == "complete";
+        match tokio::time::timeout(STREAM_DEADLINE, read_stream(&traffic)).await {
+            Ok(Some((task, last_line))) => {
+                let completed = last_line == "complete";
                 traffic.count(if completed { "streams of music" } else { "failed streams of music" });
                 traffic.acknowledged.borrow_mut().music.push((task, completed));
                 tokio::time::sleep(MUSIC_INTERVAL).await;
             }
             Ok(None) => {
-                traffic.count("streams refused or cut off");
+                traffic.count("streams rejected or cut off");
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
             Err(_) => {
-                traffic.violation(format!("a stream of music did not end within {} s", STREAM_DEADLINE.as_secs()));
+                traffic.add_violation(format!("a stream of music did not end within {} s", STREAM_DEADLINE.as_secs()));
             }
         }
     }
 }
 
-/// Returns the task and the type of the last line; `None` if the stream was rejected or interrupted.
-async fn stream(traffic: &Traffic) -> Option<(String, String)> {
+/// Requests music, and reads the stream to its end. Returns the task and the type of the last line, `complete` or
+/// `error`; `None` if the request was rejected or the stream interrupted.
+async fn read_stream(traffic: &Traffic) -> Option<(String, String)> {
     let (client, base) = traffic.target().await;
     let request = client.post(format!("{base}{GENERATE}")).bearer_auth(&traffic.accounts[0]);
-    let answer = form(request, &[("prompt", "calm piano"), ("duration", "2")]).send().await.ok()?;
-    if answer.status() != 200 {
+    let response = form(request, &[("prompt", "calm piano"), ("duration", "2")]).send().await.ok()?;
+    if response.status() != 200 {
         return None;
     }
-    let task = answer.headers().get("x-task-id")?.to_str().ok()?.to_owned();
-    let text = answer.text().await.ok()?;
+    let task = response.headers().get("x-task-id")?.to_str().ok()?.to_owned();
+    let text = response.text().await.ok()?;
     let last: Value = serde_json::from_str(text.lines().rfind(|line| !line.is_empty())?).ok()?;
     let kind = last["type"].as_str()?.to_owned();
     matches!(kind.as_str(), "complete" | "error").then_some((task, kind))

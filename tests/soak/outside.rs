@@ -1,4 +1,4 @@
-//! Remote side, which is never killed: vendors that fail half of the time, and a receiver of webhooks.
+//! Participants that are never killed: vendors that fail half of the time, and a receiver of webhooks.
 
 use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
@@ -15,13 +15,13 @@ use crate::support::receiver::Receiver;
 use crate::support::vendor_sim::{SimBehavior, SimMode, SimOptions, SimRequest, SimRequestKind, VendorSim};
 
 /// Time that the vendor needs for a job.
-const WORK: Duration = Duration::from_millis(300);
-/// One in `REJECTED_WEBHOOKS` webhooks is rejected at its first delivery.
-const REJECTED_WEBHOOKS: u64 = 10;
+const JOB_DURATION: Duration = Duration::from_millis(300);
+/// One in so many webhooks is rejected at its first delivery.
+const REJECT_ONE_IN: u64 = 10;
 
 /// The vendors and the receiver.
 pub struct Outside {
-    /// Images and videos. It honours idempotency keys, and its ledger has one entry per charge.
+    /// Vendor of images and videos, which honours idempotency keys and records every charge.
     pub vendor: VendorSim,
     pub music: MusicSim,
     pub receiver: Receiver,
@@ -29,11 +29,12 @@ pub struct Outside {
 
 impl Outside {
     pub async fn start() -> Self {
-        let options = SimOptions { mode: SimMode::HonoursKeys, job_duration: WORK, result: picture::png(16, 16) };
+        let options =
+            SimOptions { mode: SimMode::HonoursKeys, job_duration: JOB_DURATION, result: picture::png(16, 16) };
         let rejected_ids = Mutex::<HashSet<String>>::default();
         let receiver = Receiver::with_replies(move |_, received| {
             let id = received.header("webhook-id").to_owned();
-            let is_rejected = hash(&id).is_multiple_of(REJECTED_WEBHOOKS) && rejected_ids.lock().insert(id);
+            let is_rejected = hash(&id).is_multiple_of(REJECT_ONE_IN) && rejected_ids.lock().insert(id);
             if is_rejected { "HTTP/1.1 500 Internal Server Error" } else { "HTTP/1.1 204 No Content" }.to_owned()
         });
         let turn = AtomicU64::new(0);
@@ -42,7 +43,8 @@ impl Outside {
     }
 }
 
-/// Makes half of all requests fail, each attempt differently. A request fails in the same way in every run.
+/// Makes half of all requests fail. The attempts of a request fail in different ways, but in the same ways every time
+/// that the test runs.
 fn behavior(request: &SimRequest) -> SimBehavior {
     let draw = hash(&(format!("{:?}", request.kind), &request.prompt, request.count)) % 100;
     let error_body = || r#"{"message": "not now"}"#.to_owned();
@@ -53,12 +55,13 @@ fn behavior(request: &SimRequest) -> SimBehavior {
         70..80 => SimBehavior::Respond("500 Internal Server Error", error_body()),
         80..88 => SimBehavior::HangUp,
         88..95 => SimBehavior::Raw("HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{\"data\": {\"task".to_owned()),
-        // A file that is not a result fails the task after some attempts, as intended.
+        // An HTML page instead of a result would rightly fail the task, which must not happen here.
         _ if request.kind == SimRequestKind::Result => SimBehavior::HangUp,
         _ => SimBehavior::Respond("200 OK", "<!doctype html><title>Welcome</title>".to_owned()),
     }
 }
 
+/// Makes half of all streams fail.
 fn music_behavior(turn: u64) -> Vec<StreamAction> {
     let complete: Vec<Value> = music_sim::normal_lines();
     match hash(&turn) % 4 {

@@ -13,11 +13,14 @@ use crate::traffic::Traffic;
 const WRITERS: usize = 4;
 /// Number of nodes of each writer. The registry does not grow, so that memory is comparable.
 const NODES: usize = 50;
+/// Pause of a writer after each write.
 const WRITE_INTERVAL: Duration = Duration::from_millis(20);
 /// Every nth write is read back.
 const READ_BACK: u64 = 5;
 const READERS: usize = 4;
+/// Pause of a reader after each request.
 const READ_INTERVAL: Duration = Duration::from_millis(10);
+/// Pause after each token issued with an idempotency key.
 const TOKEN_INTERVAL: Duration = Duration::from_secs(1);
 /// Every nth request with an idempotency key is repeated after its response.
 pub const REPEAT: u64 = 4;
@@ -35,11 +38,11 @@ fn publisher(writer: usize) -> String {
 /// Creates the publishers and nodes of all writers, each node with one version.
 pub async fn create(traffic: &Traffic) {
     for writer in 0..WRITERS {
-        traffic.created("/publishers", &json!({"id": publisher(writer)})).await;
+        traffic.create("/publishers", &json!({"id": publisher(writer)})).await;
         for number in 0..NODES {
             let version = json!({"version": "1.0.0", "changelog": "0"});
             let body = json!({"id": node(writer, number), "latest_version": version});
-            traffic.created(&format!("/publishers/{}/nodes", publisher(writer)), &body).await;
+            traffic.create(&format!("/publishers/{}/nodes", publisher(writer)), &body).await;
             traffic.acknowledged.borrow_mut().changelogs.insert(node(writer, number), (0, 0));
         }
     }
@@ -63,8 +66,9 @@ async fn write(traffic: Rc<Traffic>, writer: usize) {
         traffic.acknowledged.borrow_mut().changelogs.entry(node.clone()).and_modify(|(_, sent)| *sent = turn);
         let path = format!("/publishers/{}/nodes/{node}/versions/1.0.0", publisher(writer));
         let body = json!({"changelog": turn.to_string()});
-        let put =
-            traffic.answer(|client, base| client.put(format!("{base}{path}")).bearer_auth(TOKEN).json(&body)).await;
+        let put = traffic
+            .send_until_answered(|client, base| client.put(format!("{base}{path}")).bearer_auth(TOKEN).json(&body))
+            .await;
         if put.status == 200 {
             traffic.count("writes");
             traffic
@@ -74,15 +78,15 @@ async fn write(traffic: Rc<Traffic>, writer: usize) {
                 .entry(node.clone())
                 .and_modify(|(acknowledged, _)| *acknowledged = turn);
         } else {
-            traffic.violation(format!("PUT {path}: {}: {}", put.status, put.body));
+            traffic.add_violation(format!("PUT {path}: {}: {}", put.status, put.body));
         }
 
         if turn.is_multiple_of(READ_BACK) {
             let path = format!("/nodes/{node}/versions/1.0.0");
-            let read = traffic.answer(|client, base| client.get(format!("{base}{path}"))).await;
+            let read = traffic.send_until_answered(|client, base| client.get(format!("{base}{path}"))).await;
             let written = turn.to_string();
             if read.body["changelog"] != written.as_str() {
-                traffic.violation(format!(
+                traffic.add_violation(format!(
                     "{node} has changelog {} after {turn} was acknowledged",
                     read.body["changelog"]
                 ));
@@ -103,11 +107,11 @@ async fn read(traffic: Rc<Traffic>, reader: usize) {
             1 => format!("/nodes/{}", node(turn % WRITERS, turn % NODES)),
             _ => "/nodes/search?search=soak&limit=10".to_owned(),
         };
-        let reply = traffic.answer(|client, base| client.get(format!("{base}{path}"))).await;
+        let reply = traffic.send_until_answered(|client, base| client.get(format!("{base}{path}"))).await;
         if reply.status == 200 {
             traffic.count("reads");
         } else {
-            traffic.violation(format!("GET {path}: {}: {}", reply.status, reply.body));
+            traffic.add_violation(format!("GET {path}: {}: {}", reply.status, reply.body));
         }
         tokio::time::sleep(READ_INTERVAL).await;
     }
@@ -124,23 +128,23 @@ async fn issue(traffic: Rc<Traffic>) {
         let path = tokens_path();
         let body = json!({"name": name});
         let attempts = if turn.is_multiple_of(REPEAT) { 2 } else { 1 };
-        let mut first = None;
+        let mut issued_token = None;
         for _ in 0..attempts {
             let reply = traffic
-                .answer(|client, base| {
+                .send_until_answered(|client, base| {
                     let request = client.post(format!("{base}{path}")).bearer_auth(TOKEN).json(&body);
                     request.header("idempotency-key", &name)
                 })
                 .await;
             let token = reply.body["token"].as_str().map(str::to_owned);
             if reply.status != 201 || token.is_none() {
-                traffic.violation(format!("{name}: {}, error {}", reply.status, reply.body["error"]));
-            } else if first.is_some() && first != token {
-                traffic.violation(format!("{name}: a second response for the same key has another token"));
+                traffic.add_violation(format!("{name}: {}, error {}", reply.status, reply.body["error"]));
+            } else if issued_token.is_some() && issued_token != token {
+                traffic.add_violation(format!("{name}: a second response for the same key has another token"));
             }
-            first = token;
+            issued_token = token;
         }
-        if first.is_some() {
+        if issued_token.is_some() {
             traffic.count("keyed tokens");
             traffic.acknowledged.borrow_mut().tokens.insert(name);
         }
@@ -148,7 +152,7 @@ async fn issue(traffic: Rc<Traffic>) {
     }
 }
 
-/// Returns the path that issues and lists the tokens issued with idempotency keys.
+/// Returns the path on which the tokens with idempotency keys are issued and listed.
 pub fn tokens_path() -> String {
     format!("/publishers/{}/tokens", publisher(0))
 }

@@ -11,7 +11,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Share of a run that is ignored: caches fill, and clients reconnect.
 const WARM_UP: f64 = 0.3;
 
-/// Resident memory and open files at one time.
+/// Resident memory and number of open files at one time.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
     /// Seconds since the samples of this run began.
@@ -25,34 +25,35 @@ pub struct Sample {
 pub struct Segment {
     /// Sample from before traffic reached the process.
     pub fresh: Sample,
-    /// Median of the resident memory after the warm-up.
+    /// Median of the resident memory after the warm-up, in MiB.
     pub memory_mib: f64,
     /// Median of the number of open files after the warm-up.
     pub files: usize,
     /// Growth of the memory after the warm-up, in MiB a minute (least squares).
     pub slope: f64,
-    /// Number of tasks acknowledged until the end of the run.
+    /// Number of tasks acknowledged by the end of the run, over all runs.
     pub tasks: usize,
     /// `true` if the run had the full length.
-    pub is_whole: bool,
+    pub is_full_length: bool,
 }
 
 impl Segment {
+    /// Summarizes the samples of a run.
     #[must_use]
-    pub fn new(fresh: Sample, samples: Vec<Sample>, tasks: usize, is_whole: bool) -> Self {
+    pub fn new(fresh: Sample, samples: Vec<Sample>, tasks: usize, is_full_length: bool) -> Self {
         let last = samples.last().map_or(0.0, |sample| sample.at);
-        let compared: Vec<_> = samples.into_iter().filter(|sample| sample.at >= last * WARM_UP).collect();
-        let mut memory: Vec<_> = compared.iter().map(|sample| sample.memory_mib).collect();
-        let mut files: Vec<_> = compared.iter().map(|sample| sample.files).collect();
+        let after_warm_up: Vec<_> = samples.into_iter().filter(|sample| sample.at >= last * WARM_UP).collect();
+        let mut memory: Vec<_> = after_warm_up.iter().map(|sample| sample.memory_mib).collect();
+        let mut files: Vec<_> = after_warm_up.iter().map(|sample| sample.files).collect();
         memory.sort_by(f64::total_cmp);
         files.sort_unstable();
         Self {
             fresh,
             memory_mib: memory.get(memory.len() / 2).copied().unwrap_or(fresh.memory_mib),
             files: files.get(files.len() / 2).copied().unwrap_or(fresh.files),
-            slope: slope(&compared) * 60.0,
+            slope: slope(&after_warm_up) * 60.0,
             tasks,
-            is_whole,
+            is_full_length,
         }
     }
 }
@@ -71,13 +72,13 @@ impl fmt::Display for Segment {
 fn slope(samples: &[Sample]) -> f64 {
     let count = samples.len() as f64;
     let mean = |value: fn(&Sample) -> f64| samples.iter().map(value).sum::<f64>() / count;
-    let (at, memory) = (mean(|sample| sample.at), mean(|sample| sample.memory_mib));
-    let covariance: f64 = samples.iter().map(|sample| (sample.at - at) * (sample.memory_mib - memory)).sum();
-    let variance: f64 = samples.iter().map(|sample| (sample.at - at).powi(2)).sum();
+    let (mean_at, mean_memory) = (mean(|sample| sample.at), mean(|sample| sample.memory_mib));
+    let covariance: f64 = samples.iter().map(|sample| (sample.at - mean_at) * (sample.memory_mib - mean_memory)).sum();
+    let variance: f64 = samples.iter().map(|sample| (sample.at - mean_at).powi(2)).sum();
     if variance > 0.0 { covariance / variance } else { 0.0 }
 }
 
-/// Takes a sample every [`INTERVAL`] for `time`, and returns all.
+/// Takes a sample every [`INTERVAL`] for `time`, and returns all samples.
 pub async fn watch(process: Pid, time: Duration) -> Vec<Sample> {
     let started = Instant::now();
     let mut samples = Vec::new();

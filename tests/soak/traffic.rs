@@ -28,7 +28,7 @@ pub struct Submitted {
     /// Number of the run that acknowledged it.
     pub segment: u64,
     pub id: String,
-    /// Unique prompt, which identifies the job in the vendor's ledger.
+    /// Unique prompt, which identifies the job among the vendor's charges.
     pub prompt: String,
     pub is_video: bool,
 }
@@ -41,7 +41,7 @@ pub struct Acknowledged {
     pub tasks: Vec<Submitted>,
     /// Names of the access tokens issued with idempotency keys.
     pub tokens: BTreeSet<String>,
-    /// Tasks of music, and `true` if the last line was `complete`.
+    /// Music tasks; `true` if the last line of the stream was `complete`.
     pub music: Vec<(String, bool)>,
 }
 
@@ -49,18 +49,21 @@ pub struct Acknowledged {
 pub struct Traffic {
     /// Base URL of the service while it runs.
     base: watch::Sender<Option<String>>,
+    /// Number of the current run.
     segment: Cell<u64>,
     stopping: Cell<bool>,
     client: Client,
     /// Tokens of the accounts that submit tasks.
     pub accounts: Vec<String>,
+    /// URL that tasks report to.
     pub webhook: String,
     pub acknowledged: RefCell<Acknowledged>,
+    /// Counters for the progress line, by name.
     counts: RefCell<BTreeMap<&'static str, u64>>,
     violations: RefCell<Vec<String>>,
 }
 
-/// Complete response.
+/// Complete response; the body is `null` if it is not JSON.
 pub struct Reply {
     pub status: u16,
     pub body: Value,
@@ -83,14 +86,14 @@ impl Traffic {
         for number in 0..ACCOUNTS {
             let name = format!("soak-{number}");
             let user = json!({"name": name, "email": format!("{name}@example.org")});
-            let user = traffic.created("/admin/users", &user).await;
+            let user = traffic.create("/admin/users", &user).await;
             let path = format!("/admin/users/{}/tokens", user["id"].as_str().expect("an id"));
-            let token = traffic.created(&path, &json!({"name": "soak"})).await;
+            let token = traffic.create(&path, &json!({"name": "soak"})).await;
             traffic.accounts.push(token["token"].as_str().expect("a token").to_owned());
         }
         registry::create(&traffic).await;
-        // The first check comes before the first run.
-        traffic.serve(None, 0);
+        // The clients wait until the checks before the first run are done.
+        traffic.set_service(None, 0);
         traffic
     }
 
@@ -99,8 +102,8 @@ impl Traffic {
         registry::spawn(self).into_iter().chain(media::spawn(self)).collect()
     }
 
-    /// Sets the address of the service for the clients; `None` while it is not running.
-    pub fn serve(&self, base: Option<String>, segment: u64) {
+    /// Sets the address of the service for the clients, and the number of the run. With `None`, the clients wait.
+    pub fn set_service(&self, base: Option<String>, segment: u64) {
         self.segment.set(segment);
         self.base.send_replace(base);
     }
@@ -119,12 +122,13 @@ impl Traffic {
         self.segment.get()
     }
 
+    /// Increments a counter of the progress line.
     pub fn count(&self, what: &'static str) {
         *self.counts.borrow_mut().entry(what).or_default() += 1;
     }
 
-    pub fn violation(&self, what: String) {
-        self.violations.borrow_mut().push(what);
+    pub fn add_violation(&self, text: String) {
+        self.violations.borrow_mut().push(text);
     }
 
     pub fn take_violations(&self) -> Vec<String> {
@@ -132,7 +136,7 @@ impl Traffic {
     }
 
     /// Returns the number of acknowledged tasks.
-    pub fn tasks(&self) -> usize {
+    pub fn task_count(&self) -> usize {
         self.acknowledged.borrow().tasks.len()
     }
 
@@ -143,9 +147,9 @@ impl Traffic {
         format!("{}; {} violations", counts.join(", "), self.violations.borrow().len())
     }
 
-    /// Returns the acknowledged writes in the form of the crash test: all nodes, and the image tasks of this run and
-    /// later ones.
-    pub fn answered(&self, from_segment: u64) -> AcknowledgedWrites {
+    /// Returns the acknowledged writes in the form of the crash test: all nodes, and the image tasks since the run
+    /// `from_segment`.
+    pub fn acknowledged_writes(&self, from_segment: u64) -> AcknowledgedWrites {
         let acknowledged = self.acknowledged.borrow();
         let tasks = acknowledged.tasks.iter().filter(|task| !task.is_video && task.segment >= from_segment);
         AcknowledgedWrites {
@@ -154,16 +158,16 @@ impl Traffic {
         }
     }
 
-    /// Repeats a request over all restarts until the service has executed it or rejected it for good.
-    pub async fn answer(&self, request: impl Fn(&Client, &str) -> RequestBuilder) -> Reply {
-        let mut bases = self.base.subscribe();
+    /// Repeats a request over all restarts until the service has executed it or rejected it for good. Returns the
+    /// response.
+    pub async fn send_until_answered(&self, request: impl Fn(&Client, &str) -> RequestBuilder) -> Reply {
         loop {
-            let base = bases.wait_for(Option::is_some).await.expect("a sender").clone().expect("waited for");
-            match read(request(&self.client, &base).timeout(TIMEOUT)).await {
-                Ok(Reply { status: 429 | 503, .. }) => self.count("refused for now"),
-                // The service is still executing a request that this client has given up.
+            let (client, base) = self.target().await;
+            match read(request(&client, &base).timeout(TIMEOUT)).await {
+                Ok(Reply { status: 429 | 503, .. }) => self.count("rejected for now"),
+                // The service is still executing an earlier attempt, for which this client no longer waits.
                 Ok(Reply { status: 409, body, .. }) if body["error"] == "idempotency_key_in_use" => {
-                    self.count("refused for now");
+                    self.count("rejected for now");
                 }
                 Ok(reply) => return reply,
                 Err(_) => self.count("unanswered"),
@@ -179,10 +183,11 @@ impl Traffic {
         (self.client.clone(), base)
     }
 
-    /// Creates something as the administrator, before the first kill.
-    pub async fn created(&self, path: &str, body: &Value) -> Value {
-        let reply =
-            self.answer(|client, base| client.post(format!("{base}{path}")).bearer_auth(TOKEN).json(body)).await;
+    /// Creates a resource as the administrator, before the first kill, and returns it.
+    pub async fn create(&self, path: &str, body: &Value) -> Value {
+        let reply = self
+            .send_until_answered(|client, base| client.post(format!("{base}{path}")).bearer_auth(TOKEN).json(body))
+            .await;
         assert_eq!(reply.status, 201, "{path}: {}", reply.body);
         reply.body
     }
@@ -190,8 +195,8 @@ impl Traffic {
 
 /// Reads a complete response. An interrupted response is an error.
 async fn read(request: RequestBuilder) -> reqwest::Result<Reply> {
-    let answer = request.send().await?;
-    let status = answer.status().as_u16();
-    let bytes = answer.bytes().await?;
+    let response = request.send().await?;
+    let status = response.status().as_u16();
+    let bytes = response.bytes().await?;
     Ok(Reply { status, body: serde_json::from_slice(&bytes).unwrap_or_default() })
 }

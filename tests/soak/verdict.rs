@@ -26,13 +26,14 @@ const QUIET_TIME: Duration = Duration::from_secs(90);
 /// One client for all checks: thousands of tasks are read.
 static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(client);
 
+/// Reads a path as the administrator.
 async fn get(service: &Process, path: &str) -> Value {
-    let reply = CLIENT.get(service.url(path)).bearer_auth(TOKEN).send().await.expect("a response");
-    reply.json().await.expect("JSON")
+    let response = CLIENT.get(service.url(path)).bearer_auth(TOKEN).send().await.expect("a response");
+    response.json().await.expect("JSON")
 }
 
 /// Waits until every task has ended and every webhook is delivered.
-pub async fn settled(service: &Process, within: Duration) -> Vec<String> {
+pub async fn wait_until_settled(service: &Process, deadline: Duration) -> Vec<String> {
     let started = Instant::now();
     loop {
         let queues = get(service, "/admin/state").await["queues"].clone();
@@ -40,71 +41,82 @@ pub async fn settled(service: &Process, within: Duration) -> Vec<String> {
             println!("settled after {:.0} s", started.elapsed().as_secs_f64());
             return Vec::new();
         }
-        if started.elapsed() > within {
-            return vec![format!("{} s after the traffic there is unfinished work: {queues}", within.as_secs())];
+        if started.elapsed() > deadline {
+            return vec![format!("{} s after the traffic there is unfinished work: {queues}", deadline.as_secs())];
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
 
-/// Compares vendor, receiver and idempotency keys with the acknowledged writes.
-pub async fn nothing_doubled(service: &Process, traffic: &Traffic, outside: &Outside) -> Vec<String> {
+/// Finds tasks, charges, webhooks and tokens that are lost, duplicated or out of order.
+pub async fn find_duplicates(service: &Process, traffic: &Traffic, outside: &Outside) -> Vec<String> {
     let tasks = traffic.acknowledged.borrow().tasks.clone();
-    let mut violations = charges(&tasks, outside);
+    let mut violations = check_charges(&tasks, outside);
     let webhooks = Webhooks::new(&outside.receiver.received(), &mut violations);
     let mut ends = BTreeMap::<String, usize>::new();
     for task in &tasks {
-        let shown = get(service, &format!("/tasks/{}", task.id)).await;
-        let history: Vec<_> =
-            shown["history"].as_array().into_iter().flatten().filter_map(|at| at["state"].as_str()).collect();
+        let response = get(service, &format!("/tasks/{}", task.id)).await;
+        let history: Vec<_> = response["history"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|change| change["state"].as_str())
+            .collect();
         let end = history.last().copied().unwrap_or("nothing");
-        let code = shown["error"]["code"].as_str().unwrap_or_default();
+        let code = response["error"]["code"].as_str().unwrap_or_default();
         *ends.entry(format!("{end} {code}").trim().to_owned()).or_default() += 1;
         if !matches!(end, "COMPLETED" | "success") {
             violations.push(format!("{} ended as {end} {code}", task.prompt));
         }
-        // The first status is in the response to the submission.
-        let reported = webhooks.of(&task.id);
+        // The response to the submission has the first status, so no webhook reports it.
+        let reported = webhooks.states_of(&task.id);
         if history.get(1..).unwrap_or_default() != reported {
-            violations.push(format!("{}: its history is {history:?}, webhooks had {reported:?}", task.prompt));
+            violations.push(format!("{}: its history is {history:?}, but webhooks reported {reported:?}", task.prompt));
         }
     }
     println!(
-        "{} tasks: {ends:?}; {} webhooks, {} of them more than once",
+        "{} tasks: {ends:?}; {} webhooks, {} repeated deliveries",
         tasks.len(),
-        webhooks.ids,
+        webhooks.distinct,
         webhooks.repeated
     );
-    violations.extend(tokens(service, traffic).await);
-    violations.extend(music(service, traffic).await);
+    violations.extend(check_tokens(service, traffic).await);
+    violations.extend(check_music(service, traffic).await);
     violations
 }
 
-/// Requires one job at the vendor for each task, found by its prompt.
-fn charges(tasks: &[Submitted], outside: &Outside) -> Vec<String> {
-    let mut paid = HashMap::<String, usize>::new();
+/// Requires exactly one charge at the vendor for each task, and none without a task; the prompt identifies a task.
+fn check_charges(tasks: &[Submitted], outside: &Outside) -> Vec<String> {
+    let mut charges = HashMap::<String, usize>::new();
     for charge in outside.vendor.charges() {
-        *paid.entry(charge.prompt).or_default() += 1;
+        *charges.entry(charge.prompt).or_default() += 1;
     }
-    let wrong = tasks.iter().filter(|task| paid.get(&task.prompt) != Some(&1));
-    let mut violations: Vec<_> = wrong
-        .map(|task| format!("{} is in the vendor's ledger {:?} times", task.prompt, paid.get(&task.prompt)))
-        .collect();
+
+    let mut violations = Vec::new();
+    for task in tasks {
+        let count = charges.get(&task.prompt).copied().unwrap_or(0);
+        if count != 1 {
+            violations.push(format!("{} was charged {count} times", task.prompt));
+        }
+    }
     let known: HashSet<_> = tasks.iter().map(|task| &task.prompt).collect();
-    violations.extend(
-        paid.keys().filter(|prompt| !known.contains(prompt)).map(|prompt| format!("{prompt} was never submitted")),
-    );
+    let unknown = charges.keys().filter(|prompt| !known.contains(prompt));
+    violations.extend(unknown.map(|prompt| format!("{prompt} was charged, but not acknowledged")));
     violations
 }
 
-/// Webhooks by task, each `webhook-id` once, in the order of first arrival.
+/// Received webhooks, each `webhook-id` counted once.
 struct Webhooks {
+    /// Reported states by task, in the order of first arrival.
     states: HashMap<String, Vec<String>>,
-    ids: usize,
+    /// Number of distinct webhooks.
+    distinct: usize,
+    /// Number of repeated deliveries.
     repeated: usize,
 }
 
 impl Webhooks {
+    /// Evaluates the received webhooks. Adds a violation for a repeated webhook with another body.
     fn new(received: &[ReceivedRequest], violations: &mut Vec<String>) -> Self {
         let (mut bodies, mut states) = (HashMap::<&str, &[u8]>::new(), HashMap::<String, Vec<String>>::new());
         for webhook in received {
@@ -121,28 +133,35 @@ impl Webhooks {
             states.entry(text(["task_id", "id"])).or_default().push(text(["status", "state"]));
         }
         let repeated = received.len() - bodies.len();
-        Self { states, ids: bodies.len(), repeated }
+        Self { states, distinct: bodies.len(), repeated }
     }
 
-    fn of(&self, task: &str) -> &[String] {
+    /// Returns the reported states of a task, in order.
+    fn states_of(&self, task: &str) -> &[String] {
         self.states.get(task).map_or(&[], Vec::as_slice)
     }
 }
 
 /// Requires exactly one token for each idempotency key.
-async fn tokens(service: &Process, traffic: &Traffic) -> Vec<String> {
+async fn check_tokens(service: &Process, traffic: &Traffic) -> Vec<String> {
     let listed = get(service, &registry::tokens_path()).await;
-    let mut found = HashMap::<&str, usize>::new();
+    let mut counts = HashMap::<&str, usize>::new();
     for token in listed.as_array().unwrap_or_else(|| panic!("{listed}")) {
-        *found.entry(token["name"].as_str().unwrap_or_default()).or_default() += 1;
+        *counts.entry(token["name"].as_str().unwrap_or_default()).or_default() += 1;
     }
-    let acknowledged = traffic.acknowledged.borrow();
-    let wrong = acknowledged.tokens.iter().filter(|name| found.get(name.as_str()) != Some(&1));
-    wrong.map(|name| format!("token {name} exists {:?} times", found.get(name.as_str()))).collect()
+
+    let mut violations = Vec::new();
+    for name in &traffic.acknowledged.borrow().tokens {
+        let count = counts.get(name.as_str()).copied().unwrap_or(0);
+        if count != 1 {
+            violations.push(format!("token {name} exists {count} times"));
+        }
+    }
+    violations
 }
 
 /// Requires that each music task ended as the last line of its stream said.
-async fn music(service: &Process, traffic: &Traffic) -> Vec<String> {
+async fn check_music(service: &Process, traffic: &Traffic) -> Vec<String> {
     let streams = traffic.acknowledged.borrow().music.clone();
     let mut violations = Vec::new();
     for (task, completed) in streams {
@@ -154,24 +173,25 @@ async fn music(service: &Process, traffic: &Traffic) -> Vec<String> {
     violations
 }
 
-/// Compares the first and the last run of full length, and the last process with processes before their traffic.
-pub async fn nothing_leaked(service: &Process, segments: &[Segment], memory_bound: f64) -> Vec<String> {
+/// Finds growth of memory and open files: from the first to the last run of full length, and from a process without
+/// traffic yet to the last one after its traffic.
+pub async fn find_leaks(service: &Process, segments: &[Segment], memory_bound: f64) -> Vec<String> {
     let mut violations = Vec::new();
-    // The first run begins with an empty directory.
-    let whole: Vec<_> = segments.iter().skip(1).filter(|segment| segment.is_whole).collect();
-    match whole[..] {
+    // The first run is not comparable, because it begins with an empty directory.
+    let comparable: Vec<_> = segments.iter().skip(1).filter(|segment| segment.is_full_length).collect();
+    match comparable[..] {
         [first, .., last] => {
             let bound = memory_bound + (last.tasks - first.tasks) as f64 * TASK_KIB / 1024.0;
-            let grown = last.memory_mib - first.memory_mib;
+            let growth = last.memory_mib - first.memory_mib;
             println!(
-                "memory {grown:+.1} MiB over {} comparable runs (at most {bound:.1}), open files {} → {}",
-                whole.len(),
+                "memory {growth:+.1} MiB over {} comparable runs (at most {bound:.1}), open files {} → {}",
+                comparable.len(),
                 first.files,
                 last.files
             );
-            if grown > bound {
+            if growth > bound {
                 violations.push(format!(
-                    "memory has grown by {grown:.1} MiB between comparable runs, by more than {bound:.1}"
+                    "memory has grown by {growth:.1} MiB between comparable runs; at most {bound:.1} are accepted"
                 ));
             }
             if last.files > first.files + FILES_MARGIN {
@@ -195,8 +215,9 @@ pub async fn nothing_leaked(service: &Process, segments: &[Segment], memory_boun
     violations
 }
 
-/// Requires that the log has neither gaps nor duplicates, gives the same read models however it is read, and verifies.
-pub fn log_is_clean(data: &Path) -> Vec<String> {
+/// Requires that the log passes `mediary audit verify`. Panics if it has gaps or duplicates, or if a replay builds
+/// other read models than the start.
+pub fn check_log(data: &Path) -> Vec<String> {
     let events = verify_log(data);
     let verified = run(data, &["audit", "verify"]);
     println!("{events} events; audit verify exits with {:?}", verified.code);
