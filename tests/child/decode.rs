@@ -16,7 +16,7 @@ pub fn print_memory_of(file: &Path) {
     println!("figures {inspecting} {decoding} {estimated} {}", u8::from(is_inspected && is_decoded));
 }
 
-/// Does the work; returns its result and the peak growth of the process's resident memory, in bytes.
+/// Runs `work`. Returns its result and the peak growth of the process's resident memory, in bytes.
 fn measure_peak(work: impl FnOnce() -> bool) -> (bool, u64) {
     // Resets `VmHWM` to the current size, see proc(5).
     std::fs::write("/proc/self/clear_refs", "5").expect("the kernel resets the peak");
@@ -27,7 +27,7 @@ fn measure_peak(work: impl FnOnce() -> bool) -> (bool, u64) {
 
 /// Returns the value of a line of `/proc/self/status`, in bytes.
 fn status_bytes(name: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("this test needs Linux");
+    let status = std::fs::read_to_string("/proc/self/status").expect("the process runs on Linux");
     let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line of this name");
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
 }

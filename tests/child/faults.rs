@@ -2,9 +2,9 @@
 //!
 //! | Variable | Effect |
 //! |---|---|
-//! | `FAULT_KILL_AT` | Fail point, in its `Debug` form, at which the process kills itself |
-//! | `FAULT_KILL_PASS` | … when it reaches the fail point for the nth time; by default the first |
-//! | `FAULT_ARMED_BY` | … counting passes only while this file exists |
+//! | `FAULT_KILL_AT` | Fail point, as its `Debug` shows it, at which the process kills itself |
+//! | `FAULT_KILL_PASS` | Number of the pass of that fail point at which it does so; 1 by default |
+//! | `FAULT_ARMED_BY` | File while which exists passes are counted; by default always |
 //! | `FAULT_PANIC_PATH` | Path of the requests whose handler panics |
 
 use std::path::PathBuf;
@@ -23,12 +23,12 @@ pub fn from_variables() -> FailPointHandler {
     let passes = AtomicU64::new(0);
 
     Arc::new(move |point, subject| {
-        // The line break shows that the log of a panic stays on one line.
+        // A test checks that the line break does not split the log line of the panic.
         assert!(point != FailPoint::Handler || Some(subject) != panic_path.as_deref(), "made to\nfail");
 
         let is_armed = || armed_by.as_ref().is_none_or(|file| file.exists());
-        let is_killer = kill_at.as_ref().is_some_and(|name| *name == format!("{point:?}"));
-        if is_killer && is_armed() && passes.fetch_add(1, Ordering::SeqCst) + 1 == kill_pass {
+        let kills_here = kill_at.as_ref().is_some_and(|name| *name == format!("{point:?}"));
+        if kills_here && is_armed() && passes.fetch_add(1, Ordering::SeqCst) + 1 == kill_pass {
             kill_process(getpid(), Signal::KILL).unwrap();
         }
     })

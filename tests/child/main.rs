@@ -29,8 +29,8 @@ use mediary::telemetry;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match words[..] {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
         ["serve"] => mediary::app::block_on(serve()),
         ["refill", directory] => refill(directory),
         ["decode", file] => decode::print_memory_of(Path::new(file)),
@@ -38,8 +38,8 @@ fn main() {
             mutants::worker::run(kind, from.parse().unwrap()..until.parse().unwrap(), Path::new(progress));
         }
         ["rejected-seeds", kind] => println!("{}", mutants::rejected_seeds(kind)),
-        ["film", file] => std::fs::write(file, mutants::targets::own_video()).unwrap(),
-        _ => panic!("unknown arguments {words:?}; the tests start this program"),
+        ["film", file] => std::fs::write(file, mutants::targets::render_seed()).unwrap(),
+        _ => panic!("unknown arguments {arguments:?}; only the tests start this program"),
     }
 }
 
@@ -53,10 +53,12 @@ async fn serve() {
     telemetry::init_logging(settings.log.format, settings.log.filter.clone());
     let environment = Environment::system().with_fail_point_handler(faults::from_variables());
     let app = App::start(settings, environment).await.unwrap();
+    // The tests read the output up to the first line with `curl `.
     println!("it listens on http://{}\ncurl is what the reader waits for", app.address());
     app.run_until_stopped(signals).await.unwrap();
 }
 
+/// Opens the log in a directory, which fills sled from the journal if necessary, and closes it.
 fn refill(directory: &str) {
     let start = Timestamp::from_micros(0);
     let environment = Environment::manual(start, 7).with_fail_point_handler(faults::from_variables());

@@ -117,7 +117,7 @@ async fn concurrent_commands_share_a_sync() {
     let dispatch = actors.dispatch.clone();
     let first = actix_web::rt::spawn(async move { send_command(&dispatch, "p0", create("p0")).await });
     let shared_log = log.clone();
-    off_thread(move || shared_log.await_append()).await;
+    off_thread(move || shared_log.wait_for_append()).await;
 
     // When forty more commands arrive
     let names: Vec<String> = (1..=40).map(|n| format!("p{n}")).collect();
@@ -147,7 +147,7 @@ async fn a_full_mailbox_rejects_commands_without_effect() {
     let results = join_all(names.iter().map(|name| send_command(&actors.dispatch, "acme", rename(name))));
     let (outcomes, ()) = futures_util::future::join(results, async {
         let shared_log = log.clone();
-        off_thread(move || shared_log.await_append()).await;
+        off_thread(move || shared_log.wait_for_append()).await;
         log.release();
     })
     .await;
@@ -169,7 +169,7 @@ async fn a_full_writer_queue_rejects_commands_and_keeps_the_state() {
     let results = join_all(names.iter().map(|name| send_command(&actors.dispatch, name, create(name))));
     let (outcomes, ()) = futures_util::future::join(results, async {
         let shared_log = log.clone();
-        off_thread(move || shared_log.await_append()).await;
+        off_thread(move || shared_log.wait_for_append()).await;
         log.release();
     })
     .await;

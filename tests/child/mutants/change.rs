@@ -5,15 +5,17 @@ use std::ops::Range;
 use rand::Rng;
 use rand::rngs::StdRng;
 
-use super::parts::{FileFormat, mend, parts};
+use super::parts::{FileFormat, correct_checks, parts};
 
 /// Numbers at which parsers of lengths and counts fail most often.
 const EDGE_VALUES: [u64; 14] =
     [0, 1, 2, 7, 8, 0x7F, 0x80, 0xFF, 0xFFFF, 0x1_0000, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF, 0x7FFF_FFFF_FFFF_FFFF];
+/// Number of bytes at the start of a part that are taken for its header.
+const HEADER_BYTES: usize = 24;
 /// Size in bytes from which a mutant is not changed further. Repeated duplication would only make it slow.
 const BYTES_MAX: usize = 256 << 10;
 
-/// Returns a mutant of a file; `other_files` are of the same kind.
+/// Returns a mutant of a file; parts of `other_files`, which are of the same kind, may be copied into it.
 pub fn mutant(file: &[u8], other_files: &[Vec<u8>], rng: &mut StdRng) -> Vec<u8> {
     let format = FileFormat::detect(file);
     let mut mutant = file.to_vec();
@@ -25,11 +27,12 @@ pub fn mutant(file: &[u8], other_files: &[Vec<u8>], rng: &mut StdRng) -> Vec<u8>
     }
     // Most mutants get correct checksums, as an attacker would send.
     if rng.gen_bool(0.75) {
-        mend(&mut mutant, format);
+        correct_checks(&mut mutant, format);
     }
     mutant
 }
 
+/// Makes one random change.
 fn change(file: &mut Vec<u8>, other_files: &[Vec<u8>], format: FileFormat, rng: &mut StdRng) {
     match rng.gen_range(0..12) {
         0 | 1 => flip(file, rng),
@@ -80,7 +83,7 @@ fn random_range(length: usize, rng: &mut StdRng) -> Range<usize> {
     at..at + rng.gen_range(0..=maximum.min(length - at))
 }
 
-/// Writes an edge-case number of 1, 2, 4 or 8 bytes, in either byte order.
+/// Writes an edge value, or a number near the length of the file, with 1, 2, 4 or 8 bytes in either byte order.
 fn write_edge_value(file: &mut [u8], at: usize, rng: &mut StdRng) {
     let length = file.len() as u64;
     let value = match rng.gen_range(0..4) {
@@ -102,8 +105,8 @@ fn write_edge_value(file: &mut [u8], at: usize, rng: &mut StdRng) {
 fn falsify_length(file: &mut [u8], format: FileFormat, rng: &mut StdRng) {
     let parts = parts(file, format);
     let Some(part) = choose(&parts, rng) else { return };
-    let head = rng.gen_range(0..24.min(part.len().max(1)));
-    let at = if rng.gen_bool(0.5) { part.start + format.length_at() } else { part.start + head };
+    let header_offset = rng.gen_range(0..HEADER_BYTES.min(part.len().max(1)));
+    let at = part.start + if rng.gen_bool(0.5) { format.length_offset() } else { header_offset };
     if at < file.len() {
         write_edge_value(file, at, rng);
     }

@@ -13,12 +13,12 @@ pub struct MutantKind {
     name: &'static str,
     /// Directory below `fuzz/seeds`.
     seeds: &'static str,
-    /// Entry point that gets the mutants.
+    /// Entry point that gets the mutants; returns `true` if it accepts the input.
     target: fn(&[u8]) -> bool,
     /// Memory limit of one input, in bytes.
     memory: fn(&[u8]) -> u64,
     /// `true` if mutants must be UTF-8.
-    text: bool,
+    is_text: bool,
     /// Time limit of one input. Test machines are slow and run other work too.
     time_limit: Duration,
 }
@@ -26,17 +26,18 @@ pub struct MutantKind {
 /// Time limit of most kinds.
 const TIME_LIMIT: Duration = Duration::from_mins(1);
 
+/// Kind of picture.
 const fn picture(name: &'static str, seeds: &'static str) -> MutantKind {
     let memory = targets::bytes_for_picture;
-    MutantKind { name, seeds, target: targets::picture, memory, text: false, time_limit: TIME_LIMIT }
+    MutantKind { name, seeds, target: targets::picture, memory, is_text: false, time_limit: TIME_LIMIT }
 }
 
-/// Input of a few kilobytes, whose seeds are in the directory of the same name.
-const fn small(name: &'static str, target: fn(&[u8]) -> bool, text: bool) -> MutantKind {
-    MutantKind { name, seeds: name, target, memory: |_| 64 << 20, text, time_limit: TIME_LIMIT }
+/// Kind of input of a few kilobytes, whose seeds are in the directory of the same name.
+const fn small(name: &'static str, target: fn(&[u8]) -> bool, is_text: bool) -> MutantKind {
+    MutantKind { name, seeds: name, target, memory: |_| 64 << 20, is_text, time_limit: TIME_LIMIT }
 }
 
-/// Deliberate fault, to prove that the harness detects it.
+/// Deliberate fault, to prove that the harness detects it; its seeds do not matter.
 const fn harmful(name: &'static str, target: fn(&[u8]) -> bool) -> MutantKind {
     MutantKind { seeds: "text", ..small(name, target, false) }
 }
@@ -57,10 +58,10 @@ const KINDS: [MutantKind; 16] = [
     harmful("a panic", |_| panic!("a deliberate panic")),
     harmful("a panic that is caught", |_| std::panic::catch_unwind(|| panic!("a deliberate panic")).is_err()),
     harmful("a glutton", |_| std::hint::black_box(vec![1_u8; 100 << 20]).len() > 1),
-    MutantKind { time_limit: Duration::from_secs(1), ..harmful("a hang", |_| forever()) },
+    MutantKind { time_limit: Duration::from_secs(1), ..harmful("a hang", |_| sleep_forever()) },
 ];
 
-fn forever() -> bool {
+fn sleep_forever() -> bool {
     loop {
         std::thread::sleep(Duration::from_secs(1));
     }

@@ -17,6 +17,7 @@ const CONTAINERS: [&[u8]; 11] =
     [b"moov", b"trak", b"mdia", b"minf", b"stbl", b"dinf", b"edts", b"mvex", b"moof", b"traf", b"udta"];
 
 impl FileFormat {
+    /// Returns the format that the first bytes indicate.
     pub fn detect(file: &[u8]) -> Self {
         match file {
             [0x89, b'P', b'N', b'G', ..] => Self::Png,
@@ -27,8 +28,8 @@ impl FileFormat {
         }
     }
 
-    /// Returns the offset of the length field within a part.
-    pub fn length_at(self) -> usize {
+    /// Offset of the length field within a part.
+    pub fn length_offset(self) -> usize {
         match self {
             Self::Png | Self::Mp4 | Self::Other => 0,
             Self::Riff => 4,
@@ -37,20 +38,20 @@ impl FileFormat {
     }
 }
 
-/// Returns the parts up to the first that does not parse; a box follows the boxes that it contains.
+/// Returns the parts up to the first that does not parse. A box of MP4 comes after the boxes that it contains.
 pub fn parts(file: &[u8], format: FileFormat) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     match format {
-        FileFormat::Png => walk(&mut parts, file, 8..file.len(), |at| read_u32_be(file, at)?.checked_add(12)),
-        FileFormat::Riff => walk(&mut parts, file, 12..file.len(), |at| {
+        FileFormat::Png => add_parts(&mut parts, file, 8..file.len(), |at| read_u32_be(file, at)?.checked_add(12)),
+        FileFormat::Riff => add_parts(&mut parts, file, 12..file.len(), |at| {
             let length = read_u32_le(file, at + 4)?;
             length.checked_add(8 + length % 2)
         }),
-        FileFormat::Mp4 => boxes(&mut parts, file, 0..file.len()),
-        FileFormat::Jpeg => walk(&mut parts, file, 2..file.len(), |at| {
+        FileFormat::Mp4 => add_boxes(&mut parts, file, 0..file.len()),
+        FileFormat::Jpeg => add_parts(&mut parts, file, 2..file.len(), |at| {
             let [0xFF, marker, high, low] = *file.get(at..at + 4)? else { return None };
             let length = usize::from(u16::from_be_bytes([high, low])) + 2;
-            // The data after the header of a scan has no length.
+            // The data of a scan, whose marker is 0xDA, has no length: it is taken to reach to the end of the file.
             Some(if marker == 0xDA { file.len() - at } else { length })
         }),
         FileFormat::Other => {}
@@ -70,7 +71,7 @@ fn read_u32_le(file: &[u8], at: usize) -> Option<usize> {
 
 /// Adds the parts in `range` up to the first that does not fit the file. `length` returns the length of the part at an
 /// offset.
-fn walk(parts: &mut Vec<Range<usize>>, file: &[u8], range: Range<usize>, length: impl Fn(usize) -> Option<usize>) {
+fn add_parts(parts: &mut Vec<Range<usize>>, file: &[u8], range: Range<usize>, length: impl Fn(usize) -> Option<usize>) {
     let mut at = range.start;
     while at < range.end {
         let Some(end) = length(at).and_then(|length| at.checked_add(length)) else { return };
@@ -83,19 +84,19 @@ fn walk(parts: &mut Vec<Range<usize>>, file: &[u8], range: Range<usize>, length:
 }
 
 /// Adds the boxes of MP4 in `range`, with the boxes that they contain.
-fn boxes(parts: &mut Vec<Range<usize>>, file: &[u8], range: Range<usize>) {
+fn add_boxes(parts: &mut Vec<Range<usize>>, file: &[u8], range: Range<usize>) {
     let mut siblings = Vec::new();
-    walk(&mut siblings, &file[..range.end], range, |at| read_u32_be(file, at).filter(|length| *length >= 8));
+    add_parts(&mut siblings, &file[..range.end], range, |at| read_u32_be(file, at).filter(|length| *length >= 8));
     for part in siblings {
         if CONTAINERS.contains(&&file[part.start + 4..part.start + 8]) {
-            boxes(parts, file, part.start + 8..part.end);
+            add_boxes(parts, file, part.start + 8..part.end);
         }
         parts.push(part);
     }
 }
 
-/// Corrects the fields that the format checks: the checksums of PNG, the length of RIFF.
-pub fn mend(file: &mut [u8], format: FileFormat) {
+/// Corrects the fields that decoders check first: the checksums of PNG, and the length of RIFF.
+pub fn correct_checks(file: &mut [u8], format: FileFormat) {
     match format {
         FileFormat::Png => {
             for part in parts(file, format) {

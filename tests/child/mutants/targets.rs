@@ -47,13 +47,14 @@ pub fn film(bytes: &[u8]) -> bool {
 }
 
 /// Renders one second of video with sound in the built-in engine: a seed for [`film`].
-pub fn own_video() -> Vec<u8> {
+pub fn render_seed() -> Vec<u8> {
     let sound = SoundPlan { audio: Some(SoundContent::All), voice_id: None, background_music: None };
     let plan =
         VideoPlan { prompt: "hills in the rain".to_owned(), ..plan(Material::Words { seconds: 1 }, Some(sound)) };
     render(plan, &()).expect("a video").bytes
 }
 
+/// Returns the plan of a small video without optional effects.
 fn plan(material: Material, sound: Option<SoundPlan<'static>>) -> VideoPlan<'static> {
     VideoPlan {
         size: Size { width: 32, height: 32 },
@@ -93,8 +94,8 @@ impl RenderObserver for CancellingObserver {
 pub fn archive(bytes: &[u8]) -> bool {
     match check(Cursor::new(bytes)) {
         Ok(()) => true,
-        Err(ArchiveError::Rejected(found)) => {
-            assert!(found.count() >= found.reported().len() && !found.reported().is_empty());
+        Err(ArchiveError::Rejected(problems)) => {
+            assert!(problems.count() >= problems.reported().len() && !problems.reported().is_empty());
             false
         }
         Err(ArchiveError::Io(error)) => panic!("bytes in memory can be read: {error}"),
@@ -109,10 +110,10 @@ pub fn text(bytes: &[u8]) -> bool {
 /// Parses a form of the music endpoint: the first line is its content type.
 pub fn form(bytes: &[u8]) -> bool {
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
-    let (head, body) = (&bytes[..end], bytes.get(end + 1..).unwrap_or_default());
+    let (content_type, body) = (&bytes[..end], bytes.get(end + 1..).unwrap_or_default());
     let mut headers = HeaderMap::new();
-    if let Ok(head) = HeaderValue::from_bytes(head) {
-        headers.insert(CONTENT_TYPE, head);
+    if let Ok(content_type) = HeaderValue::from_bytes(content_type) {
+        headers.insert(CONTENT_TYPE, content_type);
     }
     let parsing = read_music_form(&headers, Bytes::copy_from_slice(body));
     actix_web::rt::Runtime::new().expect("a runtime").block_on(parsing).is_ok()
@@ -132,7 +133,7 @@ pub fn commit(bytes: &[u8]) -> bool {
 pub fn group(bytes: &[u8]) -> bool {
     let Ok(group) = Group::decode(bytes) else { return false };
     assert_eq!(group.encode().as_deref(), Ok(bytes), "a decoded group is encoded to the same bytes");
-    // Any position will do.
+    // The position does not matter.
     let head = Position(300);
     group.entries.iter().all(|entry| admission::place(&entry.commit, head, 0).is_ok())
 }

@@ -1,4 +1,4 @@
-//! Tries mutants. The process may be killed, and its memory is limited.
+//! Tries mutants in a process that limits its own memory and ends if a mutant takes too long.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
@@ -31,7 +31,9 @@ static MUTANT_STARTED_AT: AtomicU64 = AtomicU64::new(0);
 #[derive(Default)]
 struct MutantCounts {
     accepted: u64,
+    /// Longest time, with the number of its mutant.
     slowest: (Duration, u64),
+    /// Largest peak of memory in bytes, with the number of its mutant.
     largest: (u64, u64),
 }
 
@@ -39,10 +41,11 @@ struct MutantCounts {
 /// ended the process.
 pub fn run(kind_name: &str, numbers: std::ops::Range<u64>, progress: &Path) {
     let kind = kind(kind_name);
-    bound_memory();
+    limit_memory();
     count_panics();
     let start = Instant::now();
-    std::thread::spawn(move || watch(start, kind.time_limit));
+    std::thread::spawn(move || abort_on_timeout(start, kind.time_limit));
+
     let seeds = seeds(kind);
     let mut counts = MutantCounts::default();
     for number in numbers.clone() {
@@ -52,6 +55,7 @@ pub fn run(kind_name: &str, numbers: std::ops::Range<u64>, progress: &Path) {
         try_one(kind, number, &bytes, &mut counts);
         MUTANT_STARTED_AT.store(0, Ordering::Relaxed);
     }
+
     let caught = FOREIGN_PANICS.lock().clone();
     println!(
         "{}: {} mutants, {} accepted; the slowest took {} ms (number {}), the largest {} MiB (number {}); decoders panicked and \
@@ -68,24 +72,26 @@ pub fn run(kind_name: &str, numbers: std::ops::Range<u64>, progress: &Path) {
     );
 }
 
-/// Returns the mutant with this number.
+/// Returns the mutant with a number, which determines its seed file and its changes.
 fn mutant_of(kind: &MutantKind, seeds: &[Vec<u8>], number: u64) -> Vec<u8> {
     let mut rng = StdRng::seed_from_u64(number);
     let at = usize::try_from(number).expect("a small number") % seeds.len();
-    if kind.text {
+    if kind.is_text {
         // The service rejects non-UTF-8 before this point.
         return String::from_utf8_lossy(&mutant(&seeds[at], seeds, &mut rng)).into_owned().into_bytes();
     }
     mutant(&seeds[at], seeds, &mut rng)
 }
 
+/// Gives one mutant to the target. Panics if the target panics, even if the panic is caught, or exceeds its memory
+/// limit.
 fn try_one(kind: &MutantKind, number: u64, bytes: &[u8], counts: &mut MutantCounts) {
     let allowed = (kind.memory)(bytes) + MEMORY_SLACK;
-    let before = reset_memory_peak().then(|| memory("VmRSS:")).flatten();
+    let before = reset_memory_peak().then(|| status_bytes("VmRSS:")).flatten();
     let started = Instant::now();
     let accepted = catch_unwind(AssertUnwindSafe(|| (kind.target)(bytes)));
     let elapsed = started.elapsed();
-    let peak = before.and_then(|before| Some(memory("VmHWM:")?.saturating_sub(before)));
+    let peak = before.and_then(|before| Some(status_bytes("VmHWM:")?.saturating_sub(before)));
     let Ok(accepted) = accepted else { panic!("mutant {number} of {}: it panicked", kind.name) };
     assert_eq!(
         OWN_PANICS.load(Ordering::SeqCst),
@@ -101,7 +107,8 @@ fn try_one(kind: &MutantKind, number: u64, bytes: &[u8], counts: &mut MutantCoun
     counts.slowest = counts.slowest.max((elapsed, number));
 }
 
-fn bound_memory() {
+/// Limits the address space of the process.
+fn limit_memory() {
     let maximum = getrlimit(Resource::As).maximum;
     let current = maximum.map_or(ADDRESS_SPACE, |maximum| maximum.min(ADDRESS_SPACE));
     setrlimit(Resource::As, Rlimit { current: Some(current), maximum }).expect("a lower limit is always allowed");
@@ -126,8 +133,8 @@ fn count_panics() {
     }));
 }
 
-/// Ends the process when a mutant takes too long.
-fn watch(start: Instant, time_limit: Duration) {
+/// Aborts the process when a mutant takes longer than `time_limit`. Runs forever.
+fn abort_on_timeout(start: Instant, time_limit: Duration) {
     loop {
         std::thread::sleep(time_limit / 10);
         let started = MUTANT_STARTED_AT.load(Ordering::Relaxed);
@@ -143,8 +150,8 @@ fn reset_memory_peak() -> bool {
     std::fs::write("/proc/self/clear_refs", "5").is_ok()
 }
 
-/// Returns the value of one line of the process's status, in bytes.
-fn memory(name: &str) -> Option<u64> {
+/// Returns the value of a line of `/proc/self/status`, in bytes.
+fn status_bytes(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? << 10)

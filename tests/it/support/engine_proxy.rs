@@ -56,6 +56,7 @@ impl EngineProxy {
     }
 }
 
+/// Passes the connections of a listener on to its target.
 async fn accept(listener: TcpListener, target: SocketAddr, cut: watch::Receiver<bool>) {
     listener.set_nonblocking(true).expect("a socket");
     let listener = tokio::net::TcpListener::from_std(listener).expect("a socket");
@@ -71,6 +72,7 @@ async fn accept(listener: TcpListener, target: SocketAddr, cut: watch::Receiver<
     }
 }
 
+/// Copies bytes in both directions until one side closes.
 async fn copy_both_ways(incoming: TcpStream, outgoing: TcpStream, cut: watch::Receiver<bool>) {
     let (mut from_client, mut to_client) = incoming.into_split();
     let (mut from_server, mut to_server) = outgoing.into_split();
@@ -97,6 +99,7 @@ async fn copy(
     }
 }
 
+/// Waits while the proxy is cut.
 async fn wait_until_open(cut: &mut watch::Receiver<bool>) {
     let _ = cut.wait_for(|is_cut| !is_cut).await;
 }

@@ -16,7 +16,7 @@ pub struct FileServer {
     address: SocketAddr,
     requested_paths: Arc<Mutex<Vec<String>>>,
     /// `false` while responses are held back.
-    open: watch::Sender<bool>,
+    released: watch::Sender<bool>,
 }
 
 impl FileServer {
@@ -29,20 +29,20 @@ impl FileServer {
     pub fn on_listener(listener: TcpListener, reply: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let address = listener.local_addr().expect("an address");
         let requested_paths = Arc::<Mutex<Vec<String>>>::default();
-        let (open, gate) = watch::channel(true);
+        let (released, is_released) = watch::channel(true);
         let recorded = requested_paths.clone();
         let reply: FileReplyFn = Arc::new(reply);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let recorded = recorded.clone();
                 let reply = reply.clone();
-                let gate = gate.clone();
+                let is_released = is_released.clone();
                 tokio::spawn(async move {
-                    let _ = one_request(stream, &recorded, &reply, gate).await;
+                    let _ = serve_one_request(stream, &recorded, &reply, is_released).await;
                 });
             }
         });
-        Self { address, requested_paths, open }
+        Self { address, requested_paths, released }
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -56,20 +56,21 @@ impl FileServer {
 
     /// Holds back all responses until [`FileServer::release`].
     pub fn hold(&self) {
-        self.open.send_replace(false);
+        self.released.send_replace(false);
     }
 
     /// Sends held responses, and later ones at once.
     pub fn release(&self) {
-        self.open.send_replace(true);
+        self.released.send_replace(true);
     }
 }
 
-async fn one_request(
+/// Reads one request, responds to it once responses are released, and closes the connection.
+async fn serve_one_request(
     mut stream: TcpStream,
     recorded: &Mutex<Vec<String>>,
     reply: &FileReplyFn,
-    mut gate: watch::Receiver<bool>,
+    mut is_released: watch::Receiver<bool>,
 ) -> std::io::Result<()> {
     let mut bytes = Vec::new();
     while !is_whole_request(&bytes) {
@@ -80,7 +81,7 @@ async fn one_request(
     let request = String::from_utf8_lossy(&bytes);
     let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
     recorded.lock().push(path.clone());
-    let _ = gate.wait_for(|open| *open).await;
+    let _ = is_released.wait_for(|is_released| *is_released).await;
     stream.write_all(&reply(&path)).await?;
     stream.shutdown().await
 }
@@ -93,7 +94,7 @@ fn is_whole_request(bytes: &[u8]) -> bool {
     bytes.len() >= head_end + 4 + length.unwrap_or(0)
 }
 
-/// Reserves a port without a listener, until the test listens on it.
+/// Reserves a port without a listener. The test may listen on the socket later.
 pub fn vacant_port() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
@@ -107,7 +108,7 @@ pub fn file(bytes: &[u8]) -> Vec<u8> {
     [head.as_bytes(), bytes].concat()
 }
 
-/// Returns a response without a body: a status, and further header lines.
+/// Returns a response without a body; `line` is the status, and `headers` are further lines that end with CRLF.
 pub fn status(line: &str, headers: &str) -> Vec<u8> {
     format!("HTTP/1.1 {line}\r\n{headers}content-length: 0\r\nconnection: close\r\n\r\n").into_bytes()
 }

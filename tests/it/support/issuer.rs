@@ -1,4 +1,4 @@
-//! OIDC issuer: its discovery document, its keys, and tokens signed by it or by a forger.
+//! OIDC issuer: its discovery document, its keys, and tokens signed with its keys or with those of a forger.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Key for these tests only; generating one takes seconds.
+/// RSA key for these tests only. It is stored because generating one takes seconds.
 const RSA_KEY: &str = include_str!("../../golden/oidc/rsa-key.base64");
 
 /// Signing key.
@@ -24,12 +24,13 @@ pub enum SigningKey {
 }
 
 impl SigningKey {
+    /// Returns the same key every time.
     pub fn rsa() -> Self {
         let key = STANDARD.decode(RSA_KEY.replace('\n', "")).expect("base64");
         Self::Rsa(Box::new(RsaKeyPair::from_pkcs8(&key).expect("a key")))
     }
 
-    /// Generates a key.
+    /// Generates a new key.
     pub fn p256() -> Self {
         let random = SystemRandom::new();
         let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).expect("a key");
@@ -56,14 +57,14 @@ impl SigningKey {
         }
     }
 
-    /// Returns the modulus: the public part of an RSA key, which a verifier might mistake for a shared secret.
+    /// Returns the modulus: the public part of an RSA key, which a faulty verifier would take for a shared secret.
     pub fn modulus(&self) -> Vec<u8> {
         let Self::Rsa(key) = self else { return Vec::new() };
         let RsaPublicKeyComponents::<Vec<u8>> { n, .. } = key.public().into();
         n
     }
 
-    fn signature(&self, message: &[u8]) -> Vec<u8> {
+    fn sign(&self, message: &[u8]) -> Vec<u8> {
         let random = SystemRandom::new();
         match self {
             Self::Rsa(key) => {
@@ -75,15 +76,15 @@ impl SigningKey {
         }
     }
 
-    /// Returns a token with this header and these claims.
+    /// Returns a token with any header and claims, signed with this key.
     pub fn token_with(&self, header: &Value, claims: &Value) -> String {
         let signing_input =
             format!("{}.{}", base64url(header.to_string().as_bytes()), base64url(claims.to_string().as_bytes()));
-        let signature = base64url(&self.signature(signing_input.as_bytes()));
+        let signature = base64url(&self.sign(signing_input.as_bytes()));
         format!("{signing_input}.{signature}")
     }
 
-    /// Returns a token as the issuer signs it.
+    /// Returns a token with the usual header, as the issuer signs it.
     pub fn token(&self, id: &str, claims: &Value) -> String {
         self.token_with(&json!({"typ": "JWT", "alg": self.algorithm(), "kid": id}), claims)
     }
@@ -133,7 +134,7 @@ impl TestIssuer {
         self.state.lock().keys = keys.to_vec();
     }
 
-    /// If `true`, every request gets a 503.
+    /// Makes every request get a 503, or ends that.
     pub fn set_unavailable(&self, is_unavailable: bool) {
         self.state.lock().is_unavailable = is_unavailable;
     }
@@ -144,6 +145,7 @@ impl TestIssuer {
     }
 }
 
+/// Reads one request, responds to it, and closes the connection.
 async fn respond(mut stream: TcpStream, address: SocketAddr, state: &Mutex<IssuerState>) -> std::io::Result<()> {
     let mut bytes = Vec::new();
     while !bytes.windows(4).any(|window| window == b"\r\n\r\n") {

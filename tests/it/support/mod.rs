@@ -53,7 +53,7 @@ pub struct TestResponse {
     pub body: Vec<u8>,
 }
 
-/// Returns test settings: a free port, everything in `dir`, one HTTP worker, any prompt.
+/// Returns test settings: a free port, everything in `dir`, and one HTTP worker.
 pub fn settings(dir: &TempDir) -> Settings {
     let mut settings = Settings { data_dir: dir.path().to_owned(), workers: 1, ..Settings::default() };
     settings.listen.set_port(0);
@@ -71,12 +71,12 @@ pub fn client() -> Client {
 }
 
 impl TestApp {
-    /// Starts a service with default settings and the real environment.
+    /// Starts a service with test settings and the real environment.
     pub async fn start() -> Self {
         Self::start_with(|_| {}, Environment::system()).await
     }
 
-    /// Starts a service with other settings or another environment.
+    /// Starts a service with changed settings or another environment.
     pub async fn start_with(change: impl FnOnce(&mut Settings), environment: Environment) -> Self {
         Self::start_in(tempfile::tempdir().expect("a temporary directory"), change, environment).await
     }
@@ -95,35 +95,35 @@ impl TestApp {
     ) -> Self {
         let mut settings = settings(&dir);
         change(&mut settings);
-        let configured = settings.admin_token.clone();
+        let configured_token = settings.admin_token.clone();
         let app = App::start_with_engine(settings, environment, engine).await.expect("the service starts");
-        Self::of_app(app, dir, configured)
+        Self::from_app(app, dir, configured_token)
     }
 
     /// Starts a node of a cluster on an existing data directory, with a function that opens the streams of the engine.
     pub async fn start_on_streams(dir: TempDir, change: impl FnOnce(&mut Settings), opener: EngineOpener) -> Self {
         let mut settings = settings(&dir);
         change(&mut settings);
-        let configured = settings.admin_token.clone();
+        let configured_token = settings.admin_token.clone();
         let started = App::start_with_opener(settings, Environment::system(), Some(opener)).await;
-        Self::of_app(started.expect("the node starts"), dir, configured)
+        Self::from_app(started.expect("the node starts"), dir, configured_token)
     }
 
-    fn of_app(app: App, dir: TempDir, configured: Option<Secret>) -> Self {
-        let admin_token = match (app.admin_token(), configured) {
+    fn from_app(app: App, dir: TempDir, configured_token: Option<Secret>) -> Self {
+        let admin_token = match (app.admin_token(), configured_token) {
             (AdminTokenSource::Generated { token, .. }, _) => token.clone(),
             (AdminTokenSource::Existing { file }, _) => {
                 std::fs::read_to_string(file).expect("the token file").trim().to_owned()
             }
-            (AdminTokenSource::Configured { .. }, configured) => {
-                configured.expect("a configured token").expose().to_owned()
+            (AdminTokenSource::Configured { .. }, configured_token) => {
+                configured_token.expect("a configured token").expose().to_owned()
             }
         };
         let base = format!("http://{}", app.address());
         Self { app, dir, base, admin_token, client: client() }
     }
 
-    /// Stops the service; its directory stays for another start.
+    /// Stops the service, and returns its data directory for another start.
     pub async fn stop(self) -> TempDir {
         self.app.stop().await.expect("the service stops cleanly");
         self.dir
@@ -182,7 +182,7 @@ impl TestApp {
         TestUser { id, token: token["token"].as_str().expect("a token").to_owned() }
     }
 
-    /// Creates a publisher of this user.
+    /// Creates a publisher whose owner is this user.
     pub async fn publisher(&self, id: &str, owner: &TestUser) -> Value {
         self.post_as(&owner.token, "/publishers", json!({"id": id, "name": id})).await.expect(201).json()
     }

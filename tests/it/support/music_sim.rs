@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::eventually::within;
 
-/// Next action of the vendor.
+/// Step of a response.
 #[derive(Debug, Clone)]
 pub enum StreamAction {
     /// Sends the text.
@@ -48,9 +48,10 @@ impl MusicRequest {
     }
 }
 
+/// Function from a request to the steps of its response.
 type MusicBehavior = Box<dyn Fn(&MusicRequest) -> Vec<StreamAction> + Send + Sync>;
 
-/// Record of the vendor.
+/// Record of the vendor's requests, connections and bytes.
 #[derive(Debug, Clone, Default)]
 pub struct MusicSimRecord {
     pub requests: Vec<MusicRequest>,
@@ -79,6 +80,7 @@ impl Drop for MusicSim {
 }
 
 impl MusicSim {
+    /// Starts a vendor that responds to each request with the actions that `behavior` returns.
     pub async fn with_behavior(behavior: impl Fn(&MusicRequest) -> Vec<StreamAction> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -114,6 +116,7 @@ impl MusicSim {
 }
 
 impl MusicSimServer {
+    /// Serves one request, and closes the connection. Ends early if the client closes it.
     async fn serve(self: Arc<Self>, mut stream: TcpStream) {
         let Some(request) = read_request(&mut stream).await else { return };
         let actions = (self.behavior.lock())(&request);
@@ -176,7 +179,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<MusicRequest> {
 /// Head of a successful response, before the lines of the stream.
 pub const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\n\r\n";
 
-/// Returns a complete response with this status.
+/// Returns a complete response with a status line and a body.
 pub fn error_response(status: &str, body: &str) -> Vec<StreamAction> {
     let length = body.len();
     vec![StreamAction::Send(format!(
@@ -216,7 +219,7 @@ pub fn complete() -> Value {
     json!({"type": "complete", "task_id": "theirs"})
 }
 
-/// Returns lines of a successful response.
+/// Returns the lines of a successful response.
 pub fn normal_lines() -> Vec<Value> {
     vec![duration(), title(), sound("one "), sound("two"), generated(), complete()]
 }

@@ -15,14 +15,14 @@ use tempfile::TempDir;
 use super::eventually::eventually_blocking;
 use super::server_process::ServerProcess;
 
-/// Variable with the path of the program.
+/// Environment variable with the path of `nats-server`.
 const PROGRAM: &str = "MEDIARY_TEST_NATS_SERVER";
 /// Cluster section of a server that no other server reaches: any free port, and a route to a port without a listener.
 const ISOLATED: &str = r#"listen: "127.0.0.1:-1", routes: ["nats://127.0.0.1:1"]"#;
 /// Timeout of a monitoring request.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
+const MONITOR_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Settings that tests change.
+/// Settings of the servers that tests change.
 #[derive(Debug, Clone, Copy)]
 pub struct NatsServerSettings {
     pub servers: usize,
@@ -37,7 +37,7 @@ impl Default for NatsServerSettings {
     }
 }
 
-/// A cluster with fresh stores; killed on drop, and when the test process ends.
+/// Cluster with fresh stores; killed on drop, and when the test process ends.
 pub struct NatsServers {
     servers: Vec<NatsServer>,
     _stores: TempDir,
@@ -96,14 +96,14 @@ impl NatsServers {
         options
     }
 
-    /// Returns the processes of the servers that run.
+    /// Returns the process ids of the running servers.
     #[allow(dead_code, reason = "for benches/cluster")]
     pub fn process_ids(&self) -> Vec<u32> {
         let running = self.servers.iter().filter_map(|server| server.process.as_ref());
         running.filter_map(|process| u32::try_from(process.server.as_raw_nonzero().get()).ok()).collect()
     }
 
-    /// Returns the index of the server that leads a stream.
+    /// Waits until a stream has a leader, and returns the index of that server.
     pub fn leader_of(&self, stream: &str) -> usize {
         eventually_blocking(format!("stream {stream} has a leader"), || {
             let status = self.servers.iter().find_map(|server| server.monitor("/jsz?accounts=true&streams=true"))?;
@@ -154,7 +154,7 @@ impl NatsServers {
         }
     }
 
-    /// Runs administrative requests.
+    /// Runs administrative requests on a new connection; blocks the thread.
     pub fn administer<T>(&self, requests: impl AsyncFnOnce(Context) -> T) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
@@ -170,19 +170,20 @@ impl NatsServers {
 }
 
 impl NatsServer {
-    /// Fetches the JSON of a monitoring URL; `None` if the server does not respond.
+    /// Returns the JSON of a monitoring path; `None` if the server does not respond.
     fn monitor(&self, path: &str) -> Option<Value> {
         let address = ([127, 0, 0, 1], self.monitor_port).into();
-        let mut connection = TcpStream::connect_timeout(&address, RESPONSE_TIMEOUT).ok()?;
-        connection.set_read_timeout(Some(RESPONSE_TIMEOUT)).ok()?;
+        let mut connection = TcpStream::connect_timeout(&address, MONITOR_TIMEOUT).ok()?;
+        connection.set_read_timeout(Some(MONITOR_TIMEOUT)).ok()?;
         connection.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).ok()?;
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer).ok()?;
-        let (_, body) = answer.split_once("\r\n\r\n")?;
+        let mut response = String::new();
+        connection.read_to_string(&mut response).ok()?;
+        let (_, body) = response.split_once("\r\n\r\n")?;
         serde_json::from_str(body).ok()
     }
 }
 
+/// Starts a server; its log is beside its configuration.
 fn start(config: &Path) -> ServerProcess {
     let program = std::env::var_os(PROGRAM)
         .unwrap_or_else(|| panic!("{PROGRAM} must be the path of nats-server; tests/cluster/run sets it"));
@@ -207,8 +208,8 @@ fn server_config(name: &str, ports: &[u16], cluster: &str, store: &Path, setting
     )
 }
 
-/// Returns ports that are free now, below the ephemeral range of Linux: no connection takes the port of a killed server
-/// before its restart.
+/// Returns ports that are free now, below the ephemeral range of Linux, so that no connection takes the port of a
+/// killed server before its restart.
 pub fn free_ports(count: usize) -> Vec<u16> {
     let mut listeners = Vec::new();
     while listeners.len() < count {

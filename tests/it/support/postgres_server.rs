@@ -1,4 +1,4 @@
-//! A PostgreSQL server as processes that can be stopped and paused. `tests/cluster/run` provides the programs.
+//! PostgreSQL server as processes that can be stopped and paused. `tests/cluster/run` provides the programs.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -16,14 +16,14 @@ use super::eventually::eventually_blocking;
 use super::nats_servers::free_ports;
 use super::server_process::ServerProcess;
 
-/// Variable with the directory of the programs.
+/// Environment variable with the directory of PostgreSQL's programs.
 const PROGRAMS: &str = "MEDIARY_TEST_POSTGRES_BIN";
 /// Password of the user of every server.
 pub const PASSWORD: &str = "pw-4711-of-mediary";
 /// User that runs the server if root runs the tests, because PostgreSQL refuses to run as root.
 const UNPRIVILEGED_USER: &str = "postgres";
 
-/// A server with a fresh database; stopped on drop, and when the test process ends.
+/// Server with a fresh database; stopped on drop, and when the test process ends.
 pub struct PostgresServer {
     port: u16,
     data: PathBuf,
@@ -71,7 +71,7 @@ impl PostgresServer {
         format!("postgres://mediary:{PASSWORD}@127.0.0.1:{}/mediary", self.port)
     }
 
-    /// Stops all processes as after a crash, without a checkpoint.
+    /// Stops all processes at once, as in a crash: without a checkpoint.
     pub fn stop_immediately(&mut self) {
         drop(self.process.take().expect("a running server"));
     }
@@ -80,7 +80,7 @@ impl PostgresServer {
     pub fn restart(&mut self) {
         self.process = Some(start(&self.data, self.home.path()));
         let log = self.home.path().join("log");
-        eventually_blocking(format!("the server answers: {}", log.display()), || {
+        eventually_blocking(format!("the server accepts queries, see {}", log.display()), || {
             try_query(&self.url_of("postgres"), "SELECT 1").is_ok()
         });
     }
@@ -103,7 +103,7 @@ impl PostgresServer {
         self.signal(Signal::CONT);
     }
 
-    /// Changes a setting of the running server, and waits until new connections have it.
+    /// Changes a setting of the running server. Waits until new connections have it, if it is one that clients check.
     pub fn set(&self, setting: &str, value: &str) {
         self.administer(&format!("ALTER SYSTEM SET {setting} = '{value}'"));
         self.administer("SELECT pg_reload_conf()");
@@ -115,7 +115,7 @@ impl PostgresServer {
         }
     }
 
-    /// Runs statements in the database of the logs.
+    /// Runs SQL statements in the database of the logs; panics if one fails.
     pub fn administer(&self, sql: &str) {
         self.administer_in("mediary", sql);
     }
@@ -139,17 +139,18 @@ impl PostgresServer {
     }
 }
 
+/// Starts the server on its data directory; its log is in `home`.
 fn start(data: &Path, home: &Path) -> ServerProcess {
     // The server ignores SIGQUIT while it starts, so the signal is repeated until the process is gone.
     let script = r#"log=$1; shift; "$@" </dev/null >>"$log" 2>&1 & echo $!; read -r _
         while readlink /proc/$!/exe >/dev/null; do kill -QUIT $!; kill -CONT $!; sleep 0.02; done; wait"#;
     let (server, log) = (program("postgres"), home.join("log"));
-    let before = [OsStr::new("sh"), log.as_os_str(), server.get_program()];
-    let arguments = before.into_iter().chain(server.get_args()).chain([OsStr::new("-D"), data.as_os_str()]);
+    let first_arguments = [OsStr::new("sh"), log.as_os_str(), server.get_program()];
+    let arguments = first_arguments.into_iter().chain(server.get_args()).chain([OsStr::new("-D"), data.as_os_str()]);
     ServerProcess::start(script, arguments)
 }
 
-/// Returns a command that runs a program of PostgreSQL, never as root.
+/// Returns a command that runs a program of PostgreSQL, as [`UNPRIVILEGED_USER`] if this process is root.
 fn program(name: &str) -> Command {
     let directory = std::env::var_os(PROGRAMS).unwrap_or_else(|| {
         panic!("{PROGRAMS} must be the directory of the programs of PostgreSQL; tests/cluster/run sets it")
@@ -164,6 +165,7 @@ fn program(name: &str) -> Command {
     command
 }
 
+/// Runs a command to its end; panics if it fails.
 fn run(command: &mut Command) {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -193,7 +195,7 @@ fn children_of(parent: Pid) -> Vec<Pid> {
     let parent = parent.as_raw_nonzero().to_string();
     let is_child = |status: &str| {
         // `pid (name) state ppid …`; the name may contain anything.
-        status.rsplit_once(')').is_some_and(|(_, rest)| rest.split_whitespace().nth(1) == Some(parent.as_str()))
+        status.rsplit_once(')').is_some_and(|(_, fields)| fields.split_whitespace().nth(1) == Some(parent.as_str()))
     };
     let processes = fs::read_dir("/proc").expect("Linux").filter_map(Result::ok);
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());

@@ -1,4 +1,4 @@
-//! The real program as a process that can be killed.
+//! Processes of the real program, which can be killed, and of its commands.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -17,6 +17,7 @@ pub const TOKEN: &str = "operator-chosen-token";
 pub struct Process {
     child: Child,
     base: String,
+    /// Stdout of the start.
     printed: String,
     /// Stderr so far.
     log: Arc<Mutex<String>>,
@@ -30,7 +31,7 @@ impl Process {
         Self::from_command(&mut command(data_dir))
     }
 
-    /// Starts the program and waits until it has printed its address and first steps.
+    /// Starts a command and waits until it has printed its address; panics if it ends before.
     pub fn from_command(command: &mut Command) -> Self {
         Self::try_start(command).unwrap_or_else(|errors| panic!("the program did not start: {errors}"))
     }
@@ -54,7 +55,7 @@ impl Process {
         for line in lines.by_ref() {
             printed.push_str(&line);
             printed.push('\n');
-            // The last line of the greeting is a request to try.
+            // The greeting ends with an example request.
             if line.contains("curl ") {
                 break;
             }
@@ -74,12 +75,12 @@ impl Process {
         format!("{}{path}", self.base)
     }
 
-    /// Returns what the program printed to stdout at its start.
+    /// Returns the stdout of the start.
     pub fn printed(&self) -> &str {
         &self.printed
     }
 
-    /// Returns what the program has printed to stderr so far.
+    /// Returns the stderr so far.
     pub fn log_text(&self) -> String {
         self.log.lock().expect("no thread panics with it").clone()
     }
@@ -125,7 +126,7 @@ impl Drop for Process {
     }
 }
 
-/// Returns a command of the program. Removes variables that only tests read: the program would refuse them as unknown
+/// Returns a command of the program without the variables that only tests read, which it would reject as unknown
 /// settings.
 pub fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
@@ -136,7 +137,7 @@ pub fn program() -> Command {
     command
 }
 
-/// Returns a command that starts the program on a free port, on a directory, with a known token.
+/// Returns a command that starts the program on a free port, on a data directory, with the token [`TOKEN`].
 pub fn command(data_dir: &Path) -> Command {
     let mut command = program();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir);
@@ -152,8 +153,8 @@ pub fn test_child(arguments: &[&str]) -> Command {
     command
 }
 
-/// Returns a command that starts the service with faults (`tests/child/faults.rs`), on a free port, on a directory,
-/// with a known token.
+/// Returns a command that starts the service with faults (`tests/child/faults.rs`), on a free port, on a data
+/// directory, with the token [`TOKEN`].
 pub fn faulty_service(data_dir: &Path) -> Command {
     let mut command = test_child(&["serve"]);
     command.env("MEDIARY_DATA_DIR", data_dir).env("MEDIARY_LISTEN", "127.0.0.1:0").env("MEDIARY_WORKERS", "1");
@@ -161,7 +162,7 @@ pub fn faulty_service(data_dir: &Path) -> Command {
     command
 }
 
-/// Returns the same command in a shell that runs `first` before it.
+/// Returns a command that runs the shell command `first`, and then the given command in the same process.
 pub fn in_shell(first: &str, command: &Command) -> Command {
     let mut shell = Command::new("sh");
     let script = format!(r#"{first}; exec "$0" "$@""#);
@@ -227,6 +228,7 @@ pub fn command_on(data_dir: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// Returns the base URL in a line of the greeting.
 fn address_in(line: &str) -> Option<String> {
     let at = line.find("http://127.0.0.1:")?;
     Some(line[at..].split_whitespace().next()?.trim_end_matches(['/', '.', ',']).to_owned())

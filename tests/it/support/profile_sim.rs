@@ -50,6 +50,7 @@ pub struct SimFault {
     pub effect: FaultEffect,
 }
 
+/// Effect of a fault on a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultEffect {
     /// An error before anything begins.
@@ -70,17 +71,21 @@ pub enum FaultEffect {
 #[derive(Clone, Copy)]
 pub struct SimProtocol {
     pub profile: &'static str,
-    /// Distinguishes several jobs of one profile.
+    /// Name of the job, because a profile may be tested with several.
     pub job: &'static str,
-    /// Endpoint of this service.
+    /// Path of the service to which the test submits the job.
     pub path: &'static str,
+    /// Body of the submission.
     pub body: fn() -> Value,
     /// `true` if the response to a submission is the result.
     pub is_synchronous: bool,
     /// `true` if a job can be found by the key that the service sends.
     pub is_searchable: bool,
+    /// Returns the purpose of a request to the vendor.
     phase: fn(&ReceivedRequest) -> RequestPhase,
+    /// Returns the response without faults.
     reply: fn(&mut SimWorld, &ReceivedRequest, RequestPhase) -> ScriptedReply,
+    /// Returns the body of an error with a status.
     error: fn(u16) -> Value,
 }
 
@@ -113,11 +118,13 @@ pub struct SimWorld {
 }
 
 impl SimWorld {
+    /// Charges a job, and starts it.
     fn start_job(&mut self, id: &str) {
         self.charges += 1;
         self.polls_by_job.insert(id.to_owned(), 0);
     }
 
+    /// Returns the id of the next job.
     fn new_id(&self) -> String {
         format!("{:064}", self.charges + 1)
     }
@@ -135,6 +142,7 @@ impl SimWorld {
         }
     }
 
+    /// Returns the result file of an image job.
     fn picture(&self) -> Vec<u8> {
         if self.end == SimJobEnd::WrongFile { b"<html>no picture</html>".to_vec() } else { picture::png(16, 16) }
     }
@@ -148,6 +156,7 @@ impl SimWorld {
     }
 }
 
+/// State of a job as a poll sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SimJobState {
     Unknown,
@@ -155,7 +164,7 @@ enum SimJobState {
     Ended(SimJobEnd),
 }
 
-/// A running simulator.
+/// Running simulator.
 pub struct ProfileSim {
     pub protocol: SimProtocol,
     vendor: ScriptedVendor,
@@ -189,7 +198,7 @@ impl ProfileSim {
         self.vendor.base()
     }
 
-    /// Sets how later jobs end, after how many polls, and a fault. Resets the count of charges.
+    /// Sets how later jobs end, for how many polls they run, and a fault. Resets the number of charges.
     pub fn prepare(&self, end: SimJobEnd, running_polls: u32, fault: Option<SimFault>) {
         let mut world = self.world.lock();
         (world.end, world.running_polls, world.fault, world.charges) = (end, running_polls, fault, 0);
@@ -207,6 +216,7 @@ impl ProfileSim {
     }
 }
 
+/// Returns the response to a request, with the prepared fault if the request is affected.
 fn respond(protocol: SimProtocol, world: &mut SimWorld, request: &ReceivedRequest) -> ScriptedReply {
     let phase = (protocol.phase)(request);
     let effect = match &mut world.fault {
@@ -228,7 +238,7 @@ fn respond(protocol: SimProtocol, world: &mut SimWorld, request: &ReceivedReques
         Some(FaultEffect::LateError(status)) => error(status),
         Some(FaultEffect::Html) => ScriptedReply::new(200, "text/html", b"<html>Welcome</html>".to_vec()),
         Some(FaultEffect::OtherJson) => ScriptedReply::json(200, &json!({"hello": "world"})),
-        Some(FaultEffect::Delivered(delivery)) => reply.delivered(delivery),
+        Some(FaultEffect::Delivered(delivery)) => reply.with_delivery(delivery),
         _ => reply,
     }
 }
@@ -241,10 +251,10 @@ fn last_segment(path: &str) -> &str {
     path.split('?').next().unwrap_or_default().rsplit('/').next().unwrap_or_default()
 }
 
-/// Returns the first segment after this one.
-fn segment_after<'p>(path: &'p str, before: &str) -> &'p str {
-    let rest = path.split_once(before).map_or("", |(_, rest)| rest.trim_start_matches('/'));
-    rest.split(['/', '?']).next().unwrap_or_default()
+/// Returns the first segment of the path after `marker`.
+fn segment_after<'p>(path: &'p str, marker: &str) -> &'p str {
+    let remaining = path.split_once(marker).map_or("", |(_, after)| after.trim_start_matches('/'));
+    remaining.split(['/', '?']).next().unwrap_or_default()
 }
 
 fn image_body() -> Value {
@@ -255,7 +265,7 @@ fn precision_body() -> Value {
     json!({"image": picture::base64_png(16, 16), "scale_factor": 4})
 }
 
-/// Every job that a profile is tested with.
+/// Jobs with which the profiles are tested.
 pub const PROTOCOLS: [SimProtocol; 11] = [
     SimProtocol {
         profile: "mediary",
@@ -623,6 +633,7 @@ fn replicate(world: &mut SimWorld, request: &ReceivedRequest, phase: RequestPhas
     }
 }
 
+/// Returns the result file of a video job.
 fn clip(world: &SimWorld) -> Vec<u8> {
     if world.end == SimJobEnd::WrongFile { b"<html>no video</html>".to_vec() } else { CLIP.to_vec() }
 }

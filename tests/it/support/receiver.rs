@@ -27,9 +27,10 @@ impl ReceivedRequest {
         webhook.sign(self.header("webhook-id"), at, &self.body).expect("a signature")
     }
 
+    /// Returns the value of a header; empty if it is absent.
     pub fn header(&self, name: &str) -> &str {
-        let found = self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
-        found.map_or("", |(_, value)| value)
+        let header = self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+        header.map_or("", |(_, value)| value)
     }
 
     pub fn json(&self) -> Value {
@@ -47,6 +48,7 @@ impl ReceivedRequest {
     }
 }
 
+/// Function from the number of a callback, from 1, and the callback to the status line of the response.
 type ReplyFn = Arc<dyn Fn(usize, &ReceivedRequest) -> String + Send + Sync>;
 
 /// Receiver that listens until it is dropped.
@@ -57,12 +59,12 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Starts a receiver that accepts everything.
+    /// Starts a receiver that accepts every callback.
     pub async fn start() -> Self {
         Self::with_replies(|_, _| "HTTP/1.1 204 No Content".to_owned()).await
     }
 
-    /// Starts a receiver on an address that was in use before.
+    /// Starts a receiver that accepts every callback, on the address of an earlier one.
     pub async fn start_on(address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).await.expect("the address is free again");
         Self::listen(listener, Arc::new(|_, _| "HTTP/1.1 204 No Content".to_owned()))
@@ -86,7 +88,7 @@ impl Receiver {
                 let reply = reply.clone();
                 let notify = notify.clone();
                 tokio::spawn(async move {
-                    let _ = one_request(stream, &recorded, &reply, &notify).await;
+                    let _ = serve_one_request(stream, &recorded, &reply, &notify).await;
                 });
             }
         });
@@ -102,7 +104,8 @@ impl Receiver {
         self.received.lock().clone()
     }
 
-    /// Waits until the callbacks satisfy a condition.
+    /// Waits until the callbacks so far satisfy a condition, and returns them. Panics after a minute without a
+    /// callback.
     pub async fn wait_until(&self, mut condition: impl FnMut(&[ReceivedRequest]) -> bool) -> Vec<ReceivedRequest> {
         let mut count = self.count.clone();
         loop {
@@ -119,7 +122,8 @@ impl Receiver {
     }
 }
 
-async fn one_request(
+/// Records one callback, responds to it, and closes the connection.
+async fn serve_one_request(
     mut stream: TcpStream,
     recorded: &Mutex<Vec<ReceivedRequest>>,
     reply: &ReplyFn,

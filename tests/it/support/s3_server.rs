@@ -1,4 +1,4 @@
-//! An S3 server in memory (moto) as a process. `tests/cluster/run` provides the program.
+//! S3 server in memory (moto) as a process. `tests/cluster/run` provides the program.
 
 use std::net::{SocketAddr, TcpStream};
 
@@ -14,14 +14,14 @@ use super::eventually::{eventually_blocking, within};
 use super::nats_servers::free_ports;
 use super::server_process::ServerProcess;
 
-/// Variable with the path of the program.
+/// Environment variable with the path of `moto_server`.
 const PROGRAM: &str = "MEDIARY_TEST_S3_SERVER";
 /// Authorization from which the server learns that a request is for S3. It does not check signatures.
 const AUTHORIZATION: &str = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request";
-/// Credentials of the nodes.
-const KEY: &str = "aws_access_key_id = test\naws_secret_access_key = hunter2-secret\n";
+/// Content of the credentials file of the nodes.
+const CREDENTIALS: &str = "aws_access_key_id = test\naws_secret_access_key = hunter2-secret\n";
 
-/// A server, and the network between it and the nodes.
+/// Server, and the network between it and the nodes.
 pub struct S3Server {
     address: SocketAddr,
     pub network: EngineProxy,
@@ -39,9 +39,9 @@ impl S3Server {
         let process = ServerProcess::start(script, [program, port.to_string().into()]);
 
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        eventually_blocking("the S3 server answers", || TcpStream::connect(address).is_ok());
+        eventually_blocking("the S3 server accepts connections", || TcpStream::connect(address).is_ok());
         let credentials = tempfile::tempdir().expect("a temporary directory");
-        std::fs::write(credentials.path().join("key"), KEY).expect("a writable directory");
+        std::fs::write(credentials.path().join("key"), CREDENTIALS).expect("a writable directory");
         Self { address, network: EngineProxy::start(&[address]), credentials, _process: process }
     }
 
@@ -57,13 +57,13 @@ impl S3Server {
         self.send(Method::PUT, name, "").await;
     }
 
-    /// Lets a bucket keep versions.
+    /// Makes a bucket keep old versions of its objects.
     pub async fn enable_versioning(&self, name: &str) {
         let body = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
         self.send(Method::PUT, &format!("{name}?versioning"), body).await;
     }
 
-    /// Returns a client of a part of a bucket, past the network that can be cut.
+    /// Returns a client of a part of a bucket; it bypasses the network that can be cut.
     pub fn bucket(&self, bucket: &str, prefix: &str) -> Bucket {
         let credentials =
             BucketCredentials { key_id: "test".to_owned(), secret_key: "x".to_owned(), session_token: None };
@@ -77,7 +77,7 @@ impl S3Server {
         Bucket::new(store, prefix, format!("s3://{bucket}/{prefix}")).expect("a thread")
     }
 
-    /// Names a bucket in settings.
+    /// Makes a part of a bucket the shared files of a cluster in `settings`.
     pub fn set_files(&self, settings: &mut Settings, bucket: &str, prefix: &str) {
         let location = BucketLocation { bucket: bucket.to_owned(), prefix: prefix.to_owned() };
         settings.cluster.files = Some(SharedFiles::Bucket(location));

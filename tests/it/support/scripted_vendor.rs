@@ -1,4 +1,4 @@
-//! HTTP server whose responses a test scripts, for vendors with a protocol of their own.
+//! HTTP server whose responses a test scripts, to simulate vendors with any protocol.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::eventually::eventually;
 use super::receiver::{ReceivedRequest, read_request};
 
-/// Longest time for which a silent server keeps a connection open.
-const SILENCE_MAX: Duration = Duration::from_mins(1);
+/// Time for which a silent server keeps a connection open.
+const SILENCE: Duration = Duration::from_mins(1);
 
 /// Status of [`ScriptedReply::death`], which is not a response.
 const DEATH: u16 = 0;
@@ -32,11 +32,11 @@ pub struct ScriptedReply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     Whole,
-    /// Half of the body, then the end of the connection.
+    /// Sends half of the body, and closes the connection.
     Cut,
-    /// The end of the connection, without a response.
+    /// Closes the connection without a response.
     HangUp,
-    /// An open connection without a response.
+    /// Sends nothing, and keeps the connection open.
     Silence,
 }
 
@@ -65,12 +65,12 @@ impl ScriptedReply {
         self
     }
 
-    pub fn delivered(self, delivery: Delivery) -> Self {
+    pub fn with_delivery(self, delivery: Delivery) -> Self {
         Self { delivery, ..self }
     }
 }
 
-/// Returns the response to the last of the requests so far.
+/// Function from all requests so far to the response to the last of them.
 type ScriptFn = Arc<dyn Fn(&[ReceivedRequest]) -> ScriptedReply + Send + Sync>;
 
 /// Server that listens until the test ends.
@@ -84,7 +84,7 @@ pub struct ScriptedVendor {
 }
 
 impl ScriptedVendor {
-    /// Starts a server; `script` gets its base URL.
+    /// Starts a server. `script` gets its base URL, and returns the function that chooses the responses.
     pub async fn start<F>(script: impl FnOnce(String) -> F) -> Self
     where
         F: Fn(&[ReceivedRequest]) -> ScriptedReply + Send + Sync + 'static,
@@ -109,7 +109,7 @@ impl ScriptedVendor {
         eventually("the server dies", async || self.server.lock().is_finished()).await;
     }
 
-    /// Starts the server again after its death, on the same port and with the same requests so far.
+    /// Starts the server again after its death, on the same port. Earlier requests stay recorded.
     pub async fn restart(&self) {
         let listener = TcpListener::bind(self.address).await.expect("the port is free");
         *self.server.lock() = tokio::spawn(run(listener, self.received.clone(), self.reply.clone()));
@@ -146,6 +146,7 @@ async fn run(listener: TcpListener, recorded: Arc<Mutex<Vec<ReceivedRequest>>>, 
     }
 }
 
+/// Reads one request, responds to it, and closes the connection.
 async fn exchange(
     mut stream: TcpStream,
     recorded: &Mutex<Vec<ReceivedRequest>>,
@@ -160,6 +161,7 @@ async fn exchange(
     };
     if status == DEATH {
         death.notify_one();
+        // The connection is closed when `run` returns and drops this task.
         return std::future::pending().await;
     }
 
@@ -171,7 +173,7 @@ async fn exchange(
         Delivery::Whole => stream.write_all(&[head.as_bytes(), &body].concat()).await?,
         Delivery::Cut => stream.write_all(&[head.as_bytes(), &body[..length / 2]].concat()).await?,
         Delivery::HangUp => {}
-        Delivery::Silence => tokio::time::sleep(SILENCE_MAX).await,
+        Delivery::Silence => tokio::time::sleep(SILENCE).await,
     }
     stream.shutdown().await
 }

@@ -7,7 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::Pid;
 
-/// Shell that runs a server, and ends it when its own stdin closes, as it does when the test process dies.
+/// Shell that runs a server. It ends the server when its own stdin closes, which happens on drop and when the test
+/// process dies.
 pub struct ServerProcess {
     shell: Child,
     pub server: Pid,

@@ -1,4 +1,4 @@
-//! Log that a test can block and make fail, to observe the actors.
+//! Log whose appends a test can block and make fail, to observe the actors.
 
 use std::sync::Arc;
 
@@ -18,8 +18,11 @@ pub struct SlowLog {
 
 #[derive(Default)]
 struct SlowLogState {
+    /// `true` while appends must wait.
     is_held: bool,
-    is_waiting: bool,
+    /// `true` while an append is in progress.
+    is_appending: bool,
+    /// `true` if appends fail.
     is_broken: bool,
     group_sizes: Vec<usize>,
 }
@@ -45,13 +48,13 @@ impl SlowLog {
         self.state.lock().is_broken = true;
     }
 
-    /// Blocks the thread until an append waits.
-    pub fn await_append(&self) {
+    /// Blocks the thread until an append is in progress.
+    pub fn wait_for_append(&self) {
         let mut state = self.state.lock();
-        self.changed.wait_while(&mut state, |state| !state.is_waiting);
+        self.changed.wait_while(&mut state, |state| !state.is_appending);
     }
 
-    /// Returns the number of appends in each group.
+    /// Returns the number of appends in each group so far.
     pub fn group_sizes(&self) -> Vec<usize> {
         self.state.lock().group_sizes.clone()
     }
@@ -61,10 +64,10 @@ impl EventLog for SlowLog {
     fn append(&self, group: Vec<Append>) -> Result<GroupOutcome, LogFailure> {
         let mut state = self.state.lock();
         state.group_sizes.push(group.len());
-        state.is_waiting = true;
+        state.is_appending = true;
         self.changed.notify_all();
         self.changed.wait_while(&mut state, |state| state.is_held);
-        state.is_waiting = false;
+        state.is_appending = false;
         if state.is_broken {
             return Err(LogFailure::Storage { doing: "syncing".to_owned(), reason: "made to fail".to_owned() });
         }

@@ -1,5 +1,5 @@
 //! Simulated image and video vendor with the original interface, as a real HTTP server: slow, faulty or absent as a
-//! test requires, with its own ledger of one entry per charge. Benchmarks use it too.
+//! test requires. It records every charge. Benchmarks use it too.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,10 +10,12 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Vendor feature for clients that do not know whether a submission arrived.
+/// Feature with which the service can find out whether a submission arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SimMode {
+    /// A repeated submission with the same idempotency key returns the same job.
     HonoursKeys,
+    /// Jobs can be searched by their idempotency key.
     Searchable,
     Neither,
 }
@@ -28,7 +30,7 @@ pub enum SimRequestKind {
     Cancellation,
 }
 
-/// Request, as far as the behaviour depends on it.
+/// Request, as the behaviour sees it.
 #[derive(Debug, Clone)]
 pub struct SimRequest {
     pub kind: SimRequestKind,
@@ -53,7 +55,9 @@ pub enum SimBehavior {
     Raw(String),
     /// Sends the usual response, one byte per interval.
     Trickle(Duration),
+    /// Sends nothing, and keeps the connection open.
     Silence,
+    /// Closes the connection without a response.
     HangUp,
 }
 
@@ -66,7 +70,7 @@ pub struct Charge {
     pub prompt: String,
 }
 
-/// Job, for measurements from outside.
+/// Job, as benchmarks see it.
 #[derive(Debug, Clone)]
 #[allow(dead_code, reason = "for benches/gateway")]
 pub struct SimJob {
@@ -103,6 +107,7 @@ type BehaviorFn = Box<dyn Fn(&SimRequest) -> SimBehavior + Send + Sync>;
 #[derive(Default)]
 struct SimVendorState {
     jobs: HashMap<String, StoredJob>,
+    /// Job ids by idempotency key.
     by_key: HashMap<String, String>,
     charges: Vec<Charge>,
     request_counts: HashMap<(SimRequestKind, String), u32>,
@@ -135,7 +140,7 @@ impl VendorSim {
         Self::with_behavior(options, |_| SimBehavior::Normal).await
     }
 
-    /// Starts a vendor with scripted behaviour for each request.
+    /// Starts a vendor whose behaviour for each request the test chooses.
     pub async fn with_behavior(
         options: SimOptions,
         behavior: impl Fn(&SimRequest) -> SimBehavior + Send + Sync + 'static,
@@ -174,17 +179,17 @@ impl VendorSim {
         self.server.state.lock().charges.clone()
     }
 
-    /// Returns the head and body of the last submission.
+    /// Returns the head and the body of the last submission. Its picture is replaced by the length of its text.
     pub fn last_submission(&self) -> Option<(String, Value)> {
         self.server.state.lock().last_submission.clone()
     }
 
-    /// Returns the webhook URL of the job with this prompt.
+    /// Returns the webhook URL of the job with a prompt.
     pub fn webhook(&self, prompt: &str) -> Option<String> {
         self.server.state.lock().jobs.values().find(|job| job.prompt == prompt)?.webhook.clone()
     }
 
-    /// Returns the accepted jobs in order, without the first `offset`.
+    /// Returns the jobs after the first `offset`, in order of acceptance.
     #[allow(dead_code, reason = "for benches/gateway")]
     pub fn jobs_after(&self, offset: usize) -> Vec<SimJob> {
         let state = self.server.state.lock();
@@ -193,7 +198,7 @@ impl VendorSim {
             .collect()
     }
 
-    /// Returns the number of requests of this kind, over all jobs.
+    /// Returns the number of requests of a kind, over all jobs.
     pub fn request_count(&self, kind: SimRequestKind) -> u32 {
         self.server
             .state
@@ -223,14 +228,16 @@ struct RawRequest {
 
 impl RawRequest {
     fn header(&self, name: &str) -> String {
-        let found = self.head.lines().find_map(|line| {
+        let value = self.head.lines().find_map(|line| {
             let (key, value) = line.split_once(": ")?;
             key.eq_ignore_ascii_case(name).then(|| value.to_owned())
         });
-        found.unwrap_or_default()
+        value.unwrap_or_default()
     }
 }
 
+/// Reads a request, and removes it from `bytes`, which may already have the start of the next one. Returns `None` at
+/// the end of the connection.
 async fn read_request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> std::io::Result<Option<RawRequest>> {
     loop {
         if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -252,6 +259,7 @@ async fn read_request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> std::io::R
     }
 }
 
+/// Returns a response: `head` is the status line, which header lines may follow.
 fn http_message(head: &str, body: &[u8]) -> Vec<u8> {
     [format!("HTTP/1.1 {head}\r\ncontent-length: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
 }
@@ -275,6 +283,7 @@ impl SimServer {
         while let Some(request) = read_request(&mut stream, &mut bytes).await? {
             let sim_request = self.record(&request);
             let behavior = (self.behavior)(&sim_request);
+            // Has the usual effect, even if another response is sent.
             let normal = || self.normal_response(&request, &sim_request);
             match behavior {
                 SimBehavior::Normal => stream.write_all(&normal()).await?,
@@ -307,11 +316,11 @@ impl SimServer {
         Ok(())
     }
 
-    /// Counts the request, and interprets it.
+    /// Counts and interprets a request.
     fn record(&self, request: &RawRequest) -> SimRequest {
         let mut state = self.state.lock();
         let path = request.path.trim_end_matches("/creations").trim_end_matches("/cancel");
-        // The id of a job, or the key of a search.
+        // The last part of the path is the id of a job, or the key of a search.
         let name = path.rsplit(['/', '=']).next().and_then(|name| name.split('.').next()).unwrap_or("").to_owned();
 
         let kind = match (request.method.as_str(), request.path.as_str()) {
@@ -340,6 +349,7 @@ impl SimServer {
         SimRequest { kind, count: *count, prompt, id }
     }
 
+    /// Executes a request, and returns its response.
     fn normal_response(&self, request: &RawRequest, sim_request: &SimRequest) -> Vec<u8> {
         match sim_request.kind {
             SimRequestKind::Submission => self.accept_job(request, &sim_request.prompt),
@@ -354,7 +364,7 @@ impl SimServer {
         }
     }
 
-    /// Accepts a job, and charges it.
+    /// Accepts and charges a job, unless its idempotency key is known.
     fn accept_job(&self, request: &RawRequest, prompt: &str) -> Vec<u8> {
         let key = request.header("idempotency-key");
         let mut state = self.state.lock();
@@ -377,7 +387,7 @@ impl SimServer {
         ok(&json!({"data": {"task_id": id, "status": "CREATED", "generated": []}}))
     }
 
-    /// Reports a video as queued until its first poll.
+    /// Returns the status of a video, which is still queued at its first poll.
     fn video_status(&self, request: &SimRequest) -> Vec<u8> {
         let vendor = self.state.lock();
         let id = &request.id;
@@ -416,7 +426,7 @@ impl SimServer {
             return not_found();
         }
         let state = self.state.lock();
-        let found = state.jobs.iter().filter(|(_, job)| job.key == key);
-        ok(&json!({"data": found.map(|(id, _)| json!({"task_id": id, "status": "CREATED"})).collect::<Vec<_>>()}))
+        let matching = state.jobs.iter().filter(|(_, job)| job.key == key);
+        ok(&json!({"data": matching.map(|(id, _)| json!({"task_id": id, "status": "CREATED"})).collect::<Vec<_>>()}))
     }
 }

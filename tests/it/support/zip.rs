@@ -21,31 +21,34 @@ pub struct ZipTestEntry {
 }
 
 impl ZipTestEntry {
+    /// Returns an uncompressed file.
     pub fn stored(name: &str, content: &[u8]) -> Self {
         Self::new(name, 0, content.to_vec(), content)
     }
 
+    /// Returns a file compressed by deflate.
     pub fn deflated(name: &str, mut content: impl Read) -> Self {
         let mut deflate = DeflateEncoder::new(Vec::new(), Compression::fast());
         let mut crc = Crc::new();
         let mut buffer = vec![0; 64 * 1024];
         loop {
-            let count = content.read(&mut buffer).expect("content");
+            let count = content.read(&mut buffer).expect("readable content");
             if count == 0 {
                 break;
             }
             crc.update(&buffer[..count]);
-            deflate.write_all(&buffer[..count]).expect("packed");
+            deflate.write_all(&buffer[..count]).expect("deflate in memory");
         }
-        let packed = deflate.finish().expect("packed");
+        let packed = deflate.finish().expect("deflate in memory");
         Self { crc: crc.sum(), size: crc.amount(), ..Self::new(name, 8, packed, &[]) }
     }
 
-    /// Creates a symbolic link.
+    /// Returns a symbolic link.
     pub fn link(name: &str, target: &str) -> Self {
         Self { attributes: 0o120_777 << 16, ..Self::stored(name, target.as_bytes()) }
     }
 
+    /// Returns a file with the mode 0644; `packed` is its compressed content.
     fn new(name: &str, method: u16, packed: Vec<u8>, content: &[u8]) -> Self {
         let mut crc = Crc::new();
         crc.update(content);
@@ -62,7 +65,7 @@ impl ZipTestEntry {
     }
 
     /// Returns the fields from the flags to the sizes, which both headers share.
-    fn common(&self) -> Vec<u8> {
+    fn shared_header_fields(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         bytes.extend(self.flags.to_le_bytes());
         bytes.extend(self.method.to_le_bytes());
@@ -87,13 +90,13 @@ pub fn zip_with(entries: &[ZipTestEntry], count: usize) -> Vec<u8> {
         let offset = length(&bytes);
         let name = entry.local_name.as_ref().unwrap_or(&entry.name);
         bytes.extend(b"PK\x03\x04\x14\x00");
-        bytes.extend(entry.common());
-        bytes.extend([&short(name.len())[..], &[0; 2], name, &entry.packed].concat());
+        bytes.extend(entry.shared_header_fields());
+        bytes.extend([&u16_bytes(name.len())[..], &[0; 2], name, &entry.packed].concat());
 
         // Created on Unix, so that readers interpret the attributes as a mode.
         directory.extend(b"PK\x01\x02\x14\x03\x14\x00");
-        directory.extend(entry.common());
-        directory.extend([&short(entry.name.len())[..], &[0; 8]].concat());
+        directory.extend(entry.shared_header_fields());
+        directory.extend([&u16_bytes(entry.name.len())[..], &[0; 8]].concat());
         directory.extend(entry.attributes.to_le_bytes());
         directory.extend(offset.to_le_bytes());
         directory.extend(&entry.name);
@@ -103,7 +106,7 @@ pub fn zip_with(entries: &[ZipTestEntry], count: usize) -> Vec<u8> {
     let size = length(&directory);
     bytes.extend(directory);
     bytes.extend(b"PK\x05\x06\0\0\0\0");
-    bytes.extend([short(count), short(count)].concat());
+    bytes.extend([u16_bytes(count), u16_bytes(count)].concat());
     bytes.extend([size.to_le_bytes(), start.to_le_bytes()].concat());
     bytes.extend([0; 2]);
     bytes
@@ -117,10 +120,12 @@ pub fn valid_archive() -> Vec<u8> {
     ])
 }
 
+/// Returns the length as it is stored in an archive.
 fn length(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).expect("small")
 }
 
-fn short(length: usize) -> [u8; 2] {
+/// Returns a number in little-endian order.
+fn u16_bytes(length: usize) -> [u8; 2] {
     u16::try_from(length).expect("small").to_le_bytes()
 }

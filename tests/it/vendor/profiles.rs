@@ -228,7 +228,7 @@ async fn a_server_that_ignores_submitted_ids_is_not_searched_by_them() {
                 ("POST", "/prompt") if earlier(requests) == 0 => {
                     ScriptedReply::json(200, &json!({"prompt_id": "of-the-server", "number": 1, "node_errors": {}}))
                 }
-                ("POST", "/prompt") => ScriptedReply::json(200, &json!({})).delivered(Delivery::HangUp),
+                ("POST", "/prompt") => ScriptedReply::json(200, &json!({})).with_delivery(Delivery::HangUp),
                 ("GET", "/queue") => ScriptedReply::json(200, &json!({"queue_running": [], "queue_pending": []})),
                 ("GET", "/history/of-the-server") => {
                     let image = json!({"filename": "out.png", "subfolder": "", "type": "output"});
@@ -267,7 +267,7 @@ async fn a_search_answered_with_json_of_another_shape_proves_nothing() {
                 ("POST", "/upload/image") => {
                     ScriptedReply::json(200, &json!({"name": "input.png", "subfolder": "", "type": "input"}))
                 }
-                ("POST", "/prompt") => ScriptedReply::json(200, &json!({})).delivered(Delivery::HangUp),
+                ("POST", "/prompt") => ScriptedReply::json(200, &json!({})).with_delivery(Delivery::HangUp),
                 ("GET", "/queue") => ScriptedReply::json(200, &json!({"message": "maintenance"})),
                 ("GET", "/system_stats") => ScriptedReply::json(200, &json!({"system": {"comfyui_version": "0.3.64"}})),
                 _ => ScriptedReply::json(200, &json!({})),
@@ -298,7 +298,7 @@ async fn an_old_server_that_cannot_use_submitted_ids_is_not_searched() {
                 ("POST", "/upload/image") => {
                     ScriptedReply::json(200, &json!({"name": "input.png", "subfolder": "", "type": "input"}))
                 }
-                ("POST", "/prompt") => ScriptedReply::json(200, &json!({})).delivered(Delivery::HangUp),
+                ("POST", "/prompt") => ScriptedReply::json(200, &json!({})).with_delivery(Delivery::HangUp),
                 ("GET", "/queue") => ScriptedReply::json(200, &json!({"queue_running": [], "queue_pending": []})),
                 ("GET", "/system_stats") => ScriptedReply::json(200, &json!({"system": {"comfyui_version": "0.3.44"}})),
                 _ => ScriptedReply::json(200, &json!({})),
