@@ -18,14 +18,15 @@ use tempfile::TempDir;
 use super::eventually::eventually;
 use super::{TestApp, settings};
 
-/// Cluster in this process.
+/// Cluster whose nodes run in this process.
 pub struct TestCluster {
     pub engine: MemoryEngine,
+    /// Shared directory of the nodes.
     pub files: TempDir,
     pub nodes: Vec<TestApp>,
 }
 
-/// Sets what all nodes have in common.
+/// Sets the settings of a node with the shared directory `files`.
 pub fn node_settings(settings: &mut Settings, files: &Path) {
     settings.cluster.engine = vec!["nats://in-memory".to_owned()];
     settings.cluster.files = Some(SharedFiles::Directory(files.to_owned()));
@@ -33,7 +34,7 @@ pub fn node_settings(settings: &mut Settings, files: &Path) {
     settings.cluster.stale_after = Duration::from_secs(2);
 }
 
-/// Creates a cluster; returns the data directory of its first node.
+/// Creates the data directory of a cluster's first node, which is not running.
 pub async fn init_first(files: &Path, engine: &MemoryEngine) -> TempDir {
     let dir = TestApp::start().await.stop().await;
     let mut settings = settings(&dir);
@@ -53,7 +54,7 @@ pub fn init_on(settings: &Settings, engine: &Arc<MemoryEngine>) -> Result<(), St
     init_cluster(settings, &Environment::system(), &access).map_err(|error| format!("{error:#}"))
 }
 
-/// Backs up a node's data directory and restores it into another one.
+/// Makes a backup of a node's data directory, and restores it in a new directory.
 pub fn restored_backup_of(node: &Path) -> TempDir {
     let backup = tempfile::tempdir().expect("a temporary directory");
     create(&FileTree::local(node), backup.path(), &Environment::system(), &mut |_, _| {}).expect("a backup");
@@ -63,13 +64,13 @@ pub fn restored_backup_of(node: &Path) -> TempDir {
 }
 
 impl TestCluster {
-    /// Starts a cluster of `node_count` nodes.
-    pub async fn start(node_count: usize) -> Self {
-        Self::start_with(node_count, |_| {}).await
+    /// Starts a cluster of `nodes` nodes.
+    pub async fn start(nodes: usize) -> Self {
+        Self::start_with(nodes, |_| {}).await
     }
 
-    /// Starts a cluster of `node_count` nodes, with settings changed by `change`.
-    pub async fn start_with(node_count: usize, change: impl Fn(&mut Settings)) -> Self {
+    /// Starts a cluster whose nodes have changed settings.
+    pub async fn start_with(nodes: usize, change: impl Fn(&mut Settings)) -> Self {
         let engine = MemoryEngine::new(EngineFaults::default(), Environment::system());
         let files = tempfile::tempdir().expect("a temporary directory");
         let first = init_first(files.path(), &engine).await;
