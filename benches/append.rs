@@ -38,7 +38,7 @@ use mediary::telemetry::metrics::Metrics;
 use uuid::Uuid;
 
 /// Length of the changed text, for events of about 409 bytes in the journal.
-const DESCRIPTION: usize = 300;
+const DESCRIPTION_LENGTH: usize = 300;
 /// Bytes of a journal record before its payload: length, checksum, positions and chain hash.
 const RECORD_HEAD: usize = 56;
 
@@ -101,14 +101,16 @@ struct Round {
     bytes: f64,
 }
 
+/// Measures the actors, and then the raw limit with groups of the same size.
 fn measure_round(clients: usize, options: &Options) -> Round {
     let dir = tempfile::tempdir_in(&options.dir).expect("a directory on the disk to be measured");
     let actor_measurement = actix_web::rt::System::new().block_on(measure_actors(clients, options.seconds, dir.path()));
-    let (group, groups) = (actor_measurement.events as f64 / actor_measurement.groups as f64, actor_measurement.groups);
+    let group = actor_measurement.events as f64 / actor_measurement.groups as f64;
     let bytes = actor_measurement.bytes as f64 / actor_measurement.events as f64;
     let measure_raw = |preallocate| {
         let path = dir.path().join("raw");
-        let groups_a_second = write_raw(&path, (bytes * group) as usize, groups, options.seconds, preallocate);
+        let group_bytes = (bytes * group) as usize;
+        let groups_a_second = write_raw(&path, group_bytes, actor_measurement.groups, options.seconds, preallocate);
         group * groups_a_second
     };
     // Pending writes of sled must not slow down the raw limit.
@@ -120,7 +122,7 @@ fn measure_round(clients: usize, options: &Options) -> Round {
 }
 
 /// Results of the commands through the actors.
-struct Measured {
+struct ActorMeasurement {
     events: u64,
     groups: u64,
     bytes: u64,
@@ -130,7 +132,8 @@ struct Measured {
     caught_up: Duration,
 }
 
-async fn measure_actors(clients: usize, seconds: f64, dir: &Path) -> Measured {
+/// Changes publishers through the actors for `seconds`, with each client in a closed loop.
+async fn measure_actors(clients: usize, seconds: f64, dir: &Path) -> ActorMeasurement {
     let environment = Environment::system();
     let options = SledLogOptions::new(dir.join("log"));
     let (log, _) = SledLog::open(&options, &environment, |_| {}).expect("a new log");
@@ -142,27 +145,28 @@ async fn measure_actors(clients: usize, seconds: f64, dir: &Path) -> Measured {
 
     let names: Vec<String> = (0..clients).map(|client| format!("p{client}")).collect();
     for name in &names {
-        create(&actors.dispatch, name, &environment).await;
+        create_publisher(&actors.dispatch, name, &environment).await;
     }
-    let (first, groups, started) = (log.head(), log.sync_count(), Instant::now());
+    let (first, first_sync) = (log.head(), log.sync_count());
+    let started = Instant::now();
 
     let end = started + Duration::from_secs_f64(seconds);
-    let clients = names.into_iter().map(|name| client(name, actors.dispatch.clone(), environment.clone(), end));
+    let clients = names.into_iter().map(|name| run_client(name, actors.dispatch.clone(), environment.clone(), end));
     let clients: Vec<_> = clients.map(actix_web::rt::spawn).collect();
     for client in clients {
         client.await.expect("a client does not panic");
     }
-    let (acknowledged_time, groups) = (started.elapsed(), log.sync_count() - groups);
+    let (acknowledged_time, groups) = (started.elapsed(), log.sync_count() - first_sync);
 
     actors.stop();
     // Closing the log waits until sled has caught up with the journal.
     log.close().expect("the log closes");
     let caught_up = started.elapsed();
     let (events, bytes) = (log.head().0 - first.0, journal_bytes(&log, first));
-    Measured { events, groups, bytes, acknowledged_time, caught_up }
+    ActorMeasurement { events, groups, bytes, acknowledged_time, caught_up }
 }
 
-/// Returns the size in bytes of the journal's records after a position.
+/// Returns the number of bytes of the journal's records after a position.
 fn journal_bytes(log: &SledLog, after: Position) -> u64 {
     let mut records = log.read_journal(after).expect("a journal that can be read");
     let mut bytes = 0;
@@ -172,7 +176,7 @@ fn journal_bytes(log: &SledLog, after: Position) -> u64 {
     bytes
 }
 
-async fn create(dispatch: &Dispatch, name: &str, environment: &Environment) {
+async fn create_publisher(dispatch: &Dispatch, name: &str, environment: &Environment) {
     let id = PublisherId::parse(name).expect("a publisher id");
     let (owner, fields) = (UserId(Uuid::nil()), PublisherFields::default());
     let create =
@@ -180,12 +184,12 @@ async fn create(dispatch: &Dispatch, name: &str, environment: &Environment) {
     dispatch.publisher(&id, create, command_context(environment)).await.expect("a new publisher");
 }
 
-/// Client in a closed loop: sends the next command after each response.
-async fn client(name: String, dispatch: Dispatch, environment: Environment, end: Instant) {
+/// Runs a client in a closed loop until `end`: it sends the next command after each acknowledgement.
+async fn run_client(name: String, dispatch: Dispatch, environment: Environment, end: Instant) {
     let id = PublisherId::parse(&name).expect("a publisher id");
     let mut letters = ('a'..='z').cycle();
     while Instant::now() < end {
-        let text = String::from_iter(letters.next()).repeat(DESCRIPTION);
+        let text = String::from_iter(letters.next()).repeat(DESCRIPTION_LENGTH);
         let description = Some(PublisherDescription::from_recorded(text));
         let change = PublisherFields { description, ..PublisherFields::default() };
         let revise = PublisherCommand::Revise { change, admin_fields: PublisherAdminFields::default() };
@@ -197,7 +201,8 @@ fn command_context(environment: &Environment) -> CommandContext {
     CommandContext::from_system(None, environment.now())
 }
 
-/// Writes groups of the same bytes to a plain file, each followed by fdatasync; returns groups a second.
+/// Writes at most `groups` groups of `bytes` bytes to a plain file, for at most `seconds`, each followed by fdatasync.
+/// Returns the number of groups per second.
 fn write_raw(path: &Path, bytes: usize, groups: u64, seconds: f64, preallocate: bool) -> f64 {
     let mut file = File::create(path).expect("a file on the disk to be measured");
     if preallocate {

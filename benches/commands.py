@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Sends commands to a running service, each on a kept connection, and checks the order of syncs and answers in a trace.
+"""Sends commands to a running service on persistent connections, and checks the order of syncs and responses in a trace.
 
-  commands.py BASE --clients 64 --commands 6400     every command must be answered 201
+  commands.py BASE --clients 64 --commands 6400     every response must be 201
   commands.py --check-order TRACE                   every 201 in an strace output must follow a sync of its own
 """
 
@@ -14,36 +14,36 @@ import threading
 import time
 from urllib.parse import urlsplit
 
-HEADERS = {"Authorization": "Bearer count-the-syncs", "Content-Type": "application/json"}
+HEADERS = {"Authorization": "Bearer token-of-the-sync-count", "Content-Type": "application/json"}
 
 
 def post(connection, path, body):
     connection.request("POST", path, json.dumps(body), HEADERS)
-    answer = connection.getresponse()
-    text = answer.read()
-    if answer.status != 201:
-        raise SystemExit(f"{answer.status}: {text.decode()}")
+    response = connection.getresponse()
+    text = response.read()
+    if response.status != 201:
+        raise SystemExit(f"{response.status}: {text.decode()}")
 
 
-def client(address, number, commands, failures):
+def run_client(address, number, commands, failures):
     try:
-        work(address, number, commands)
+        send_commands(address, number, commands)
     except (OSError, http.client.HTTPException, SystemExit) as failure:
         failures.append(failure)
 
 
-def work(address, number, commands):
+def send_commands(address, number, commands):
     connection = http.client.HTTPConnection(address)
     post(connection, "/publishers", {"id": f"p{number}"})
     for command in range(commands):
         post(connection, f"/publishers/p{number}/nodes", {"id": f"n{number}-{command}"})
 
 
-def send(base, clients, commands):
+def run_clients(base, clients, commands):
     address = urlsplit(base).netloc
     each = commands // clients
     failures = []
-    threads = [threading.Thread(target=client, args=(address, number, each, failures)) for number in range(clients)]
+    threads = [threading.Thread(target=run_client, args=(address, number, each, failures)) for number in range(clients)]
     started = time.monotonic()
     for thread in threads:
         thread.start()
@@ -55,18 +55,19 @@ def send(base, clients, commands):
 
 
 def check_order(trace):
-    """Fails unless a sync ended between each answer and the one before it."""
-    syncs, answers, unsynced = 0, 0, 0
+    """Fails unless a sync ended before each response, and after the response before it."""
+    # Syncs since the last response, responses, and responses without a sync.
+    syncs, responses, unsynced = 0, 0, 0
     for line in open(trace, encoding="utf-8", errors="replace"):
         if re.search(r"(fdatasync|fsync)(\(\d+\)| resumed>\)) *= 0", line):
             syncs += 1
         elif "HTTP/1.1 201" in line and "resumed" not in line:
-            answers += 1
+            responses += 1
             unsynced += syncs == 0
             syncs = 0
-    print(f"{answers} commands answered, {unsynced} of them without a sync since the answer before")
-    if answers == 0 or unsynced:
-        raise SystemExit("FAILED: a command was answered before it was synced")
+    print(f"{responses} responses, {unsynced} of them without a sync since the response before")
+    if responses == 0 or unsynced:
+        raise SystemExit("FAILED: a response was sent before its command was synced")
 
 
 def main():
@@ -79,7 +80,7 @@ def main():
     if options.check_order:
         check_order(options.check_order)
     elif options.base:
-        send(options.base, options.clients, options.commands)
+        run_clients(options.base, options.clients, options.commands)
     else:
         parser.error("BASE or --check-order is needed")
 

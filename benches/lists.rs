@@ -28,6 +28,7 @@ use uuid::Uuid;
 const LIMIT: u64 = 30;
 /// Number of publishers.
 const PUBLISHERS: u32 = 2_000;
+/// Words of names, descriptions and tags.
 const WORDS: [&str; 24] = [
     "image", "face", "mask", "upscale", "latent", "video", "audio", "prompt", "sampler", "loader", "control", "style",
     "depth", "pose", "tile", "blend", "noise", "color", "crop", "batch", "merge", "text", "model", "preview",
@@ -37,12 +38,13 @@ fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let value = |name: &str| arguments.iter().position(|a| a == name).and_then(|at| arguments.get(at + 1));
     let number_of = |name: &str, default: u32| value(name).map_or(default, |text| text.parse().expect("a number"));
-    let (count, versions, rounds) =
-        (number_of("--nodes", 100_000), number_of("--versions", 5), number_of("--rounds", 200));
+    let count = number_of("--nodes", 100_000);
+    let versions = number_of("--versions", 5);
+    let rounds = number_of("--rounds", 200);
 
     let before = resident_mib();
     let started = Instant::now();
-    let mut nodes = registry(count, versions);
+    let mut nodes = generate_nodes(count, versions);
     println!("{count} nodes of {versions} versions: loaded in {:.2?}", started.elapsed());
     let loaded_mib = resident_mib();
     let started = Instant::now();
@@ -50,12 +52,13 @@ fn main() {
     println!("indexed in {:.2?}", started.elapsed());
     println!("resident: {:.0} MiB of nodes, {:.0} MiB of indexes", loaded_mib - before, resident_mib() - loaded_mib);
 
-    println!("what | median | slowest, in microseconds\n---|---|---");
+    println!("operation | median | slowest, in microseconds\n---|---|---");
     measure_pages(&nodes, count, rounds);
     measure_selections(&nodes, rounds);
     measure_changes(&mut nodes, count, rounds);
 }
 
+/// Measures pages of the whole list.
 fn measure_pages(nodes: &Nodes, count: u32, rounds: u32) {
     let last = u64::from(count) / LIMIT;
     let by_downloads = |page| query(page, Selection { sort: vec![Sort::DOWNLOADS], ..Selection::default() });
@@ -69,7 +72,7 @@ fn measure_pages(nodes: &Nodes, count: u32, rounds: u32) {
     measure("the same, held under the lock", 20, |n| nodes.list(&largest(1 + u64::from(n)), true).entries.len());
 }
 
-/// Filters, searches and orders.
+/// Measures filters, searches and orders.
 fn measure_selections(nodes: &Nodes, rounds: u32) {
     let sort = |column, descending| Sort { column, descending };
     let linux = NodeFilter { systems: vec!["linux".to_owned()], ..NodeFilter::default() };
@@ -137,6 +140,7 @@ fn measure_selections(nodes: &Nodes, rounds: u32) {
     }
 }
 
+/// Measures the application of single events.
 fn measure_changes(nodes: &mut Nodes, count: u32, rounds: u32) {
     let mut apply = |label: &str, event: &dyn Fn(u32) -> NodeEvent| {
         measure(label, rounds, |n| {
@@ -190,7 +194,7 @@ fn query(page: u64, selection: Selection) -> NodeQuery {
     NodeQuery { page: PageRequest { page, limit: LIMIT }, selection }
 }
 
-/// Renders the nodes of a page as the service sends them.
+/// Returns the nodes of a page as the service sends them.
 fn render_page(nodes: &Nodes, query: &NodeQuery, is_fresh: bool) -> Vec<u8> {
     let mut body = Vec::with_capacity(64 << 10);
     for entry in nodes.entries(nodes.list(query, is_fresh)).entries {
@@ -200,7 +204,8 @@ fn render_page(nodes: &Nodes, query: &NodeQuery, is_fresh: bool) -> Vec<u8> {
     body
 }
 
-fn registry(count: u32, versions: u32) -> Nodes {
+/// Generates `count` nodes, each with this number of versions.
+fn generate_nodes(count: u32, versions: u32) -> Nodes {
     let mut nodes = Nodes::new(Links { public_url: "https://registry.example".to_owned() });
     for n in 0..count {
         let id = NodeId::parse(&format!("node-{n}")).expect("an id");
@@ -220,7 +225,7 @@ fn publisher(n: u32) -> PublisherId {
     PublisherId::parse(&format!("publisher-{n}")).expect("an id")
 }
 
-/// Returns a typical draft: little text, a list of dependencies.
+/// Returns a typical version: little text, and a list of dependencies.
 fn draft(n: u64, minor: u32) -> VersionDraft {
     let fields = VersionFields {
         changelog: Some(Text::from_recorded(sentence(minor, 8))),
@@ -231,6 +236,7 @@ fn draft(n: u64, minor: u32) -> VersionDraft {
     VersionDraft { id: VersionId(Uuid::from_u128(u128::from(n))), number: version, fields }
 }
 
+/// Returns typical fields of a node, distinct for each `n`.
 fn fields(n: u32) -> NodeFields {
     let seed = scatter(n);
     let systems: &[&str] =
@@ -257,7 +263,7 @@ fn text_list<const ENTRIES: usize, const CHARS: usize>(texts: &[&str]) -> TextLi
     TextList::from_recorded(texts.iter().map(|text| (*text).to_owned()).collect())
 }
 
-/// Returns words, some common and some in few nodes only.
+/// Returns a text of `word_count` words, some common and some in few nodes only.
 fn sentence(seed: u32, word_count: u32) -> String {
     let word_at = |at: u32| {
         let draw = scatter(seed.wrapping_add(at));
@@ -266,12 +272,12 @@ fn sentence(seed: u32, word_count: u32) -> String {
     (0..word_count).map(word_at).collect::<Vec<_>>().join(" ")
 }
 
-/// Hashes a number, as a reproducible pseudo-random number.
+/// Returns a reproducible pseudo-random number: the hash of `n`.
 fn scatter(n: u32) -> u32 {
     (n ^ 0x5bd1_e995).wrapping_mul(2_654_435_761).rotate_left(13).wrapping_mul(2_246_822_519) >> 1
 }
 
-/// Returns the memory of this process; zero if the system does not report it.
+/// Returns the resident memory of this process in MiB; zero if the system does not report it.
 fn resident_mib() -> f64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<u32>().ok()).unwrap_or(0);

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Counts the sync calls of the service with strace. 1,000 sequential commands need at least 1,000 syncs, and none is answered
-# before its sync; 64 concurrent clients need far fewer. Needs strace and Python 3.
+# Counts the sync calls of the service with strace. 1,000 sequential commands need at least 1,000 syncs, and no response
+# is sent before the sync of its command; 64 concurrent clients need far fewer syncs than commands. Needs strace and
+# Python 3.
 #
-#   benches/syncs.sh            builds the release binary and runs both counts; exits with 1 if one of them is wrong
+#   benches/syncs.sh            builds the release binary and runs all checks; exits with 1 if a count or the order is wrong
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v strace >/dev/null || { echo "strace is needed (Debian: apt-get install strace)" >&2; exit 2; }
@@ -15,7 +16,7 @@ trap '[ -z "$service" ] || pkill -KILL -P "$service" || true; rm -rf "$work"' EX
 start() { # $1: strace output, the rest: strace options
     local out=$1; shift
     : >"$work/stdout"
-    MEDIARY_ADMIN_TOKEN=that-counts-the-syncs strace -f "$@" -o "$out" "$binary" serve --listen 127.0.0.1:0 --data-dir "$work/$(basename "$out").data" \
+    MEDIARY_ADMIN_TOKEN=token-of-the-sync-count strace -f "$@" -o "$out" "$binary" serve --listen 127.0.0.1:0 --data-dir "$work/$(basename "$out").data" \
         >>"$work/stdout" 2>"$work/stderr" &
     service=$!
     until grep -q 'http://127.0.0.1:[0-9]' "$work/stdout"; do
@@ -41,7 +42,7 @@ cat "$work/sequential"
 sequential=$(($(syncs "$work/sequential") - idle))
 echo "syncs for 1,001 sequential commands, without those of start and stop: $sequential"
 
-echo "== the order of syncs and answers, 200 commands one after the other"
+echo "== the order of syncs and responses, 200 commands one after the other"
 start "$work/ordered" -e trace=fdatasync,fsync,write,writev,sendto,sendmsg -s 24
 python3 benches/commands.py "$base" --clients 1 --commands 200
 stop
@@ -55,5 +56,5 @@ together=$(($(syncs "$work/together") - idle))
 echo "syncs for 6,464 commands of 64 clients, without those of start and stop: $together"
 
 [ "$sequential" -ge 1000 ] || { echo "FAILED: fewer syncs than sequential commands" >&2; exit 1; }
-[ "$together" -lt 3200 ] || { echo "FAILED: clients at once do not share syncs" >&2; exit 1; }
+[ "$together" -lt 3200 ] || { echo "FAILED: concurrent clients do not share syncs" >&2; exit 1; }
 echo "ok"

@@ -31,14 +31,14 @@ mod takeover;
 
 use std::time::Duration;
 
-use http::{Measured, load_of_all, request};
+use http::{LoadResult, load_of_all, request};
 use nodes::{BenchCluster, change, fill};
 use service::Service;
 
 /// Number of registry nodes whose versions the clients change.
 pub const REGISTRY_NODES: usize = 512;
 const DEFAULT_CONNECTIONS: [usize; 3] = [1, 8, 64];
-/// Nodes of the cluster.
+/// Number of nodes of the cluster.
 const MEMBERS: usize = 3;
 
 struct Options {
@@ -46,6 +46,7 @@ struct Options {
     connections: Vec<usize>,
     time: Duration,
     rounds: usize,
+    /// Values of `sync_interval` that are measured.
     sync: Vec<String>,
     takeovers: usize,
 }
@@ -116,12 +117,13 @@ fn measure(options: &Options, sync: &str) {
 
 /// Rates and CPU times of one round.
 struct Round {
-    alone: Measured,
-    cluster: Measured,
-    /// CPU time per request in microseconds: of the service without a cluster, of all nodes, of all servers.
+    alone: LoadResult,
+    cluster: LoadResult,
+    /// CPU time per request in microseconds: of the service without a cluster, of all nodes, of all NATS servers.
     cpu_micros: [f64; 3],
 }
 
+/// Measures one kind of request, and prints its row; `next(client, turn)` returns the next request of a client.
 fn print_row(
     name: &str,
     options: &Options,
@@ -132,14 +134,15 @@ fn print_row(
 ) {
     let rounds: Vec<_> = (0..options.rounds)
         .map(|_| {
-            let before = [alone.cpu_seconds(), cluster.node_time(), cluster.server_time()];
-            let own = load_of_all(&[&alone.address], connections, options.time, next.clone());
-            let of_cluster = load_of_all(&cluster.addresses(), connections, options.time, next.clone());
-            let after = [alone.cpu_seconds(), cluster.node_time(), cluster.server_time()];
-            let rates = [own.rate, of_cluster.rate, of_cluster.rate];
+            let cpu_times = || [alone.cpu_time(), cluster.node_cpu_time(), cluster.server_cpu_time()];
+            let before = cpu_times();
+            let alone_result = load_of_all(&[&alone.address], connections, options.time, next.clone());
+            let cluster_result = load_of_all(&cluster.addresses(), connections, options.time, next.clone());
+            let after = cpu_times();
+            let rates = [alone_result.rate, cluster_result.rate, cluster_result.rate];
             let per_request =
                 |index: usize| (after[index] - before[index]) * 1e6 / (rates[index] * options.time.as_secs_f64());
-            Round { alone: own, cluster: of_cluster, cpu_micros: [0, 1, 2].map(per_request) }
+            Round { alone: alone_result, cluster: cluster_result, cpu_micros: [0, 1, 2].map(per_request) }
         })
         .collect();
     let middle = |value: &dyn Fn(&Round) -> f64| median(rounds.iter().map(value));
@@ -156,7 +159,7 @@ fn print_row(
     );
 }
 
-/// Returns the median.
+/// Returns the median; panics without values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);

@@ -63,8 +63,8 @@ fn owner(address: &str) -> String {
 fn exchange(address: &str, request: &[u8]) -> Value {
     block_on(async {
         let mut connection = Connection::open(address).await;
-        let answer = connection.exchange(request).await;
-        assert!((200..300).contains(&answer.status), "{}\n{}", answer.head, String::from_utf8_lossy(answer.body));
-        serde_json::from_slice(answer.body).expect("JSON")
+        let response = connection.exchange(request).await;
+        assert!((200..300).contains(&response.status), "{}\n{}", response.head, String::from_utf8_lossy(response.body));
+        serde_json::from_slice(response.body).expect("JSON")
     })
 }

@@ -1,4 +1,4 @@
-//! The image engine compared with Pillow: `benches/engine/run [ROUNDS]`.
+//! Image engine compared with Pillow: `benches/engine/run [ROUNDS]`.
 //!
 //! Every job runs in its own process, the engine with one thread, to measure the speed of one core and the job's peak
 //! memory. File I/O is excluded on both sides. A second part reduces photographs to a quarter and enlarges them again,
@@ -25,7 +25,7 @@ type Failure = Box<dyn std::error::Error>;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Jobs, each with the factor by which the photograph is enlarged before.
+/// Jobs, each with the factor by which its input, the portrait, is enlarged beforehand.
 const JOBS: [(&str, u32); 9] = [
     ("upscale 2x", 2),
     ("upscale 4x", 1),
@@ -37,6 +37,7 @@ const JOBS: [(&str, u32); 9] = [
     ("style, balanced", 3),
     ("style, colorful_anime", 3),
 ];
+/// Default number of rounds.
 const ROUNDS: &str = "3";
 
 fn main() {
@@ -52,7 +53,8 @@ fn main() {
     }
 }
 
-fn photograph(name: &str) -> PathBuf {
+/// Returns the path of a photograph of the sample data.
+fn photograph_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photographs").join(name)
 }
 
@@ -73,6 +75,7 @@ fn measure(name: &str, picture: &Path, rounds: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Returns the job of a name in [`JOBS`].
 fn job(name: &str) -> Result<PictureJob, Failure> {
     let precise =
         |scale_factor, flavor| PictureJob::Precision(PrecisionJob { scale_factor, flavor, ..PrecisionJob::default() });
@@ -95,6 +98,7 @@ fn four_times() -> PictureUpscale {
     PictureUpscale { scale_factor: UpscaleFactor::X4, ..PictureUpscale::default() }
 }
 
+/// Returns the peak of the resident memory of this process, in KiB.
 fn peak_kib() -> Result<u64, Failure> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
@@ -110,12 +114,12 @@ fn compare(python: &str, rounds: &str) -> Result<(), Failure> {
     );
 
     for (job, times) in JOBS {
-        let picture = image::open(photograph("portrait.jpg"))?.into_rgb8();
+        let picture = image::open(photograph_path("portrait.jpg"))?.into_rgb8();
         let (width, height) = (picture.width() * times, picture.height() * times);
         let path = directory.path().join(format!("{times}.png"));
         imageops::resize(&picture, width, height, FilterType::Lanczos3).save(&path)?;
 
-        let own_output = run_and_parse(
+        let engine_output = run_and_parse(
             Command::new(env::current_exe()?)
                 .arg("--job")
                 .arg(job)
@@ -123,28 +127,30 @@ fn compare(python: &str, rounds: &str) -> Result<(), Failure> {
                 .arg(rounds)
                 .env("RAYON_NUM_THREADS", "1"),
         )?;
-        let other_output = run_and_parse(Command::new(python).arg(&pillow).arg(job).arg(&path).arg(rounds))?;
+        let pillow_output = run_and_parse(Command::new(python).arg(&pillow).arg(job).arg(&path).arg(rounds))?;
         println!(
             "| {job} | {:.2} | {:.2} | {:.2} | {:.2} | {:.0} | {:.0} |",
             f64::from(width * height) / 1e6,
-            own_output.speed,
-            other_output.speed,
-            own_output.speed / other_output.speed,
-            own_output.peak_mib,
-            other_output.peak_mib,
+            engine_output.speed,
+            pillow_output.speed,
+            engine_output.speed / pillow_output.speed,
+            engine_output.peak_mib,
+            pillow_output.peak_mib,
         );
     }
 
     println!("\n| photograph, reduced 4x | enlarged by | PSNR, dB | SSIM |\n|---|---|---|---|");
-    ["portrait.jpg", "landscape.jpg"].into_iter().try_for_each(similarity_table)
+    ["portrait.jpg", "landscape.jpg"].into_iter().try_for_each(print_similarities)
 }
 
+/// Result of a job in its own process.
 struct BenchOutput {
     /// Megapixels of the result a second.
     speed: f64,
     peak_mib: f64,
 }
 
+/// Runs a process that prints seconds, peak KiB and pixels, and returns its result.
 fn run_and_parse(command: &mut Command) -> Result<BenchOutput, Failure> {
     let output = command.output()?;
     if !output.status.success() {
@@ -156,8 +162,9 @@ fn run_and_parse(command: &mut Command) -> Result<BenchOutput, Failure> {
     Ok(BenchOutput { speed: pixels / 1e6 / seconds, peak_mib: kib / 1024.0 })
 }
 
-fn similarity_table(name: &str) -> Result<(), Failure> {
-    let photograph = image::open(photograph(name))?.into_rgb8();
+/// Reduces a photograph to a quarter, enlarges it in every way, and prints the similarity to the original.
+fn print_similarities(name: &str) -> Result<(), Failure> {
+    let photograph = image::open(photograph_path(name))?.into_rgb8();
     let (width, height) = (photograph.width() / 4 * 4, photograph.height() / 4 * 4);
     let original = imageops::crop_imm(&photograph, 0, 0, width, height).to_image();
     let small = imageops::resize(&original, width / 4, height / 4, FilterType::CatmullRom);
@@ -185,9 +192,9 @@ fn similarity_table(name: &str) -> Result<(), Failure> {
         }
     }
 
-    for (by, enlarged) in rows {
+    for (method, enlarged) in rows {
         let (psnr, ssim) = similarity::psnr_and_ssim(&original, &enlarged);
-        println!("| {name} | {by} | {psnr:.2} | {ssim:.4} |");
+        println!("| {name} | {method} | {psnr:.2} | {ssim:.4} |");
     }
     Ok(())
 }

@@ -21,10 +21,11 @@ pub fn psnr_and_ssim(original: &RgbImage, candidate: &RgbImage) -> (f64, f64) {
     let windows =
         (0..height - SQUARE).step_by(STEP).flat_map(|y| (0..width - SQUARE).step_by(STEP).map(move |x| (x, y)));
     let similarities: Vec<f64> =
-        windows.map(|(x, y)| similarity(&original_luma, &candidate_luma, width, x, y)).collect();
+        windows.map(|(x, y)| ssim_of_square(&original_luma, &candidate_luma, width, x, y)).collect();
     (psnr, similarities.iter().sum::<f64>() / similarities.len() as f64)
 }
 
+/// Returns the luma of every pixel.
 fn luma(picture: &RgbImage) -> Vec<f64> {
     picture
         .pixels()
@@ -33,17 +34,17 @@ fn luma(picture: &RgbImage) -> Vec<f64> {
 }
 
 /// Returns the SSIM of one square.
-fn similarity(first: &[f64], other: &[f64], width: usize, left: usize, top: usize) -> f64 {
+fn ssim_of_square(first: &[f64], second: &[f64], width: usize, left: usize, top: usize) -> f64 {
     let pixel_indices = || (top..top + SQUARE).flat_map(move |y| (left..left + SQUARE).map(move |x| y * width + x));
     let count = (SQUARE * SQUARE) as f64;
     let mean = |samples: &[f64]| pixel_indices().map(|at| samples[at]).sum::<f64>() / count;
-    let (mean_first, mean_other) = (mean(first), mean(other));
+    let (mean_first, mean_second) = (mean(first), mean(second));
     let covariance_of = |a: &[f64], mean_a: f64, b: &[f64], mean_b: f64| {
         pixel_indices().map(|at| (a[at] - mean_a) * (b[at] - mean_b)).sum::<f64>() / count
     };
     let variances =
-        covariance_of(first, mean_first, first, mean_first) + covariance_of(other, mean_other, other, mean_other);
-    let covariance = covariance_of(first, mean_first, other, mean_other);
-    (2.0 * mean_first * mean_other + C1) * (2.0 * covariance + C2)
-        / ((mean_first.powi(2) + mean_other.powi(2) + C1) * (variances + C2))
+        covariance_of(first, mean_first, first, mean_first) + covariance_of(second, mean_second, second, mean_second);
+    let covariance = covariance_of(first, mean_first, second, mean_second);
+    (2.0 * mean_first * mean_second + C1) * (2.0 * covariance + C2)
+        / ((mean_first.powi(2) + mean_second.powi(2) + C1) * (variances + C2))
 }

@@ -18,12 +18,13 @@ const SETTLING_TIME: Duration = Duration::from_secs(10);
 pub fn run(options: &Options) {
     println!("{} tasks at the vendor, submitted at {} a second\n", options.tasks, options.rate_or(RATE));
     println!("| measured | polling | with webhooks |\n|---|---|---|");
-    let [polling, notified] = [false, true].map(|with_webhooks| measure(options, with_webhooks));
-    for ((label, polling), (_, notified)) in polling.into_iter().zip(notified) {
-        println!("| {label} | {polling} | {notified} |");
+    let [without_webhooks, with_webhooks] = [false, true].map(|with_webhooks| measure(options, with_webhooks));
+    for ((label, without), (_, with)) in without_webhooks.into_iter().zip(with_webhooks) {
+        println!("| {label} | {without} | {with} |");
     }
 }
 
+/// Runs the measurement once. Returns the rows of the table: label and value.
 fn measure(options: &Options, with_webhooks: bool) -> Vec<(&'static str, String)> {
     let rate = options.rate_or(RATE);
     let submitting = Duration::from_secs(options.tasks as u64 / u64::from(rate));
@@ -35,25 +36,25 @@ fn measure(options: &Options, with_webhooks: bool) -> Vec<(&'static str, String)
     let idle_memory = service.memory().current;
 
     let requests = (0..options.tasks).map(|index| submission(index, &outside.receiver)).collect();
-    let submitted = block_on(send_at(&service.address, rate, requests));
-    assert!(submitted.rejected.is_empty(), "submissions were rejected: {:?}", submitted.rejected);
-    assert!(outside.wait_until_reached("jobs", options.tasks), "not all tasks reached the vendor");
+    let results = block_on(send_at(&service.address, rate, requests));
+    assert!(results.rejected.is_empty(), "submissions were rejected: {:?}", results.rejected);
+    assert!(outside.wait_for_count("jobs", options.tasks), "not all tasks reached the vendor");
     std::thread::sleep(SETTLING_TIME);
 
     let started = Instant::now();
-    let service_before = service.cpu_seconds();
+    let service_before = service.cpu_time();
     let polls_before = outside.count("polls");
-    let outside_before = outside.cpu_seconds();
+    let outside_before = outside.cpu_time();
     std::thread::sleep(options.time);
 
     let seconds = started.elapsed().as_secs_f64();
-    let service_percent = (service.cpu_seconds() - service_before) / seconds * 100.0;
+    let service_percent = (service.cpu_time() - service_before) / seconds * 100.0;
     let polls_per_second = (outside.count("polls") - polls_before) as f64 / seconds;
-    let outside_percent = (outside.cpu_seconds() - outside_before) / seconds * 100.0;
+    let outside_percent = (outside.cpu_time() - outside_before) / seconds * 100.0;
     let in_flight = service.memory();
     let running = outside.count("running");
 
-    assert!(outside.wait_until_reached("callbacks", options.tasks), "not all callbacks arrived");
+    assert!(outside.wait_for_count("callbacks", options.tasks), "not all callbacks arrived");
     let delays = outside.send_query("delays");
     let delay = |name: &str| delays[name].as_f64().unwrap_or(f64::NAN) / 1000.0;
     let final_peak = service.memory().peak;
@@ -64,8 +65,8 @@ fn measure(options: &Options, with_webhooks: bool) -> Vec<(&'static str, String)
     vec![
         ("tasks in flight when it was measured", running.to_string()),
         ("polls of the vendor a second", format!("{polls_per_second:.0}")),
-        ("CPU time of the service, % of one core", format!("{service_percent:.1}")),
-        ("CPU time of vendor and receiver, % of one core", format!("{outside_percent:.1}")),
+        ("CPU use of the service, % of one core", format!("{service_percent:.1}")),
+        ("CPU use of vendor and receiver, % of one core", format!("{outside_percent:.1}")),
         ("resident memory: at the start · in flight · peak until then · peak of all, MiB", resident),
         ("from the vendor's end to the callback: p50 · p99 · maximum, s", delayed),
     ]

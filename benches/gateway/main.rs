@@ -1,6 +1,6 @@
 //! Image gateway under load, with a simulated vendor: `benches/gateway/run`.
 //!
-//! - `in-flight`: many concurrent tasks at the vendor; CPU time and memory of the service while it polls, and
+//! - `in-flight`: many concurrent tasks at the vendor; CPU use and memory of the service while it polls, and
 //!   the time from the end of a job until its callback arrives, without and with webhooks of the vendor
 //! - `submissions`: submissions at a constant rate, alternating with a cheap read at the same rate
 //! - `pool`: tasks over three vendors, first all healthy, then one of them failing half of the time

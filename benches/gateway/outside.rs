@@ -16,7 +16,7 @@ use crate::pace::PacedResults;
 use crate::picture::png;
 use crate::quantile;
 use crate::receiver::Receiver;
-use crate::service::{block_on, cpu_seconds_of};
+use crate::service::{block_on, cpu_time_of};
 use crate::vendor_sim::{SimBehavior, SimJob, SimMode, SimOptions, SimRequestKind, VendorSim};
 
 /// Interval at which the vendor checks for jobs whose webhook is due.
@@ -83,12 +83,14 @@ pub fn serve(job_duration: Duration, with_webhooks: bool, group: VendorGroup) {
             "HTTP/1.1 204 No Content".to_owned()
         });
         let receiver = receiver.await;
+
         let vendors = group.start(job_duration).await;
         let bases: Vec<String> = vendors.iter().map(|vendor| vendor.base()).collect();
         println!("{}", json!({"vendors": bases, "receiver": receiver.url("/")}));
         for vendor in vendors.iter().filter(|_| with_webhooks) {
             tokio::task::spawn_local(notify_all(vendor.clone()));
         }
+
         let (query_sender, mut queries) = tokio::sync::mpsc::unbounded_channel();
         std::thread::spawn(move || {
             std::io::stdin().lines().map_while(Result::ok).try_for_each(|query| query_sender.send(query))
@@ -163,7 +165,9 @@ pub struct OutsideProcess {
     child: Child,
     queries: ChildStdin,
     replies: BufReader<ChildStdout>,
+    /// Base URLs of the vendors.
     pub vendors: Vec<String>,
+    /// Webhook URL of the receiver.
     pub receiver: String,
 }
 
@@ -184,17 +188,17 @@ impl OutsideProcess {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
         let queries = child.stdin.take().expect("a pipe");
         let mut replies = BufReader::new(child.stdout.take().expect("a pipe"));
-        let greeting = read_json_line(&mut replies);
+        let greeting = read_reply(&mut replies);
         let url = |value: &Value| value.as_str().expect("a URL").to_owned();
         let vendors = greeting["vendors"].as_array().expect("a list").iter().map(url).collect();
         let receiver = url(&greeting["receiver"]);
         Self { child, queries, replies, vendors, receiver }
     }
 
-    /// Sends a query; returns the reply.
+    /// Sends a query, and returns the reply.
     pub fn send_query(&mut self, query: &str) -> Value {
         writeln!(self.queries, "{query}").expect("the process reads queries");
-        read_json_line(&mut self.replies)
+        read_reply(&mut self.replies)
     }
 
     /// Returns one of the counters: `jobs`, `running`, `callbacks` or `polls`.
@@ -202,8 +206,8 @@ impl OutsideProcess {
         self.send_query("state")[name].as_u64().expect("a number")
     }
 
-    /// Waits until a counter has reached `target`; returns `false` if it did not change for a minute.
-    pub fn wait_until_reached(&mut self, name: &str, target: usize) -> bool {
+    /// Waits until a counter reaches `target`. Returns `false` if the counter does not change for a minute.
+    pub fn wait_for_count(&mut self, name: &str, target: usize) -> bool {
         let (mut last, mut last_change) = (0, Instant::now());
         loop {
             let count = self.count(name);
@@ -221,8 +225,8 @@ impl OutsideProcess {
     }
 
     /// Returns the CPU time used so far, in seconds.
-    pub fn cpu_seconds(&self) -> f64 {
-        cpu_seconds_of(self.child.id())
+    pub fn cpu_time(&self) -> f64 {
+        cpu_time_of(self.child.id())
     }
 }
 
@@ -233,13 +237,14 @@ impl Drop for OutsideProcess {
     }
 }
 
-fn read_json_line(replies: &mut impl BufRead) -> Value {
+/// Reads a reply.
+fn read_reply(replies: &mut impl BufRead) -> Value {
     let mut line = String::new();
     replies.read_line(&mut line).expect("the process replies");
     serde_json::from_str(&line).expect("a line of JSON")
 }
 
-/// Returns the median, 99th percentile and maximum in milliseconds, as a table cell.
+/// Returns median, 99th percentile and maximum of values in milliseconds, as a table cell.
 pub fn quantile_cell(values: &[f64]) -> String {
     let [p50, p99, maximum] = PacedResults::quantiles(values);
     format!("{p50:.2} · {p99:.2} · {maximum:.1}")

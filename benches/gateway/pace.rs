@@ -78,12 +78,12 @@ pub async fn send_at(address: &str, rate: u32, requests: Vec<Vec<u8>>) -> PacedR
             let lateness = due.elapsed();
             let mut connection = reuse_or_connect(&address, &idle).await;
             let response = connection.exchange(&requests[index]).await;
-            let rejected = (!(200..300).contains(&response.status)).then(|| response.status_and_detail());
+            let error = (!(200..300).contains(&response.status)).then(|| response.status_and_detail());
 
             let mut results = results.borrow_mut();
             results.times.push(milliseconds(due.elapsed()));
             results.lateness_millis.push(milliseconds(lateness));
-            if let Some(label) = rejected {
+            if let Some(label) = error {
                 *results.rejected.entry(label).or_default() += 1;
             }
             idle.borrow_mut().push((connection, Instant::now()));

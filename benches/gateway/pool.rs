@@ -1,6 +1,5 @@
-//! Tasks over three vendors of the same priority: throughput, delay and memory. Also checks that no task is lost or
-//! paid for twice.
-//! The baseline has three healthy vendors; then the last one fails half of the time.
+//! Tasks over three vendors of the same priority: throughput, delay and memory, first with healthy vendors, and then
+//! with one that fails half of the time. Also checks that no task is lost or paid for twice.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -28,6 +27,7 @@ pub fn run(options: &Options) {
     }
 }
 
+/// Runs the measurement once. Returns the rows of the table: label and value.
 fn measure(options: &Options, has_failing: bool) -> Vec<(&'static str, String)> {
     let group = VendorGroup { count: VENDORS, has_failing };
     let mut outside = OutsideProcess::start_group(options.job_duration, false, group);
@@ -35,12 +35,12 @@ fn measure(options: &Options, has_failing: bool) -> Vec<(&'static str, String)> 
     let service = start(options, &outside, directory.path());
 
     let requests = (0..options.tasks).map(|index| submission(index, &outside.receiver)).collect();
-    let (started, cpu_before) = (Instant::now(), service.cpu_seconds());
-    let submitted = block_on(send_at(&service.address, options.rate_or(RATE), requests));
-    assert!(submitted.rejected.is_empty(), "submissions were rejected: {:?}", submitted.rejected);
-    assert!(outside.wait_until_reached("callbacks", options.tasks), "tasks were lost");
+    let (started, cpu_before) = (Instant::now(), service.cpu_time());
+    let results = block_on(send_at(&service.address, options.rate_or(RATE), requests));
+    assert!(results.rejected.is_empty(), "submissions were rejected: {:?}", results.rejected);
+    assert!(outside.wait_for_count("callbacks", options.tasks), "tasks were lost");
     let seconds = started.elapsed().as_secs_f64();
-    let cpu_seconds = service.cpu_seconds() - cpu_before;
+    let cpu_seconds = service.cpu_time() - cpu_before;
 
     let charges = outside.send_query("charges");
     assert_eq!(charges["doubled"], 0, "tasks were paid for twice: {charges}");
@@ -55,7 +55,7 @@ fn measure(options: &Options, has_failing: bool) -> Vec<(&'static str, String)> 
     vec![
         ("from the first submission to the last callback, s", format!("{seconds:.1}")),
         ("tasks a second", format!("{:.0}", options.tasks as f64 / seconds)),
-        ("response to a submission: p50 · p99 · maximum, ms", quantile_cell(&submitted.times)),
+        ("response to a submission: p50 · p99 · maximum, ms", quantile_cell(&results.times)),
         (
             "from the vendor's end to the callback: p50 · p99 · maximum, s",
             format!("{:.3} · {:.3} · {:.3}", delay("p50"), delay("p99"), delay("max")),
@@ -67,12 +67,12 @@ fn measure(options: &Options, has_failing: bool) -> Vec<(&'static str, String)> 
     ]
 }
 
-/// Starts the service with all vendors.
+/// Starts the service with all vendors, and with a quota that the load does not reach.
 fn start(options: &Options, outside: &OutsideProcess, directory: &Path) -> Service {
     let mut text = String::new();
     for (number, url) in outside.vendors.iter().enumerate() {
         let vendor = format!("[[vendors.image]]\nname = \"vendor-{number}\"\nurl = \"{url}\"\nrecovery = \"key\"");
-        // Short, so that a vendor that fails half of the time is used the other half.
+        // Short pauses, so that the failing vendor is used again as soon as it works.
         let _ = writeln!(text, "{vendor}\nbreaker_pause = \"500ms\"\nbreaker_pause_max = \"1s\"");
     }
     let file = directory.join("mediary.toml");

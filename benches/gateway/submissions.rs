@@ -20,47 +20,49 @@ pub fn run(options: &Options) {
     let service = start(options, &outside, false, directory.path());
 
     let read_requests = || vec![request("GET", "/users", TOKEN, ""); count];
-    let (mut reads, mut submissions, mut cpu_percent) = (PacedResults::default(), PacedResults::default(), [0.0; 2]);
-    let (mut submitted, mut delivered, mut longest_wait) = (0, 0, 0.0_f64);
+    let (mut reads, mut submissions) = (PacedResults::default(), PacedResults::default());
+    // CPU time of the service in seconds, over all rounds.
+    let (mut read_cpu, mut submission_cpu) = (0.0, 0.0);
+    let (mut submitted, mut accepted) = (0, 0);
+    let mut longest_wait = 0.0_f64;
 
-    // The first second of each does not count: connections and threads are new.
+    // A first round of reads does not count, because connections and threads are new.
     drop(block_on(send_at(&service.address, rate, read_requests())));
     for _ in 0..options.rounds {
-        let before = service.cpu_seconds();
+        let before = service.cpu_time();
         reads.add(block_on(send_at(&service.address, rate, read_requests())));
-        cpu_percent[0] += service.cpu_seconds() - before;
+        read_cpu += service.cpu_time() - before;
 
         let requests: Vec<_> =
             (submitted..submitted + count).map(|index| submission(index, &outside.receiver)).collect();
-        let before = service.cpu_seconds();
+        let before = service.cpu_time();
         let round = block_on(send_at(&service.address, rate, requests));
-        cpu_percent[1] += service.cpu_seconds() - before;
+        submission_cpu += service.cpu_time() - before;
         submitted += count;
-        delivered += count - round.rejected.values().sum::<usize>();
+        accepted += count - round.rejected.values().sum::<usize>();
         submissions.add(round);
 
         let started = std::time::Instant::now();
-        assert!(outside.wait_until_reached("callbacks", delivered), "not all callbacks arrived");
+        assert!(outside.wait_for_count("callbacks", accepted), "not all callbacks arrived");
         longest_wait = longest_wait.max(started.elapsed().as_secs_f64());
     }
 
     let seconds = (options.rounds as u64 * options.time.as_secs()) as f64;
     println!("{rate} requests a second, {} rounds of {count} each, in turns\n", options.rounds);
-    println!("| at {rate} a second | p50 · p99 · maximum, ms | sent late by, ms | refused or failed | cores used |");
+    println!("| at {rate} a second | p50 · p99 · maximum, ms | sent late by, ms | rejected or failed | cores used |");
     println!("|---|---|---|---|---|");
-    for (label, paced, percent) in
-        [("GET /users", &reads, cpu_percent[0]), ("submission of a task", &submissions, cpu_percent[1])]
+    for (label, results, cpu_seconds) in
+        [("GET /users", &reads, read_cpu), ("submission of a task", &submissions, submission_cpu)]
     {
-        let (times, lateness, rejected) = (
-            quantile_cell(&paced.times),
-            quantile_cell(&paced.lateness_millis),
-            paced.rejected.values().sum::<usize>(),
-        );
-        println!("| {label} | {times} | {lateness} | {rejected} | {:.2} |", percent / seconds);
+        let times = quantile_cell(&results.times);
+        let lateness = quantile_cell(&results.lateness_millis);
+        let rejected: usize = results.rejected.values().sum();
+        println!("| {label} | {times} | {lateness} | {rejected} | {:.2} |", cpu_seconds / seconds);
     }
 
-    let [base, submission_quantiles] = [&reads, &submissions].map(|paced| PacedResults::quantiles(&paced.times));
-    println!("| added | {:.2} · {:.2} | | | |", submission_quantiles[0] - base[0], submission_quantiles[1] - base[1]);
+    let [read_p50, read_p99, _] = PacedResults::quantiles(&reads.times);
+    let [submission_p50, submission_p99, _] = PacedResults::quantiles(&submissions.times);
+    println!("| added | {:.2} · {:.2} | | | |", submission_p50 - read_p50, submission_p99 - read_p99);
     println!(
         "\nafter a round the last callback arrived within {longest_wait:.1} s; at most {:.0} MiB",
         service.memory().peak

@@ -50,28 +50,27 @@ fn main() {
     let directory = directory.map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), PathBuf::from);
     let data = tempfile::tempdir().expect("a directory");
     let service = Service::start(data.path(), 0);
-    single_stream(&service, &directory);
-    slow_readers(&service, "as it plays", |_| Pace::Playing);
-    slow_readers(
-        &service,
-        "half of them stall",
-        |reader| if reader % 2 == 0 { Pace::Playing } else { Pace::Stalling(STALL) },
-    );
+    measure_single_streams(&service, &directory);
+    measure_slow_readers(&service, "as it plays", |_| Pace::Playing);
+    measure_slow_readers(&service, "half of them stall", |reader| {
+        if reader % 2 == 0 { Pace::Playing } else { Pace::Stalling(STALL) }
+    });
     service.stop();
 }
 
-fn single_stream(service: &Service, directory: &Path) {
+/// Generates one piece after another, and stores them in `directory`.
+fn measure_single_streams(service: &Service, directory: &Path) {
     println!("{SINGLE_STREAM_SECONDS} s of music each, one after the other\n");
     println!(
         "| prompt | first chunk, ms | seconds of music per second | per CPU second | KiB |\n|---|---|---|---|---|"
     );
     for (name, prompt) in PROMPTS {
         let started = Instant::now();
-        let cpu_before = service.cpu_seconds();
+        let cpu_before = service.cpu_time();
         let received = block_on(listen(&service.address, prompt, SINGLE_STREAM_SECONDS, Pace::AtOnce));
 
         let elapsed = started.elapsed().as_secs_f64();
-        let cpu_seconds = service.cpu_seconds() - cpu_before;
+        let cpu_seconds = service.cpu_time() - cpu_before;
         let first_millis = received.first_sound.as_millis();
         let seconds = f64::from(SINGLE_STREAM_SECONDS);
         let sound = received.sound();
@@ -86,9 +85,10 @@ fn single_stream(service: &Service, directory: &Path) {
     }
 }
 
-fn slow_readers(service: &Service, label: &str, pace: impl Fn(usize) -> Pace) {
+/// Measures concurrent streams with slow readers; `pace` returns the pace of a reader.
+fn measure_slow_readers(service: &Service, label: &str, pace: impl Fn(usize) -> Pace) {
     let started = Instant::now();
-    let cpu_before = service.cpu_seconds();
+    let cpu_before = service.cpu_time();
     let memory_before = service.memory().current;
     let mut memory_peak = memory_before;
 
@@ -116,7 +116,7 @@ fn slow_readers(service: &Service, label: &str, pace: impl Fn(usize) -> Pace) {
     });
 
     let elapsed = started.elapsed().as_secs_f64();
-    let core_percent = (service.cpu_seconds() - cpu_before) / elapsed * 100.0;
+    let core_percent = (service.cpu_time() - cpu_before) / elapsed * 100.0;
     let mut first_millis: Vec<_> = received.iter().map(|received| received.first_sound.as_millis()).collect();
     first_millis.sort_unstable();
 

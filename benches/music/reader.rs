@@ -62,7 +62,7 @@ pub async fn listen(address: &str, prompt: &str, seconds: u32, pace: Pace) -> Re
     // Data of one `READ_INTERVAL`, which is a twentieth of a second.
     let mut buffer = vec![0; PLAYBACK_BYTES / 20];
     loop {
-        let count = stream.read(&mut buffer).await.expect("the service answers");
+        let count = stream.read(&mut buffer).await.expect("the service responds");
         raw.extend_from_slice(&buffer[..count]);
         if first_sound.is_none() && contains(&raw, b"\"audio_chunk\"") {
             first_sound = Some(started.elapsed());

@@ -67,6 +67,7 @@ fn catalogue_body(index: usize) -> Value {
     })
 }
 
+/// Creates a user with a token, a publisher and its nodes.
 async fn create_account(connection: &mut Connection, index: usize) -> Account {
     let name = format!("account-{index}");
     let user = json!({"name": name, "email": format!("{name}@example.org")});

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use crate::accounts::fill;
 use crate::http::{Connection, request};
 use crate::offered::{LoadOutcome, offer};
-use crate::ramp::{Load, RampStep, find_highest_goodput};
+use crate::ramp::{Load, RampStep, run_ramp};
 use crate::ready_made::record;
-use crate::service::{Service, TOKEN, block_on, cpu_seconds_of};
+use crate::service::{Service, TOKEN, block_on, cpu_time_of};
 use crate::workload::Workload;
 use crate::{Options, limits, median, quantile};
 
@@ -62,7 +62,7 @@ pub fn run(options: &Options) {
     let mut failures = Vec::new();
     for workload in Workload::CAPACITY.into_iter().filter(|workload| options.selects(workload.name())) {
         let rounds = measure(options, workload);
-        print(workload, &rounds, &mut failures);
+        print_row(workload, &rounds, &mut failures);
     }
     println!("\naims missed: {}\n", if failures.is_empty() { "none".to_owned() } else { failures.join("; ") });
 }
@@ -85,6 +85,7 @@ fn print_conditions(options: &Options) {
     println!();
 }
 
+/// Measures all rounds of a workload on a new service.
 fn measure(options: &Options, workload: Workload) -> Vec<CapacityRound> {
     let directory = tempfile::tempdir_in(&options.dir).expect("a directory");
     let data_dir = directory.path().join("data");
@@ -126,7 +127,7 @@ fn start_baseline(options: &Options, workload: Workload, load: &Load) -> Baselin
 /// Measures the goodput of the baseline at the multiple, as a share of its sustainable load.
 fn baseline_share(options: &Options, workload: Workload, baseline: &Baseline) -> f64 {
     let mut request_number = 0;
-    let step = find_highest_goodput(&baseline.load, workload, &options.steps, options.time, &mut request_number);
+    let step = run_ramp(&baseline.load, workload, &options.steps, options.time, &mut request_number);
     let rate = step.goodput * options.factor;
     let outcome = offer(&baseline.load, workload, rate, options.connections, options.time, &mut request_number, || ());
     let goodput = outcome.good_count as f64 / outcome.seconds;
@@ -149,7 +150,7 @@ fn round(
     request_number: &mut usize,
 ) -> CapacityRound {
     let memory_before = service.memory().current;
-    let step = find_highest_goodput(load, workload.completed(), &options.steps, options.time, request_number);
+    let step = run_ramp(load, workload.completed(), &options.steps, options.time, request_number);
     drain(service);
 
     service.reset_memory_peak();
@@ -158,7 +159,7 @@ fn round(
     let counts_jobs = workload == Workload::Submission;
     // `offer` calls this at the beginning and at the end of the load.
     let take_sample = || completed.extend(counts_jobs.then(|| completed_jobs(service)));
-    let cpu_times = || [service.cpu_seconds(), cpu_seconds_of(std::process::id())];
+    let cpu_times = || [service.cpu_time(), cpu_time_of(std::process::id())];
 
     let started = Instant::now();
     let cpu_before = cpu_times();
@@ -169,7 +170,8 @@ fn round(
     let memory_peak = service.memory().peak;
 
     let goodput = if counts_jobs {
-        let samples: Vec<_> = completed.into_iter().map(|sample| sample.join().expect("the service answers")).collect();
+        let samples: Vec<_> =
+            completed.into_iter().map(|sample| sample.join().expect("the service responds")).collect();
         let [(from, first), (to, last)] = samples[..] else { panic!("two samples are taken") };
         (last - first) / to.duration_since(from).as_secs_f64()
     } else {
@@ -214,7 +216,7 @@ fn unfinished_tasks(service: &Service) -> u64 {
 }
 
 /// Prints the row of a workload, and adds the aims that it missed to `failures`.
-fn print(workload: Workload, rounds: &[CapacityRound], failures: &mut Vec<String>) {
+fn print_row(workload: Workload, rounds: &[CapacityRound], failures: &mut Vec<String>) {
     let middle = |value: &dyn Fn(&CapacityRound) -> f64| median(rounds.iter().map(value));
     let all_values = |values: &dyn Fn(&CapacityRound) -> &[f64]| {
         rounds.iter().flat_map(|round| values(round).to_vec()).collect::<Vec<_>>()

@@ -93,7 +93,7 @@ pub fn run(options: &Options) {
         for _ in 0..options.rounds {
             round(options, attack, &template, &accounts, &hostile, rates, &mut comparison);
         }
-        print(attack, &comparison, &mut failures);
+        print_row(attack, &comparison, &mut failures);
     }
     println!("\naims missed: {}\n", if failures.is_empty() { "none".to_owned() } else { failures.join("; ") });
 }
@@ -261,7 +261,7 @@ impl CallerMeasurements {
 }
 
 /// Prints the row of an attack, and adds the aims that it missed to `failures`.
-fn print(attack: AttackKind, comparison: &AttackComparison, failures: &mut Vec<String>) {
+fn print_row(attack: AttackKind, comparison: &AttackComparison, failures: &mut Vec<String>) {
     let AttackComparison { baseline: alone, attacked, memory_before, memory_peak, report } = comparison;
     let cells: Vec<String> = KINDS
         .into_iter()

@@ -16,15 +16,17 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::accounts::Account;
-use crate::http::{Connection, RawResponse};
+use crate::http::{Connection, Response};
 use crate::service::block_on;
 
 /// The hostile caller's address.
 const SOURCE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 66);
-/// Longer than any `Prefer: wait`.
+/// Timeout of a request, longer than any `Prefer: wait`.
 const TIMEOUT: Duration = Duration::from_secs(90);
 /// Pause before a failed connection is reopened: the attack is the request, not the reconnection.
 const RECONNECT: Duration = Duration::from_millis(10);
+/// Line that the process prints when its attack runs.
+const STARTED: &str = "started";
 /// Nice value of the process: it uses only CPU time that the measured clients leave.
 const NICE: i32 = 19;
 
@@ -103,6 +105,7 @@ impl AttackKind {
         format!("{self:?}")
     }
 
+    /// Starts the attack, which continues until the process ends.
     async fn run(self, target: &Rc<AttackTarget>) {
         match self {
             Self::BusyNeighbour => {
@@ -136,10 +139,12 @@ struct AttackTarget {
 }
 
 impl AttackTarget {
+    /// Counts a response by its status, or a failure by its error.
     fn count(&self, response: impl Into<String>) {
         *self.responses.borrow_mut().entry(response.into()).or_default() += 1;
     }
 
+    /// Connects. If this fails, counts the failure and returns `None` after a pause.
     async fn connect(&self) -> Option<Connection> {
         match Connection::connect(&self.address, Some(SOURCE)).await {
             Ok(connection) => Some(connection),
@@ -153,7 +158,7 @@ impl AttackTarget {
 }
 
 /// Returns the status of a response, with the error code for errors unrelated to load, to detect invalid requests.
-fn outcome(response: &RawResponse<'_>) -> String {
+fn outcome_label(response: &Response<'_>) -> String {
     if !(400..500).contains(&response.status) || response.status == 429 {
         return response.status.to_string();
     }
@@ -177,7 +182,7 @@ fn flood(target: &Rc<AttackTarget>, connections: usize, request: impl Fn(usize) 
                 iteration += connections;
                 match tokio::time::timeout(TIMEOUT, open.try_exchange(&bytes)).await {
                     Ok(Ok(response)) => {
-                        target.count(outcome(&response));
+                        target.count(outcome_label(&response));
                         if response.closes() {
                             connection = None;
                         }
@@ -213,7 +218,7 @@ pub fn run(arguments: &[String]) {
             let _: Result<(), _> = close_sender.send(());
         });
         attack.run(&target).await;
-        println!("at work");
+        println!("{STARTED}");
         close_receiver.recv().await;
         let responses = target.responses.borrow();
         let response_counts: Vec<_> =
@@ -239,7 +244,7 @@ impl HostileProcess {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
         let output = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut process = Self { child, output };
-        assert_eq!(process.read_line(), "at work", "the hostile caller did not start");
+        assert_eq!(process.read_line(), STARTED, "the hostile caller did not start");
         process
     }
 

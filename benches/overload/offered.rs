@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use crate::http::{Connection, RawResponse};
+use crate::http::{Connection, Response};
 use crate::milliseconds;
 use crate::ramp::Load;
 use crate::service::block_on;
@@ -21,8 +21,8 @@ use crate::workload::Workload;
 const CALLER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time without a response after which a request has failed and its connection is replaced.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Time allowed for the last answers after the end of the load.
-const LAST_ANSWERS: Duration = Duration::from_secs(5);
+/// Time allowed for the last responses after the end of the load.
+const LAST_RESPONSES: Duration = Duration::from_secs(5);
 /// Pause before a connection is opened again.
 const RECONNECT: Duration = Duration::from_millis(10);
 /// Time under load before the measurement, in which queues fill.
@@ -39,11 +39,11 @@ pub struct LoadOutcome {
     pub sent_count: usize,
     /// Successes within [`CALLER_TIMEOUT`].
     pub good_count: usize,
-    /// Latencies of the successes in milliseconds.
+    /// Latencies of all successes, in milliseconds.
     pub latencies: Vec<f64>,
-    /// Latencies of answers 429 and 503 in milliseconds.
+    /// Latencies of responses 429 and 503, in milliseconds.
     pub refusals: Vec<f64>,
-    /// Other answers and failures, by status or error.
+    /// Number of other responses and of failures, by status or error.
     pub failures: BTreeMap<String, usize>,
 }
 
@@ -53,7 +53,9 @@ struct SharedLoad {
     workload: Workload,
     /// Due times of the requests that wait for a connection.
     due: RefCell<VecDeque<Instant>>,
+    /// Signals that requests are due, or that the load has ended.
     work_available: Notify,
+    /// Number of the next request.
     next_number: RefCell<usize>,
     outcome: RefCell<LoadOutcome>,
     /// Start of the measurement: earlier requests do not count.
@@ -93,12 +95,12 @@ pub fn offer(
         issue_at_rate(&shared, rate, &mut sample).await;
         shared.work_available.notify_waiters();
 
-        // Wait for the last answers, whose latencies count too.
-        let deadline = tokio::time::Instant::now() + LAST_ANSWERS;
+        // Wait for the last responses, whose latencies count too.
+        let deadline = tokio::time::Instant::now() + LAST_RESPONSES;
         for mut caller in callers {
             if tokio::time::timeout_at(deadline, &mut caller).await.is_err() {
                 caller.abort();
-                shared.fail("no answer at the end".to_owned());
+                shared.fail("no response at the end".to_owned());
             }
         }
     });
@@ -165,7 +167,7 @@ async fn run_client(shared: Rc<SharedLoad>, index: usize) {
         let sent_at = Instant::now();
         let response = tokio::time::timeout(TIMEOUT, open.try_exchange(&request)).await;
         let response = response.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
-        let (elapsed, closes) = (sent_at.elapsed(), response.as_ref().map_or(true, RawResponse::closes));
+        let (elapsed, closes) = (sent_at.elapsed(), response.as_ref().map_or(true, Response::closes));
         let status = response.map(|response| response.status);
         let is_failed = status.is_err();
         if sent_at >= shared.counts_from {
@@ -181,6 +183,7 @@ async fn run_client(shared: Rc<SharedLoad>, index: usize) {
 }
 
 impl SharedLoad {
+    /// Counts the outcome of a request.
     fn count(&self, status: std::io::Result<u16>, elapsed: Duration) {
         let mut outcome = self.outcome.borrow_mut();
         outcome.sent_count += 1;
@@ -195,6 +198,7 @@ impl SharedLoad {
         }
     }
 
+    /// Counts a failure, unless it is before the measurement.
     fn fail(&self, reason: String) {
         if Instant::now() >= self.counts_from {
             *self.outcome.borrow_mut().failures.entry(reason).or_default() += 1;

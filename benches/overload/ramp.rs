@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::accounts::Account;
-use crate::http::{Connection, RawResponse};
+use crate::http::{Connection, Response};
 use crate::service::block_on;
 use crate::workload::Workload;
 use crate::{milliseconds, quantile};
@@ -17,12 +17,12 @@ const TIMEOUT: Duration = Duration::from_secs(90);
 /// Service and callers of a load.
 #[derive(Debug, Clone)]
 pub struct Load {
-    /// `127.0.0.1:port`.
+    /// Address of the service, `127.0.0.1:port`.
     pub address: String,
     pub accounts: Vec<Account>,
-    /// Nodes of the catalogue.
+    /// Number of nodes of the catalogue.
     pub nodes: usize,
-    /// Source addresses over which connections are spread.
+    /// Number of source addresses over which connections are spread.
     pub sources: usize,
 }
 
@@ -52,23 +52,18 @@ pub struct RampStep {
     pub p99: f64,
 }
 
-/// Runs all steps and returns the one with the highest goodput. Advances `next_number`, the number of the next request.
-pub fn find_highest_goodput(
-    load: &Load,
-    workload: Workload,
-    steps: &[usize],
-    time: Duration,
-    next_number: &mut usize,
-) -> RampStep {
+/// Runs all steps, and returns the one with the highest goodput. Increases `next_number`, the number of the next
+/// request.
+pub fn run_ramp(load: &Load, workload: Workload, steps: &[usize], time: Duration, next_number: &mut usize) -> RampStep {
     let run = |connections: &usize| run_step(load, workload, *connections, time, next_number);
     let steps = steps.iter().map(run);
     steps.max_by(|a, b| a.goodput.total_cmp(&b.goodput)).expect("a ramp has steps")
 }
 
-/// Runs one step. Advances `next_number`, the number of the next request.
+/// Runs one step. Increases `next_number`, the number of the next request.
 fn run_step(load: &Load, workload: Workload, connections: usize, time: Duration, next_number: &mut usize) -> RampStep {
     let latencies = Rc::<RefCell<Vec<f64>>>::default();
-    let first_request = *next_number;
+    let first_number = *next_number;
 
     let (elapsed, most_iterations) = block_on(async {
         let started = Instant::now();
@@ -88,14 +83,14 @@ fn run_step(load: &Load, workload: Workload, connections: usize, time: Duration,
                     let request = workload.request(
                         load.account(index),
                         load.nodes,
-                        first_request + iterations * connections + index,
+                        first_number + iterations * connections + index,
                     );
                     iterations += 1;
 
                     let sent_at = Instant::now();
                     let response = tokio::time::timeout(TIMEOUT, open.try_exchange(&request)).await;
                     let response = response.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
-                    let closes = response.as_ref().map_or(true, RawResponse::closes);
+                    let closes = response.as_ref().map_or(true, Response::closes);
                     if response.is_ok_and(|response| (200..300).contains(&response.status)) {
                         latencies.borrow_mut().push(milliseconds(sent_at.elapsed()));
                     }

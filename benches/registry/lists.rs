@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::catalogue::{BenchRng, CHANGELOG, Catalogue, Size};
-use crate::http::{Connection, Measured, load, request};
+use crate::http::{Connection, LoadResult, load, request};
 use crate::ready_made::record;
 use crate::service::{Service, TOKEN, block_on, on_separate_cores};
 use crate::{Options, load as registry, median};
@@ -30,7 +30,7 @@ impl ListKind {
 
 /// Runs every kind on the filled registry.
 pub fn run(options: &Options) {
-    let data_dir = registry::filled(options);
+    let data_dir = registry::ensure_filled(options);
     let workers = options.workers.unwrap_or(1);
     // Both on the first core: only one of them is busy at a time.
     let (service, ready_made) =
@@ -54,6 +54,7 @@ pub fn run(options: &Options) {
     service.stop();
 }
 
+/// Returns all kinds, in the order of the table.
 fn kinds(options: &Options) -> Vec<ListKind> {
     let catalogue = Catalogue::new(options.size);
     let mut rng = BenchRng::new(7);
@@ -99,14 +100,15 @@ fn kinds(options: &Options) -> Vec<ListKind> {
     ]
 }
 
+/// Measures one kind on both servers in turns, and prints its row.
 fn measure(kind: &ListKind, service: &Service, ready_made: &Service, connections: usize, options: &Options) {
     let bytes = block_on(async {
-        let (mut from, mut to) =
-            (Connection::open(&service.address).await, Connection::open(&ready_made.address).await);
+        let mut from_service = Connection::open(&service.address).await;
+        let mut to_baseline = Connection::open(&ready_made.address).await;
         let mut bytes = 0;
         for path in &kind.paths {
-            record(&mut from, &mut to, "GET", path, "", "").await;
-            bytes += to.exchange(&request("GET", path, "", "")).await.body.len();
+            record(&mut from_service, &mut to_baseline, "GET", path, "", "").await;
+            bytes += to_baseline.exchange(&request("GET", path, "", "")).await.body.len();
         }
         bytes / kind.paths.len()
     });
@@ -115,12 +117,12 @@ fn measure(kind: &ListKind, service: &Service, ready_made: &Service, connections
     let requests: Arc<[Vec<u8>]> = requests.into();
     let rounds: Vec<(ListRound, ListRound)> = (0..options.rounds)
         .map(|_| {
-            let run_round = |server| round(server, connections, options, &requests);
+            let run = |server| run_round(server, connections, options, &requests);
             let own_round = match kind.writes {
-                Some(rate) => beside_a_writer(service, options.size, rate, || run_round(service)),
-                None => run_round(service),
+                Some(rate) => beside_a_writer(service, options.size, rate, || run(service)),
+                None => run(service),
             };
-            (own_round, run_round(ready_made))
+            (own_round, run(ready_made))
         })
         .collect();
 
@@ -141,19 +143,20 @@ fn measure(kind: &ListKind, service: &Service, ready_made: &Service, connections
 
 /// Results of one round at one server.
 struct ListRound {
-    load: Measured,
+    load: LoadResult,
     /// CPU time of the server per request in microseconds: the relevant value when the client is the bottleneck.
     cpu_micros: f64,
 }
 
-fn round(server: &Service, connections: usize, options: &Options, requests: &Arc<[Vec<u8>]>) -> ListRound {
-    let before = server.cpu_seconds();
+/// Sends the requests to one server in turns.
+fn run_round(server: &Service, connections: usize, options: &Options, requests: &Arc<[Vec<u8>]>) -> ListRound {
+    let before = server.cpu_time();
     let requests = Arc::clone(requests);
     let load = load(&server.address, connections, options.time, move |client, iteration| {
         let iteration = usize::try_from(iteration).unwrap_or(0);
         requests[(client * 7919 + iteration) % requests.len()].clone()
     });
-    let cpu_seconds = server.cpu_seconds() - before;
+    let cpu_seconds = server.cpu_time() - before;
     ListRound { load, cpu_micros: cpu_seconds * 1e6 / (load.rate * options.time.as_secs_f64()) }
 }
 

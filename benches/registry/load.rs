@@ -51,15 +51,18 @@ pub fn run(options: &Options) {
     println!("| stop | {:.2} s |", median(warm.iter().map(|start| start.stop_duration.as_secs_f64())));
 }
 
-/// Results of filling.
+/// Results of filling the registry.
 struct FillResult {
     requests: usize,
     time: Duration,
+    /// Number of requests repeated after a 429 or 503.
     retries: u64,
     memory: MemoryUsage,
 }
 
+/// Results of one start and stop.
 struct StartMeasurement {
+    /// Time until the service was ready.
     ready: Duration,
     memory: MemoryUsage,
     stop_duration: Duration,
@@ -91,7 +94,7 @@ fn fill(options: &Options) -> (PathBuf, Option<FillResult>) {
 }
 
 /// Returns the data directory of the selected size, which is filled first if necessary.
-pub fn filled(options: &Options) -> PathBuf {
+pub fn ensure_filled(options: &Options) -> PathBuf {
     fill(options).0
 }
 
@@ -114,6 +117,7 @@ async fn send_catalogue(service: &Service, catalogue: &Catalogue) -> u64 {
     retries + send_all(&service.address, nodes.collect()).await
 }
 
+/// Returns the requests that create a node and publish its versions.
 fn requests_of_node(catalogue: &Catalogue, index: usize) -> Vec<Vec<u8>> {
     let path = format!("/publishers/{}/nodes", catalogue.owner(index));
     let versions = format!("{path}/{}/versions", Catalogue::node(index));
@@ -129,6 +133,7 @@ fn start(data_dir: &Path, workers: usize) -> StartMeasurement {
     StartMeasurement { ready, memory, stop_duration: service.stop() }
 }
 
+/// Prints the median time until the service was ready.
 fn print_starts(label: &str, starts: &[StartMeasurement]) {
     println!("| {label} | {:.2} s |", median(starts.iter().map(|start| start.ready.as_secs_f64())));
 }

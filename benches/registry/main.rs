@@ -95,7 +95,7 @@ fn main() {
     }
 }
 
-/// Returns the median of at least one value.
+/// Returns the median; panics without values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);

@@ -5,8 +5,8 @@
 #   CLUSTER=DIR postgres.sh run CLIENTS SECONDS    inserts events, one a commit; prints commits a second
 #   CLUSTER=DIR postgres.sh stop             stops the cluster
 #
-# Every commit is synced (fsync and synchronous_commit are on, as they are by default). A row has the size of an event, and
-# (stream, version) is unique, as an event store requires.
+# Every commit is synced (fsync and synchronous_commit are on, as they are by default). A row has the size of an event,
+# and (stream, version) is unique, as an event store requires.
 set -euo pipefail
 bin=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1 || true)
 [ -x "${bin:-}/postgres" ] || { echo "Install it (Debian: apt-get install postgresql) and run this again." >&2; exit 3; }

@@ -2,20 +2,22 @@
 //! bytes ready-made, and with PostgreSQL inserting rows of the same size.
 
 use crate::catalogue::{CHANGELOG, Catalogue, Size};
-use crate::http::{Connection, Measured, load, request, send_all};
+use crate::http::{Connection, LoadResult, load, request, send_all};
 use crate::postgres::Postgres;
 use crate::ready_made::record;
 use crate::service::{Service, TOKEN, block_on};
 use crate::{Options, median};
 
+/// Numbers of connections that are measured, unless `--connections` is given.
 const CONNECTIONS: [usize; 4] = [1, 8, 64, 512];
 /// Number of nodes whose versions are changed, divided among the clients.
 const NODES: usize = 2048;
 
 /// Results of one round.
 struct WriteRound {
-    service: Measured,
-    ready_made: Measured,
+    service: LoadResult,
+    ready_made: LoadResult,
+    /// Commits per second; `None` if PostgreSQL is not installed.
     postgres: Option<f64>,
 }
 
@@ -34,14 +36,15 @@ pub fn run(options: &Options) {
     println!("|---|---|---|---|---|---|---|---|");
     for connections in options.connections.clone().unwrap_or(CONNECTIONS.to_vec()) {
         let rounds: Vec<_> = (0..options.rounds)
-            .map(|_| round(&service, &ready_made, postgres.as_ref(), connections, options))
+            .map(|_| run_round(&service, &ready_made, postgres.as_ref(), connections, options))
             .collect();
-        print(connections, &rounds);
+        print_row(connections, &rounds);
     }
     service.stop();
 }
 
-fn round(
+/// Runs one round on the service, the baseline and PostgreSQL in turns.
+fn run_round(
     service: &Service,
     ready_made: &Service,
     postgres: Option<&Postgres>,
@@ -65,6 +68,7 @@ fn node_of(client: usize, iteration: u64, connections: usize) -> usize {
     (client * nodes_each + usize::try_from(iteration).unwrap_or(0) % nodes_each) % NODES
 }
 
+/// Returns the path of the version that is changed.
 fn path_of(node: usize) -> String {
     format!("/publishers/publisher-0/nodes/{}/versions/1.0.0", Catalogue::node(node))
 }
@@ -84,16 +88,18 @@ fn prepare(service: &Service, ready_made: &Service) {
         let nodes =
             (0..NODES).map(|node| request("POST", "/publishers/publisher-0/nodes", TOKEN, &catalogue.node_body(node)));
         send_all(&service.address, vec![nodes.collect::<Vec<_>>().into_iter()]).await;
-        let (mut from, mut to) =
-            (Connection::open(&service.address).await, Connection::open(&ready_made.address).await);
+
+        let mut from_service = Connection::open(&service.address).await;
+        let mut to_baseline = Connection::open(&ready_made.address).await;
         let body = serde_json::json!({"changelog": "z".repeat(CHANGELOG)}).to_string();
         for node in 0..NODES {
-            record(&mut from, &mut to, "PUT", &path_of(node), TOKEN, &body).await;
+            record(&mut from_service, &mut to_baseline, "PUT", &path_of(node), TOKEN, &body).await;
         }
     });
 }
 
-fn print(connections: usize, rounds: &[WriteRound]) {
+/// Prints the row of a number of connections.
+fn print_row(connections: usize, rounds: &[WriteRound]) {
     let middle = |value: &dyn Fn(&WriteRound) -> f64| median(rounds.iter().map(value));
     let with_postgres = |value: &dyn Fn(f64, f64) -> f64| {
         let values: Vec<_> =

@@ -20,11 +20,11 @@ const WORDS: [&str; 24] = [
     "image", "face", "mask", "upscale", "latent", "video", "audio", "prompt", "sampler", "loader", "control", "style",
     "depth", "pose", "tile", "blend", "noise", "color", "crop", "batch", "merge", "text", "model", "preview",
 ];
-/// Events per created node.
-const EVENTS_A_NODE: u64 = 20;
+/// Number of events after which the next node is created.
+const EVENTS_PER_NODE: u64 = 20;
 const PUBLISHERS: u64 = 2_000;
 const USERS: u64 = 5_000;
-/// Publishers and tokens together: the numbers of tokens follow those of publishers.
+/// Number of publishers and tokens together; the numbers of tokens follow those of publishers.
 const PUBLISHERS_AND_TOKENS: u64 = 5_000;
 
 /// Endless, reproducible sequence of commits.
@@ -65,24 +65,25 @@ impl History {
         !self.pending.is_empty()
     }
 
-    /// Returns a random number below `below` (xorshift64).
-    fn draw(&mut self, below: u64) -> u64 {
+    /// Returns a random number below `end` (xorshift64).
+    fn draw(&mut self, end: u64) -> u64 {
         self.rng_state ^= self.rng_state << 13;
         self.rng_state ^= self.rng_state >> 7;
         self.rng_state ^= self.rng_state << 17;
-        self.rng_state % below.max(1)
+        self.rng_state % end.max(1)
     }
 
-    /// Returns a random number below `below`, small ones more often than large ones.
-    fn draw_low(&mut self, below: u64) -> u64 {
-        let bound = self.draw(below) + 1;
-        self.draw(bound)
+    /// Returns a random number below `end`, small ones more often than large ones.
+    fn draw_low(&mut self, end: u64) -> u64 {
+        let low_end = self.draw(end) + 1;
+        self.draw(low_end)
     }
 
     fn random_id(&mut self) -> u128 {
         u128::from(self.draw(u64::MAX)) << 64 | u128::from(self.draw(u64::MAX))
     }
 
+    /// Returns a commit of these events, 150 ms after the last one.
     fn commit(&mut self, stream: StreamId, events: Vec<Event>) -> Append {
         self.now += 150_000;
         let version = self.versions.entry(stream.clone()).or_default();
@@ -135,6 +136,7 @@ impl History {
         self.commit(StreamId::from(&id), vec![TokenEvent::TokenIssued(grant).into()])
     }
 
+    /// Creates a node with its first version.
     fn new_node(&mut self) -> Append {
         let node = self.nodes.len() as u64;
         self.nodes.push(1);
@@ -277,7 +279,7 @@ impl History {
         WORDS[usize::try_from(self.draw(24)).expect("few words")]
     }
 
-    /// Returns words, some common and some in few nodes only.
+    /// Returns a text of `word_count` words, some common and some in few nodes only.
     fn sentence(&mut self, word_count: u32) -> String {
         let word_at = |at: u32| {
             if at % 3 == 2 { format!("w{}", self.draw(20_000)) } else { self.word().to_owned() }
@@ -298,7 +300,7 @@ impl Iterator for History {
         if self.setup < USERS + PUBLISHERS_AND_TOKENS {
             return Some(self.next_setup());
         }
-        if (self.nodes.len() as u64) * EVENTS_A_NODE <= self.events - self.setup {
+        if (self.nodes.len() as u64) * EVENTS_PER_NODE <= self.events - self.setup {
             return Some(self.new_node());
         }
         Some(match self.draw(100) {

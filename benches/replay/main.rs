@@ -49,9 +49,11 @@ const TAIL: u64 = 10_000;
 struct ReplayMeasurement {
     seconds: f64,
     /// CPU time of all threads, in seconds.
-    busy: f64,
-    /// Memory in MiB: at the end, and the peak.
-    memory: (f64, f64),
+    cpu_seconds: f64,
+    /// Resident memory at the end, in MiB.
+    memory: f64,
+    /// Peak of the resident memory, in MiB.
+    memory_peak: f64,
 }
 
 fn main() {
@@ -76,7 +78,7 @@ fn print_table(data: &Path, events: u64, rounds: usize) {
     }
     let snapshot = data.join("snapshots/models");
     let stored_snapshot = data.join("kept-snapshot");
-    println!("| what | seconds | CPU s | events/s | VmRSS MiB | VmHWM MiB |\n|---|---|---|---|---|---|");
+    println!("| operation | seconds | CPU s | events/s | VmRSS MiB | VmHWM MiB |\n|---|---|---|---|---|---|");
 
     let read_seconds = print_row("read + decode", events, rounds, || run_part(data, events, "read"));
     let rebuild_seconds = print_row("rebuild of all read models", events, rounds, || run_part(data, events, "rebuild"));
@@ -106,9 +108,9 @@ fn print_table(data: &Path, events: u64, rounds: usize) {
 fn print_row(label: &str, events: u64, rounds: usize, mut run: impl FnMut() -> ReplayMeasurement) -> f64 {
     let mut measurements: Vec<ReplayMeasurement> = (0..rounds).map(|_| run()).collect();
     measurements.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    let ReplayMeasurement { seconds, busy, memory: (now, maximum) } = &measurements[measurements.len() / 2];
+    let ReplayMeasurement { seconds, cpu_seconds, memory, memory_peak } = &measurements[measurements.len() / 2];
     let rate = events as f64 / seconds;
-    println!("| {label} | {seconds:.2} | {busy:.2} | {rate:.0} | {now:.0} | {maximum:.0} |");
+    println!("| {label} | {seconds:.2} | {cpu_seconds:.2} | {rate:.0} | {memory:.0} | {memory_peak:.0} |");
     *seconds
 }
 
@@ -122,15 +124,15 @@ fn run_part(data: &Path, events: u64, name: &str) -> ReplayMeasurement {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let numbers: Vec<f64> = stdout.split_whitespace().map(|text| text.parse().expect("a number")).collect();
-    let [seconds, busy, now, maximum] = numbers[..] else { panic!("four numbers: {stdout}") };
-    ReplayMeasurement { seconds, busy, memory: (now, maximum) }
+    let [seconds, cpu_seconds, memory, memory_peak] = numbers[..] else { panic!("not four numbers: {stdout}") };
+    ReplayMeasurement { seconds, cpu_seconds, memory, memory_peak }
 }
 
 /// Prints the resources used by this process.
 fn print_measurement(started: Instant) {
-    let seconds = started.elapsed().as_secs_f64();
-    let (busy, (now, maximum)) = service::resource_usage(std::process::id());
-    println!("{seconds} {busy} {now} {maximum}");
+    let ReplayMeasurement { seconds, cpu_seconds, memory, memory_peak } =
+        service::measure(std::process::id(), started.elapsed());
+    println!("{seconds} {cpu_seconds} {memory} {memory_peak}");
 }
 
 fn options(data: &Path) -> SledLogOptions {
@@ -158,7 +160,7 @@ fn append(data: &Path, history: &mut History, events: u64) {
         let remaining = usize::try_from(events.saturating_sub(log.head().0)).expect("few events").clamp(1, GROUP);
         let group = history.by_ref().take(remaining).collect();
         for outcome in log.append(group).expect("an append") {
-            outcome.expect("the version that was expected");
+            outcome.expect("no other writer changed the stream");
         }
     }
     log.close().expect("the log closes");

@@ -22,7 +22,7 @@ pub struct ReplayService {
 }
 
 impl ReplayService {
-    /// Starts the service and waits until `/ready` answers 200.
+    /// Starts the service and waits until `/ready` returns 200.
     pub fn start(data: &Path, snapshot_every: u64) -> Self {
         let started = Instant::now();
         let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
@@ -35,14 +35,13 @@ impl ReplayService {
             Some(remaining.split_whitespace().next()?.trim_end_matches('/').to_owned())
         });
         std::thread::spawn(move || lines.for_each(drop));
-        let address = address.expect("the program says where it listens");
+        let address = address.expect("the program prints its address");
         while !is_ready(&address) {
-            assert!(started.elapsed() < DEADLINE, "the program does not get ready");
+            assert!(started.elapsed() < DEADLINE, "the program was not ready within {DEADLINE:?}");
             std::thread::sleep(Duration::from_millis(1));
         }
-        let seconds = started.elapsed().as_secs_f64();
-        let (busy, memory) = resource_usage(child.id());
-        Self { child, measurement: ReplayMeasurement { seconds, busy, memory } }
+        let measurement = measure(child.id(), started.elapsed());
+        Self { child, measurement }
     }
 
     /// Returns the resources used until the service was ready.
@@ -73,8 +72,8 @@ fn is_ready(address: &str) -> bool {
         && response_bytes.starts_with(b"HTTP/1.1 200")
 }
 
-/// Returns the CPU time of a process in seconds, and its memory in MiB: now, and the peak.
-pub fn resource_usage(process: u32) -> (f64, (f64, f64)) {
+/// Returns the CPU time and the memory that a process has used so far, with the given duration.
+pub fn measure(process: u32, duration: Duration) -> ReplayMeasurement {
     let read_proc = |name: &str| std::fs::read_to_string(format!("/proc/{process}/{name}")).expect("Linux");
     let (status, stat) = (read_proc("status"), read_proc("stat"));
     let memory = |name: &str| {
@@ -84,5 +83,10 @@ pub fn resource_usage(process: u32) -> (f64, (f64, f64)) {
     // The name is in parentheses and may contain anything; user and system time are the 12th and 13th fields after it.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
     let ticks: f64 = fields.skip(11).take(2).map(|ticks| ticks.parse::<f64>().expect("a number")).sum();
-    (ticks / TICKS, (memory("VmRSS:"), memory("VmHWM:")))
+    ReplayMeasurement {
+        seconds: duration.as_secs_f64(),
+        cpu_seconds: ticks / TICKS,
+        memory: memory("VmRSS:"),
+        memory_peak: memory("VmHWM:"),
+    }
 }

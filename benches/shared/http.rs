@@ -15,17 +15,18 @@ const BUFFER_BYTES: usize = 32 * 1024;
 pub struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
+    /// Number of bytes in the buffer that belong to the current response.
     filled: usize,
 }
 
 /// Response to a request, borrowed from the connection's buffer.
-pub struct RawResponse<'c> {
+pub struct Response<'c> {
     pub status: u16,
     pub head: &'c str,
     pub body: &'c [u8],
 }
 
-impl RawResponse<'_> {
+impl Response<'_> {
     /// Returns `true` if the service closes the connection after this response.
     pub fn closes(&self) -> bool {
         header(self.head, "connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
@@ -61,15 +62,15 @@ impl Connection {
     }
 
     /// Sends a complete request and reads the complete response; panics if the connection fails.
-    pub async fn exchange(&mut self, request: &[u8]) -> RawResponse<'_> {
-        self.try_exchange(request).await.expect("the service answers")
+    pub async fn exchange(&mut self, request: &[u8]) -> Response<'_> {
+        self.try_exchange(request).await.expect("the service responds")
     }
 
     /// Sends a complete request and reads the complete response.
     ///
     /// # Errors
-    /// Returns the I/O error if the connection fails before the response is complete. It cannot be used again then.
-    pub async fn try_exchange(&mut self, request: &[u8]) -> io::Result<RawResponse<'_>> {
+    /// Returns the I/O error if the connection fails before the response is complete. The connection is unusable then.
+    pub async fn try_exchange(&mut self, request: &[u8]) -> io::Result<Response<'_>> {
         self.stream.write_all(request).await?;
         self.filled = 0;
         let head_length = self.read_head().await?;
@@ -81,7 +82,7 @@ impl Connection {
         self.fill(head_length + length).await?;
 
         let head = std::str::from_utf8(&self.buffer[..head_length]).map_err(io::Error::other)?;
-        Ok(RawResponse { status, head, body: &self.buffer[head_length..head_length + length] })
+        Ok(Response { status, head, body: &self.buffer[head_length..head_length + length] })
     }
 
     /// Reads until the buffer holds a complete head, and returns its length.
@@ -108,6 +109,7 @@ impl Connection {
         Ok(())
     }
 
+    /// Reads once into the buffer.
     async fn read(&mut self) -> io::Result<()> {
         let count = self.stream.read(&mut self.buffer[self.filled..]).await?;
         if count == 0 {
@@ -118,6 +120,7 @@ impl Connection {
     }
 }
 
+/// Returns the value of a header in a head.
 fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     let mut lines = head.lines().filter_map(|line| line.split_once(':'));
     lines.find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
@@ -134,9 +137,9 @@ pub fn request(method: &str, path: &str, token: &str, body: &str) -> Vec<u8> {
     format!("{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{authorization}{content}\r\n{body}").into_bytes()
 }
 
-/// Results of a round of load.
+/// Rate and latencies of a round of load.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Measured {
+pub struct LoadResult {
     /// Requests a second.
     pub rate: f64,
     /// Median latency in microseconds.
@@ -152,7 +155,7 @@ pub fn load(
     connections: usize,
     time: Duration,
     next: impl Fn(usize, u64) -> Vec<u8> + Clone + 'static,
-) -> Measured {
+) -> LoadResult {
     load_of_all(&[address], connections, time, next)
 }
 
@@ -162,7 +165,7 @@ pub fn load_of_all(
     connections: usize,
     time: Duration,
     next: impl Fn(usize, u64) -> Vec<u8> + Clone + 'static,
-) -> Measured {
+) -> LoadResult {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let local = tokio::task::LocalSet::new();
     let addresses: Vec<_> = addresses.iter().map(|address| (*address).to_owned()).collect();
@@ -171,7 +174,8 @@ pub fn load_of_all(
         for address in addresses.iter().cycle().take(connections) {
             opened.push(Connection::open(address).await);
         }
-        let (started, end) = (Instant::now(), Instant::now() + time);
+        let started = Instant::now();
+        let end = started + time;
         let clients = opened.into_iter().enumerate().map(|(client, connection)| {
             let next = next.clone();
             tokio::task::spawn_local(run(connection, end, move |iteration| next(client, iteration)))
@@ -180,7 +184,7 @@ pub fn load_of_all(
         for client in clients.collect::<Vec<_>>() {
             latencies.extend(client.await.expect("a client does not panic"));
         }
-        summary(latencies, started.elapsed())
+        summarize(latencies, started.elapsed())
     })
 }
 
@@ -201,21 +205,21 @@ async fn run(mut connection: Connection, end: Instant, next: impl Fn(u64) -> Vec
 }
 
 /// Summarizes latencies in tenths of a microsecond.
-fn summary(mut latencies: Vec<u32>, time: Duration) -> Measured {
+fn summarize(mut latencies: Vec<u32>, time: Duration) -> LoadResult {
     latencies.sort_unstable();
     let micros_at = |percent: usize| f64::from(*latencies.get(latencies.len() * percent / 100).unwrap_or(&0)) / 10.0;
-    Measured { rate: latencies.len() as f64 / time.as_secs_f64(), p50: micros_at(50), p99: micros_at(99) }
+    LoadResult { rate: latencies.len() as f64 / time.as_secs_f64(), p50: micros_at(50), p99: micros_at(99) }
 }
 
-/// Sends all requests, each item of `queued` on its own connection, and panics at the first error. Repeats a
-/// request after a 429 or 503. Returns the number of repetitions.
-pub async fn send_all<I>(address: &str, queued: Vec<I>) -> u64
+/// Sends all requests; each item of `queues` has the requests of one connection. Repeats a request after a 429 or 503,
+/// and panics at any other error. Returns the number of repetitions.
+pub async fn send_all<I>(address: &str, queues: Vec<I>) -> u64
 where
     I: Iterator<Item = Vec<u8>> + 'static,
 {
     let retries = std::rc::Rc::new(AtomicU64::new(0));
     let mut clients = Vec::new();
-    for requests in queued {
+    for requests in queues {
         let (mut connection, retries) = (Connection::open(address).await, retries.clone());
         clients.push(tokio::task::spawn_local(async move {
             for request in requests {

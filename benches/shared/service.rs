@@ -30,7 +30,7 @@ pub struct Service {
     child: Child,
     /// `127.0.0.1:port`.
     pub address: String,
-    /// Time from the start of the process until `/ready` answered 200.
+    /// Time from the start of the process until `/ready` returned 200.
     pub ready_after: Duration,
 }
 
@@ -58,7 +58,7 @@ impl Service {
         let listen = listen.unwrap_or("127.0.0.1:0");
         command.args(["serve", "--listen", listen, "--log-level", "warn", "--workers", &workers.to_string()]);
         command.arg("--data-dir").arg(data_dir).env("MEDIARY_ADMIN_TOKEN", TOKEN);
-        // The service refuses variables that begin with its name and are not settings.
+        // The service rejects variables that begin with its name and are not settings.
         command.env_remove("MEDIARY_TEST_NATS_SERVER").env_remove("MEDIARY_TEST_POSTGRES_BIN");
         command.envs(settings.iter().cloned());
         if let Some(file) = file {
@@ -73,6 +73,7 @@ impl Service {
         Self::spawn(Command::new(program).args(["ready-made", "--workers", &workers.to_string()]))
     }
 
+    /// Starts a program that prints its address, and waits until it is ready.
     fn spawn(command: &mut Command) -> Self {
         let started = Instant::now();
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts");
@@ -82,14 +83,14 @@ impl Service {
             Some(remaining.split_whitespace().next()?.trim_end_matches('/').to_owned())
         });
         std::thread::spawn(move || lines.for_each(drop));
-        let address = address.expect("the program says where it listens");
+        let address = address.expect("the program prints its address");
         let ready = || {
             block_on(async {
                 Connection::open(&address).await.exchange(&request("GET", "/ready", "", "")).await.status
             })
         };
         while ready() != 200 {
-            assert!(started.elapsed() < DEADLINE, "the program is not ready in time");
+            assert!(started.elapsed() < DEADLINE, "the program was not ready within {DEADLINE:?}");
             std::thread::sleep(Duration::from_millis(1));
         }
         Self { child, address, ready_after: started.elapsed() }
@@ -110,9 +111,9 @@ impl Service {
         std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").expect("a process of the same user");
     }
 
-    /// Returns the CPU time used so far by all threads, in seconds.
-    pub fn cpu_seconds(&self) -> f64 {
-        cpu_seconds_of(self.child.id())
+    /// Returns the CPU time used so far in seconds, of all threads.
+    pub fn cpu_time(&self) -> f64 {
+        cpu_time_of(self.child.id())
     }
 
     /// Stops the process as an operator would; returns the time that it took.
@@ -133,8 +134,8 @@ impl Drop for Service {
     }
 }
 
-/// Returns the CPU time used by all threads of a process, in seconds.
-pub fn cpu_seconds_of(process: u32) -> f64 {
+/// Returns the CPU time used by a process in seconds, of all threads.
+pub fn cpu_time_of(process: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("Linux");
     // The name is in parentheses and may contain anything; user and system time are the 12th and 13th fields after it.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();

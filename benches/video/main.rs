@@ -21,6 +21,7 @@ type Failure = Box<dyn std::error::Error>;
 
 /// Lengths of the shorter side in pixels.
 const RESOLUTIONS: [u32; 3] = [360, 720, 1080];
+/// Number of frames of a group, which begins with a key frame.
 const GROUP: usize = 24;
 /// Quality setting of x264, for about the same similarity as the engine.
 const CRF: &str = "21";
@@ -44,6 +45,7 @@ fn run(seconds: u32) -> Result<(), Failure> {
     outcome
 }
 
+/// Returns the plan of a video from a photograph.
 fn plan(lines: u32, seconds: u32) -> Result<VideoPlan<'static>, Failure> {
     let photograph = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photographs/landscape.jpg");
     let decoded = PictureDecoders::default().decode(&std::fs::read(photograph)?).map_err(|error| error.to_string())?;
@@ -62,32 +64,34 @@ fn plan(lines: u32, seconds: u32) -> Result<VideoPlan<'static>, Failure> {
     })
 }
 
+/// Measures a resolution, and prints its row.
 fn measure(lines: u32, seconds: u32, work_dir: &Path) -> Result<(), Failure> {
-    let (raw, own_path, reference_path) =
-        (work_dir.join("frames.y4m"), work_dir.join("ours.mp4"), work_dir.join("theirs.mp4"));
+    let raw = work_dir.join("frames.y4m");
+    let (engine_path, x264_path) = (work_dir.join("engine.mp4"), work_dir.join("x264.mp4"));
     let single_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
     let size = plan(lines, seconds)?.size;
-    let count = f64::from(seconds * FPS);
+    let frame_count = f64::from(seconds * FPS);
 
     let mut file = BufWriter::new(File::create(&raw)?);
     writeln!(file, "YUV4MPEG2 W{} H{} F{FPS}:1 Ip C420jpeg", size.width, size.height)?;
     let started = Instant::now();
-    let mut writing = 0.0;
+    // Writing the frames is not part of drawing them.
+    let mut writing_seconds = 0.0;
     single_thread.install(|| {
         let plan = plan(lines, seconds).map_err(|failure| VideoError::Internal(failure.to_string()))?;
         frames(plan, |frame| {
             let write_started = Instant::now();
             let parts = [&b"FRAME\n"[..], &frame.luma, &frame.blue, &frame.red];
             let written = parts.iter().try_for_each(|part| file.write_all(part));
-            writing += write_started.elapsed().as_secs_f64();
+            writing_seconds += write_started.elapsed().as_secs_f64();
             written.map_err(|error| VideoError::Internal(error.to_string()))
         })
     })?;
-    let drawing_seconds = started.elapsed().as_secs_f64() - writing;
+    let drawing_seconds = started.elapsed().as_secs_f64() - writing_seconds;
     file.flush()?;
 
     let started = Instant::now();
-    std::fs::write(&own_path, encode(&raw, size)?)?;
+    std::fs::write(&engine_path, encode(&raw, size)?)?;
     let encoding_seconds = started.elapsed().as_secs_f64();
 
     let started = Instant::now();
@@ -102,7 +106,7 @@ fn measure(lines: u32, seconds: u32, work_dir: &Path) -> Result<(), Failure> {
         CRF,
         "-threads",
         "1",
-        text(&reference_path),
+        text(&x264_path),
     ])?;
     let x264_seconds = started.elapsed().as_secs_f64();
 
@@ -112,14 +116,14 @@ fn measure(lines: u32, seconds: u32, work_dir: &Path) -> Result<(), Failure> {
 
     println!(
         "| {lines}p | {:.0} | {:.0} | {:.0} | {} | {} | {:.1} | {:.1} | {:.0} |",
-        count / drawing_seconds,
-        count / encoding_seconds,
-        count / x264_seconds,
-        std::fs::metadata(&own_path)?.len() / 1024,
-        std::fs::metadata(&reference_path)?.len() / 1024,
-        psnr(&own_path, &raw)?,
-        psnr(&reference_path, &raw)?,
-        count / total_seconds,
+        frame_count / drawing_seconds,
+        frame_count / encoding_seconds,
+        frame_count / x264_seconds,
+        std::fs::metadata(&engine_path)?.len() / 1024,
+        std::fs::metadata(&x264_path)?.len() / 1024,
+        psnr(&engine_path, &raw)?,
+        psnr(&x264_path, &raw)?,
+        frame_count / total_seconds,
     );
     Ok(())
 }
@@ -158,6 +162,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap_or_default()
 }
 
+/// Runs ffmpeg. Returns its messages, which are the error if it fails.
 fn ffmpeg(arguments: &[&str]) -> Result<String, Failure> {
     let output = Command::new("ffmpeg").args(["-hide_banner", "-nostdin", "-y"]).args(arguments).output()?;
     let message = String::from_utf8_lossy(&output.stderr).into_owned();

