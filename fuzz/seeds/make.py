@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Creates the small seed files of the mutants: `python3 fuzz/seeds/make.py` (needs Pillow, and ffmpeg with libx264).
 
-They are checked in, so this script is needed only to add a seed. `film/own.mp4` comes from the engine itself:
-`cargo run --bin test-child -- film fuzz/seeds/film/own.mp4`.
+They are checked in, so this script is needed only to add a seed. `video/own.mp4` comes from the engine itself:
+`cargo run --bin test-child -- video fuzz/seeds/video/own.mp4`.
 """
 import struct
 import subprocess
@@ -93,15 +93,15 @@ def ffmpeg(options, path, sound=None, frames=12):
     subprocess.run(command, check=True)
 
 
-def films():
+def videos():
     x264 = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-x264-params", "bframes=3:b-pyramid=normal:ref=3:threads=1:sei=0"]
     plain = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-profile:v", "baseline", "-g", "6", "-x264-params", "threads=1"]
-    ffmpeg([*x264, "-crf", "34", "-movflags", "+faststart"], "film/reordered_aac.mp4", sound="aac")
-    ffmpeg([*plain, "-crf", "36", "-strict", "-2"], "film/baseline_opus.mp4", sound="libopus")
+    ffmpeg([*x264, "-crf", "34", "-movflags", "+faststart"], "video/reordered_aac.mp4", sound="aac")
+    ffmpeg([*plain, "-crf", "36", "-strict", "-2"], "video/baseline_opus.mp4", sound="libopus")
     cut = ["-movflags", "empty_moov+default_base_moof+frag_keyframe"]
-    ffmpeg([*plain, "-crf", "36", *cut], "film/fragments_aac.mp4", sound="aac")
-    ffmpeg([*x264, "-crf", "36", *cut, "-frag_duration", "100000"], "film/fragments_reordered.mp4")
-    ffmpeg(["-c:v", "mpeg4", "-q:v", "20"], "film/other_codec.mp4", frames=3)
+    ffmpeg([*plain, "-crf", "36", *cut], "video/fragments_aac.mp4", sound="aac")
+    ffmpeg([*x264, "-crf", "36", *cut, "-frag_duration", "100000"], "video/fragments_reordered.mp4")
+    ffmpeg(["-c:v", "mpeg4", "-q:v", "20"], "video/other_codec.mp4", frames=3)
 
 
 def archives():
@@ -162,7 +162,7 @@ def texts():
 
 if __name__ == "__main__":
     pictures()
-    films()
+    videos()
     archives()
     commits()
     groups()

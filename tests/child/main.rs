@@ -8,7 +8,7 @@
 //! | `decode FILE` | Inspects and decodes a picture, and prints how much memory each took. |
 //! | `mutants KIND FROM UNTIL PROGRESS` | Tries mutants of a kind of input. |
 //! | `rejected-seeds KIND` | Prints the number of seeds that are rejected unchanged. |
-//! | `film FILE` | Writes a video of the built-in engine, a seed of the mutants of videos. |
+//! | `video FILE` | Writes a video of the built-in engine, which is a seed of the mutants of videos. |
 //!
 //! `CHILD_SEGMENT_BYTES` makes the segments of `serve` smaller than the setting allows.
 
@@ -38,7 +38,7 @@ fn main() {
             mutants::worker::run(kind, from.parse().unwrap()..until.parse().unwrap(), Path::new(progress));
         }
         ["rejected-seeds", kind] => println!("{}", mutants::rejected_seeds(kind)),
-        ["film", file] => std::fs::write(file, mutants::targets::render_seed()).unwrap(),
+        ["video", file] => std::fs::write(file, mutants::targets::render_seed()).unwrap(),
         _ => panic!("unknown arguments {arguments:?}; only the tests start this program"),
     }
 }

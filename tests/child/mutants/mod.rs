@@ -49,7 +49,7 @@ const KINDS: [MutantKind; 16] = [
     picture("gif", "picture/gif"),
     picture("bmp", "picture/bmp"),
     picture("tiff", "picture/tiff"),
-    MutantKind { memory: |_| 96 << 20, ..small("film", targets::film, false) },
+    MutantKind { memory: |_| 96 << 20, ..small("video", targets::video, false) },
     small("archive", targets::archive, false),
     small("text", targets::text, true),
     small("form", targets::form, false),

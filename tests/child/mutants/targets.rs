@@ -36,8 +36,8 @@ pub fn bytes_for_picture(bytes: &[u8]) -> u64 {
     PictureDecoders::default().memory_needed(bytes).unwrap_or(0)
 }
 
-/// Extends a video. Its frames are decoded, and rendering ends soon after: see [`CancellingObserver`].
-pub fn film(bytes: &[u8]) -> bool {
+/// Video to extend. Its frames are decoded, and rendering ends soon after: see [`CancellingObserver`].
+pub fn video(bytes: &[u8]) -> bool {
     let footage = Material::Footage { file: bytes.to_vec(), seconds: 1, end: None };
     match render(plan(footage, None), &CancellingObserver::default()) {
         Ok(_) | Err(VideoError::Cancelled) => true,
@@ -46,7 +46,7 @@ pub fn film(bytes: &[u8]) -> bool {
     }
 }
 
-/// Renders one second of video with sound in the built-in engine: a seed for [`film`].
+/// Renders one second of video with sound in the built-in engine: a seed for [`video`].
 pub fn render_seed() -> Vec<u8> {
     let sound = SoundPlan { audio: Some(SoundContent::All), voice_id: None, background_music: None };
     let plan =

@@ -62,9 +62,9 @@ fn harmful_mutants_are_detected() {
 
 #[test]
 fn every_seed_except_the_unsupported_video_is_accepted() {
-    for kind in ["png", "jpeg", "webp", "gif", "bmp", "tiff", "film", "archive", "text", "form", "commit", "group"] {
+    for kind in ["png", "jpeg", "webp", "gif", "bmp", "tiff", "video", "archive", "text", "form", "commit", "group"] {
         let output = test_child(&["rejected-seeds", kind]).output().unwrap();
-        let expected = if kind == "film" { "1\n" } else { "0\n" };
+        let expected = if kind == "video" { "1\n" } else { "0\n" };
         assert_eq!(texts(&output).0, expected, "{kind}: {}", texts(&output).1);
     }
 }
@@ -85,7 +85,7 @@ fn mutants_of_other_pictures_do_no_harm() {
 
 #[test]
 fn mutants_of_videos_do_no_harm() {
-    try_mutants_of("film", 150);
+    try_mutants_of("video", 150);
 }
 
 #[test]

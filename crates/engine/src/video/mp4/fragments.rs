@@ -64,8 +64,8 @@ mod tests {
     use super::*;
     use crate::video::mp4::ParsedVideo;
 
-    const FRAGMENTS: &[u8] = include_bytes!("../../../../../fuzz/seeds/film/fragments_aac.mp4");
-    const REORDERED: &[u8] = include_bytes!("../../../../../fuzz/seeds/film/fragments_reordered.mp4");
+    const FRAGMENTS: &[u8] = include_bytes!("../../../../../fuzz/seeds/video/fragments_aac.mp4");
+    const REORDERED: &[u8] = include_bytes!("../../../../../fuzz/seeds/video/fragments_reordered.mp4");
 
     #[test]
     fn fragmented_videos_are_read_with_their_sound() {

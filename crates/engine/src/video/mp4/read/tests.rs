@@ -8,7 +8,7 @@ use crate::video::mp4::work::SLICES_MAX;
 use crate::video::mp4::{EncodedVideo, write};
 use crate::video::raster::Raster;
 
-const VIDEO: &[u8] = include_bytes!("../../../../../../fuzz/seeds/film/reordered_aac.mp4");
+const VIDEO: &[u8] = include_bytes!("../../../../../../fuzz/seeds/video/reordered_aac.mp4");
 
 #[test]
 fn a_foreign_video_is_read_in_decoding_order() {

@@ -5,5 +5,5 @@
 mod common;
 
 libfuzzer_sys::fuzz_target!(init: common::abort_on_own_panics(), |bytes: &[u8]| {
-    common::targets::film(bytes);
+    common::targets::video(bytes);
 });
