@@ -299,7 +299,7 @@ mod tests {
         ExtendJob, ExtendModel, ExtendResolution, Footage, GenerateJob, Seed, VideoModel, VideoSeconds,
     };
 
-    const FOOTAGE: &[u8] = include_bytes!("../../../fuzz/seeds/film/reordered_aac.mp4");
+    const FOOTAGE: &[u8] = include_bytes!("../../../fuzz/seeds/video/reordered_aac.mp4");
 
     fn work_of(job: VideoJob) -> VideoWork {
         VideoWork { job, images: Vec::new(), seed: Seed::from_random(1), payload: None, meta_data: None, credits: 0 }

@@ -217,7 +217,7 @@ impl DamageTargets {
         Damage::ZeroPage { file: file.to_owned(), offset: self.offset(file, rng) / PAGE_BYTES * PAGE_BYTES }
     }
 
-    /// Typical operator mistakes with a directory.
+    /// Returns the cases of typical operator mistakes with the directory.
     fn typical_mistakes(&self) -> Vec<Damage> {
         let path = PathBuf::from;
         let in_journal = |name: &str| path("journal").join(name);
