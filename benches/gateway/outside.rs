@@ -101,6 +101,7 @@ pub fn serve(job_duration: Duration, with_webhooks: bool, group: VendorGroup) {
     });
 }
 
+/// Returns the reply to a query; any other query than `delays` and `charges` gets the counters.
 fn answer_query(query: &str, vendors: &[Rc<VendorSim>], arrivals: &Arrivals) -> Value {
     match query {
         "delays" => return delays(vendors, arrivals),
@@ -125,10 +126,10 @@ fn charges(vendors: &[Rc<VendorSim>]) -> Value {
     for charge in charges.iter().flatten() {
         *by_task.entry(&charge.key).or_default() += 1;
     }
-    json!({"by_vendor": counts, "doubled": by_task.values().filter(|count| **count > 1).count()})
+    json!({"by_vendor": counts, "duplicates": by_task.values().filter(|count| **count > 1).count()})
 }
 
-/// Returns the times from the end of each job to the arrival of its callback, in milliseconds.
+/// Returns the quantiles of the times from the end of each job to the arrival of its callback, in milliseconds.
 fn delays(vendors: &[Rc<VendorSim>], arrivals: &Arrivals) -> Value {
     let arrivals = arrivals.lock();
     let delay_of =

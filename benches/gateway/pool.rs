@@ -43,7 +43,7 @@ fn measure(options: &Options, has_failing: bool) -> Vec<(&'static str, String)> 
     let cpu_seconds = service.cpu_time() - cpu_before;
 
     let charges = outside.send_query("charges");
-    assert_eq!(charges["doubled"], 0, "tasks were paid for twice: {charges}");
+    assert_eq!(charges["duplicates"], 0, "tasks were paid for twice: {charges}");
     let by_vendor: Vec<u64> =
         charges["by_vendor"].as_array().expect("a list").iter().filter_map(serde_json::Value::as_u64).collect();
     assert_eq!(by_vendor.iter().sum::<u64>(), options.tasks as u64, "each task is one job of one vendor");

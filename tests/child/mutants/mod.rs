@@ -26,18 +26,18 @@ pub struct MutantKind {
 /// Time limit of most kinds.
 const TIME_LIMIT: Duration = Duration::from_mins(1);
 
-/// Kind of picture.
+/// Returns a kind of picture.
 const fn picture(name: &'static str, seeds: &'static str) -> MutantKind {
     let memory = targets::bytes_for_picture;
     MutantKind { name, seeds, target: targets::picture, memory, is_text: false, time_limit: TIME_LIMIT }
 }
 
-/// Kind of input of a few kilobytes, whose seeds are in the directory of the same name.
+/// Returns a kind of input of a few kilobytes, whose seeds are in the directory of the same name.
 const fn small(name: &'static str, target: fn(&[u8]) -> bool, is_text: bool) -> MutantKind {
     MutantKind { name, seeds: name, target, memory: |_| 64 << 20, is_text, time_limit: TIME_LIMIT }
 }
 
-/// Deliberate fault, to prove that the harness detects it; its seeds do not matter.
+/// Returns a kind with a deliberate fault, to prove that the harness detects it. Its seeds do not matter.
 const fn harmful(name: &'static str, target: fn(&[u8]) -> bool) -> MutantKind {
     MutantKind { seeds: "text", ..small(name, target, false) }
 }

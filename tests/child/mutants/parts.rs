@@ -28,7 +28,7 @@ impl FileFormat {
         }
     }
 
-    /// Offset of the length field within a part.
+    /// Returns the offset of the length field within a part.
     pub fn length_offset(self) -> usize {
         match self {
             Self::Png | Self::Mp4 | Self::Other => 0,

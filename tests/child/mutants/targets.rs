@@ -19,7 +19,7 @@ use mediary_engine::video::{
     render,
 };
 
-/// Checks and decodes a picture, as at the submission and in the worker.
+/// Inspects a picture as a submission does, and decodes it as the worker does.
 pub fn picture(bytes: &[u8]) -> bool {
     let decoders = PictureDecoders::default();
     let (info, inspected, decoded) = (read_picture_info(bytes), decoders.inspect(bytes), decoders.decode(bytes));
@@ -31,12 +31,12 @@ pub fn picture(bytes: &[u8]) -> bool {
     decoded.is_ok()
 }
 
-/// Returns the memory limit for checking and decoding a picture: the amount that the budget of the decoders reserves.
+/// Returns the memory limit in bytes for checking and decoding a picture: what the budget of the decoders reserves.
 pub fn bytes_for_picture(bytes: &[u8]) -> u64 {
     PictureDecoders::default().memory_needed(bytes).unwrap_or(0)
 }
 
-/// Video to extend. Its frames are decoded, and rendering ends soon after: see [`CancellingObserver`].
+/// Extends a video: decodes its frames, and stops rendering soon after, as [`CancellingObserver`] says.
 pub fn video(bytes: &[u8]) -> bool {
     let footage = Material::Footage { file: bytes.to_vec(), seconds: 1, end: None };
     match render(plan(footage, None), &CancellingObserver::default()) {
@@ -102,12 +102,12 @@ pub fn archive(bytes: &[u8]) -> bool {
     }
 }
 
-/// Parses the text of a picture field: base64, a data URI, a URL.
+/// Parses the text of a picture field: base64, a data URI or a URL.
 pub fn text(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| PictureInput::parse(text).is_ok())
 }
 
-/// Parses a form of the music endpoint: the first line is its content type.
+/// Reads a form of the music endpoint; the first line is its content type.
 pub fn form(bytes: &[u8]) -> bool {
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
     let (content_type, body) = (&bytes[..end], bytes.get(end + 1..).unwrap_or_default());
@@ -119,7 +119,7 @@ pub fn form(bytes: &[u8]) -> bool {
     actix_web::rt::Runtime::new().expect("a runtime").block_on(parsing).is_ok()
 }
 
-/// Decodes a commit.
+/// Decodes a commit, and encodes it again.
 pub fn commit(bytes: &[u8]) -> bool {
     let Ok(commit) = codec::decode(bytes) else { return false };
     let mut reencoded = Vec::new();
@@ -129,7 +129,7 @@ pub fn commit(bytes: &[u8]) -> bool {
     true
 }
 
-/// Decodes a group of a shared log, and the commits in it.
+/// Decodes a group of a shared log, and admits the commits in it.
 pub fn group(bytes: &[u8]) -> bool {
     let Ok(group) = Group::decode(bytes) else { return false };
     assert_eq!(group.encode().as_deref(), Ok(bytes), "a decoded group is encoded to the same bytes");

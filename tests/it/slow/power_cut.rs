@@ -114,7 +114,7 @@ fn the_log_survives_a_power_cut() {
     assert_eq!(recovered, Ok(written));
 }
 
-/// Proof that the harness detects missing syncs.
+/// Proves that the harness detects missing syncs.
 #[test]
 fn a_log_that_does_not_sync_loses_events_in_a_power_cut() {
     let Some(disk) = create_disk(1) else { return };

@@ -90,7 +90,7 @@ impl SigningKey {
     }
 }
 
-/// Encodes in base64 as in tokens: URL-safe and without padding.
+/// Encodes bytes in base64 as in tokens: URL-safe and without padding.
 pub fn base64url(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }

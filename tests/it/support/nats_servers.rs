@@ -131,9 +131,9 @@ impl NatsServers {
         server.process = Some(start(&server.isolated_config));
     }
 
-    /// `true` if a server has clients.
+    /// Returns `true` if a server has clients.
     pub fn has_clients(&self, index: usize) -> bool {
-        self.servers[index].monitor("/connz").is_some_and(|answer| answer["num_connections"] != 0)
+        self.servers[index].monitor("/connz").is_some_and(|response| response["num_connections"] != 0)
     }
 
     /// Pauses all threads of a server.

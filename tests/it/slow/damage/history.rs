@@ -39,7 +39,7 @@ pub struct LogHistory {
     pub contents: ServedContents,
 }
 
-/// Returns options with small segments, so that there are many.
+/// Returns the options of a log with small segments, so that it has many.
 pub fn options(directory: &Path) -> SledLogOptions {
     let mut options = SledLogOptions::new(directory);
     options.journal.segment_bytes = 64 * 1024;
@@ -66,12 +66,12 @@ impl LogHistory {
         Self { older, current, contents }
     }
 
-    /// Directory of the log.
+    /// Returns the directory of the log.
     pub fn current(&self) -> &Path {
         self.current.path()
     }
 
-    /// Directory of the older copy.
+    /// Returns the directory of the older copy.
     pub fn older(&self) -> &Path {
         self.older.path()
     }

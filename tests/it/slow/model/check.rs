@@ -57,7 +57,7 @@ impl ModelQuery {
         pairs.join("&")
     }
 
-    /// `true` if the node passes every filter of the query.
+    /// Returns `true` if the node passes every filter of the query.
     fn admits(&self, clients: &ModelClients, world: &ModelWorld, node: &Node) -> bool {
         let has_entry = |list: &str, requested: Option<&str>| {
             requested.is_none_or(|requested| node.entries(list).contains(&requested.to_lowercase()))

@@ -118,7 +118,7 @@ fn any_caller() -> impl Strategy<Value = ModelCaller> {
     ]
 }
 
-/// At most `maximum` fields of the tables, each with one of the values listed for it.
+/// Returns a strategy for at most `maximum` fields of the tables, each with one of the values listed for it.
 fn fields_from(maximum: usize, tables: &[Value]) -> impl Strategy<Value = JsonFields> + use<> {
     let fields = tables.iter().flat_map(|table| table.as_object().expect("a table").clone());
     let fields: Vec<(String, Value)> = fields.collect();
@@ -190,7 +190,7 @@ fn translations() -> Value {
     })
 }
 
-/// Returns commands on users, publishers and members.
+/// Returns a strategy for commands on users, publishers and members.
 fn on_accounts() -> impl Strategy<Value = ModelOp> {
     let publisher = || 0..PUBLISHERS.len();
     let user = || 0..9_usize;
@@ -216,7 +216,7 @@ fn on_accounts() -> impl Strategy<Value = ModelOp> {
     ]
 }
 
-/// Returns commands on nodes and versions.
+/// Returns a strategy for commands on nodes and versions.
 fn on_nodes() -> impl Strategy<Value = ModelOp> {
     let publisher = || 0..PUBLISHERS.len();
     let node = || 0..NODES.len();
@@ -243,7 +243,7 @@ fn on_nodes() -> impl Strategy<Value = ModelOp> {
     ]
 }
 
-/// Any command, mostly by a caller with permission.
+/// Returns a strategy for any command, mostly by a caller with permission.
 pub fn any_step() -> impl Strategy<Value = ModelStep> {
     let op = prop_oneof![4 => on_accounts().boxed(), 7 => on_nodes().boxed()];
     (any_caller(), op, proptest::bool::weighted(0.15), proptest::bool::weighted(0.7)).prop_map(
@@ -255,7 +255,7 @@ pub fn any_step() -> impl Strategy<Value = ModelStep> {
 }
 
 impl ModelOp {
-    /// `true` if only administrators may send the command.
+    /// Returns `true` if only administrators may send the command.
     fn is_for_administrators(&self) -> bool {
         matches!(
             self,
@@ -273,7 +273,7 @@ impl ModelOp {
     }
 }
 
-/// Any list query.
+/// Returns a strategy for any list query.
 pub fn any_query() -> impl Strategy<Value = ModelQuery> {
     let sort_key = (select(&COLUMNS[..]), any::<bool>());
     let words = select(&["mask", "blur", "light", "po", "beta", "nothing"][..]);
