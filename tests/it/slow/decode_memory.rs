@@ -121,6 +121,7 @@ fn encode(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
 
 #[test]
 fn the_memory_estimate_suffices_for_every_format() {
+    // Given large pictures of every format
     let (width, height) = (4000, 2500);
     let rgb = DynamicImage::new_rgb8(width, height);
     let pictures = [
@@ -141,9 +142,11 @@ fn the_memory_estimate_suffices_for_every_format() {
         ("tiff of floating point", encode(&DynamicImage::new_rgb32f(width / 2, height / 2), ImageFormat::Tiff)),
     ];
     for (name, bytes) in pictures {
+        // When they are inspected and decoded
         let MemoryFigures { inspecting, decoding, estimated, is_good } = measure(name, &bytes);
 
-        // The progressive files lack their scan; the decoder detects this after all allocations.
+        // Then the peak is within the estimate, which is not much too large. The progressive files lack their scan; the
+        // decoder detects this after all allocations.
         assert!(is_good || name.contains("progressive"), "{name} was rejected");
         let peak = inspecting.max(decoding);
         assert!(peak <= estimated + SLACK, "{name} took {peak} bytes, and {estimated} were estimated");
@@ -174,13 +177,13 @@ fn a_frame_larger_than_its_canvas_is_refused_before_it_is_decoded() {
         let length = u32::try_from(4 + chunks.len()).unwrap().to_le_bytes();
         [b"RIFF", &length[..], b"WEBP", chunks].concat()
     };
-    // A canvas of one pixel, and a lossy frame of 16383 by 16383.
+    // Given a WebP canvas of one pixel, with a lossy frame of 16383 by 16383; then it takes no memory for the frame
     let frame = [&[0x10, 0, 0, 0x9d, 1, 0x2a, 0xFF, 0x3F, 0xFF, 0x3F][..], &[0; 90]].concat();
     let chunks = [&b"VP8X\x0a\0\0\0\0\0\0\0\0\0\0\0\0\0VP8 \x64\0\0\0"[..], &frame].concat();
     let webp = measure("webp", &riff(&chunks));
     assert!(!webp.is_good && webp.decoding <= SLACK, "the WebP file took {} bytes", webp.decoding);
 
-    // A screen of one pixel, and a frame of 65535 by 65535.
+    // Given a GIF screen of one pixel, with a frame of 65535 by 65535; then it takes no memory for the frame
     let gif = measure("gif", b"GIF89a\x01\0\x01\0\0\0\0\x2C\0\0\0\0\xFF\xFF\xFF\xFF\0\x02\x01\0\0\x3B");
     assert!(!gif.is_good && gif.decoding <= SLACK, "the GIF file took {} bytes", gif.decoding);
 }

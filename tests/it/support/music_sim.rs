@@ -131,6 +131,7 @@ impl MusicSimServer {
         }
     }
 
+    /// Performs the actions of a response in order.
     async fn perform(&self, outgoing: &mut (impl AsyncWriteExt + Unpin), actions: Vec<StreamAction>) {
         for action in actions {
             match action {

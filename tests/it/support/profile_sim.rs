@@ -550,6 +550,7 @@ fn data_task(world: &mut SimWorld, request: &ReceivedRequest, phase: RequestPhas
     }
 }
 
+/// ComfyUI: uploads, a queue of prompts, and a history of results.
 fn comfyui(world: &mut SimWorld, request: &ReceivedRequest, phase: RequestPhase) -> ScriptedReply {
     match phase {
         RequestPhase::Upload => {
@@ -601,6 +602,7 @@ fn comfyui(world: &mut SimWorld, request: &ReceivedRequest, phase: RequestPhase)
     }
 }
 
+/// Replicate: uploads, and predictions that are polled.
 fn replicate(world: &mut SimWorld, request: &ReceivedRequest, phase: RequestPhase) -> ScriptedReply {
     let prediction = |id: &str, status: &str, output: Value, error: Value| json!({"id": id, "model": "a/b", "version": "hidden", "input": {}, "logs": "", "output": output, "error": error, "status": status, "data_removed": false});
     match phase {
@@ -638,6 +640,7 @@ fn clip(world: &SimWorld) -> Vec<u8> {
     if world.end == SimJobEnd::WrongFile { b"<html>no video</html>".to_vec() } else { CLIP.to_vec() }
 }
 
+/// fal.ai: a queue with separate paths for status and result.
 fn fal(world: &mut SimWorld, request: &ReceivedRequest, phase: RequestPhase) -> ScriptedReply {
     match phase {
         RequestPhase::Submission => {
@@ -679,6 +682,7 @@ fn fal(world: &mut SimWorld, request: &ReceivedRequest, phase: RequestPhase) -> 
     }
 }
 
+/// Vidu: video tasks that are polled by their creations.
 fn vidu(world: &mut SimWorld, request: &ReceivedRequest, phase: RequestPhase) -> ScriptedReply {
     match phase {
         RequestPhase::Submission => {

@@ -61,6 +61,7 @@ impl SlowLog {
 }
 
 impl EventLog for SlowLog {
+    /// Waits while the log is blocked, and then appends or fails.
     fn append(&self, group: Vec<Append>) -> Result<GroupOutcome, LogFailure> {
         let mut state = self.state.lock();
         state.group_sizes.push(group.len());

@@ -421,6 +421,7 @@ impl SimServer {
         }
     }
 
+    /// Finds jobs by idempotency key, if the vendor is searchable.
     fn search(&self, key: &str) -> Vec<u8> {
         if self.options.mode != SimMode::Searchable {
             return not_found();

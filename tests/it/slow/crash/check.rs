@@ -63,6 +63,7 @@ pub async fn verify_task_completed(service: &Process, task: &str) {
 pub struct ReportedStatuses(HashMap<String, Vec<String>>);
 
 impl ReportedStatuses {
+    /// Collects the statuses in received callbacks.
     pub fn from_callbacks(received: &[ReceivedRequest]) -> Self {
         let (mut seen_ids, mut statuses) = (HashSet::new(), HashMap::<_, Vec<_>>::new());
         for callback in received {

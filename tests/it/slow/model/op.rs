@@ -131,6 +131,7 @@ fn fields_from(maximum: usize, tables: &[Value]) -> impl Strategy<Value = JsonFi
     })
 }
 
+/// Fields of users, each with the values that commands may set. The following tables are alike.
 fn user_fields() -> Value {
     json!({
         "name": ["ann", "bob"], "email": ["a@example.org", "b@example.org"],
@@ -146,6 +147,7 @@ fn publisher_fields() -> Value {
     })
 }
 
+/// Fields that nodes and versions have in common.
 fn common_fields() -> Value {
     json!({
         "supported_os": [[], ["Linux"], ["Windows", "macOS"], ["Linux", "Windows"]],
@@ -164,6 +166,7 @@ fn node_fields_table() -> Value {
     })
 }
 
+/// Fields of nodes that only administrators may set.
 fn node_admin_fields() -> Value {
     json!({
         "downloads": [0, 3, 8], "github_stars": [0, 4, 7], "search_ranking": [-3, 0, 2], "rating": [2.0, 4.5],
@@ -183,6 +186,7 @@ fn version_admin_fields() -> Value {
     json!({"tags_admin": [[], ["looked-at"]], "host_node_extract_status": ["pending", "success"]})
 }
 
+/// Texts by language; no text removes the language.
 fn translations() -> Value {
     json!({
         "de": [{"name": "Maske"}, {"name": "Licht", "description": "Ein Licht"}, {}], "pt-BR": [{"name": "Luz"}, {}],

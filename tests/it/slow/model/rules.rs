@@ -8,6 +8,7 @@ use super::world::{Expectation, ModelRole, ModelWorld, reject_unless, require_us
 type NodePath = (usize, usize, Option<usize>);
 
 impl ModelWorld {
+    /// Applies a command on nodes or versions; panics for other commands.
     pub fn change_nodes(&mut self, caller: ModelCaller, op: &ModelOp) -> Expectation {
         let now = self.now;
         match op {
@@ -91,6 +92,7 @@ impl ModelWorld {
         Ok(201)
     }
 
+    /// Publishes a version; creates the node if it does not exist.
     fn publish(
         &mut self,
         caller: ModelCaller,
@@ -117,6 +119,7 @@ impl ModelWorld {
         (caller, self.publishers[&publisher].tokens.len().saturating_sub(1))
     }
 
+    /// Issues a new upload link for a version without an archive.
     fn renew_upload(&mut self, caller: ModelCaller, publisher: usize, node: usize, version: usize) -> Expectation {
         self.authorize_node(caller, (publisher, node, Some(version)), ModelRole::OwnToken)?;
         let holder = self.holder(caller, publisher);

@@ -66,6 +66,7 @@ impl ModelWorld {
         caller.and_then(|caller| self.apply_as(caller, &step.op)).unwrap_or_else(|status| status)
     }
 
+    /// Applies the command of an authenticated caller.
     fn apply_as(&mut self, caller: ModelCaller, op: &ModelOp) -> Expectation {
         match op {
             ModelOp::EraseSelf => {
@@ -208,6 +209,7 @@ impl ModelWorld {
         reject_unless(404, !self.users[user].erased).map(|()| user)
     }
 
+    /// Applies an administrator's command on users.
     fn administer_users(&mut self, caller: ModelCaller, op: &ModelOp) -> Expectation {
         self.require_admin(caller)?;
         let is_protected = |user: usize| user == 0 || caller == ModelCaller::User(user);
