@@ -244,7 +244,11 @@ impl ClusterNode {
             spawn("cluster-beats", beats.send_until(&stop_requested))?,
             spawn("cluster-presence", listener.listen_until(&stop_requested))?,
         ];
-        let watch = GenerationWatch { log: Arc::downgrade(&log), own: member.membership.record(), location: member.location.clone() };
+        let watch = GenerationWatch {
+            log: Arc::downgrade(&log),
+            own: member.membership.record(),
+            location: member.location.clone(),
+        };
         // Not joined: a location that does not respond would delay the stop.
         drop(spawn("cluster-generation", watch.watch_until(&stop_requested))?);
         Ok(Self { log, presence, hints, stop_requested, threads: threads.into() })

@@ -145,14 +145,11 @@ pub(super) fn open(
         });
     let OpenedJournal { journal, torn_tail, repairs } = opened?;
 
-    let deferred = match deferred_to {
-        Some(anchor) => Some(DeferredCheck::new(&journal, *anchor)?),
-        None => {
-            // Everything was checked.
-            remove_mark(journal_damage_mark(options))?;
-            None
-        }
-    };
+    let deferred = deferred_to.map(|anchor| DeferredCheck::new(&journal, *anchor)).transpose()?;
+    if deferred.is_none() {
+        // Everything was checked.
+        remove_mark(journal_damage_mark(options))?;
+    }
     // Older releases asked for a new sled with this file.
     remove_mark(options.journal.directory.join("sled.damaged"))?;
 

@@ -74,7 +74,7 @@ impl TestCluster {
         let engine = MemoryEngine::new(EngineFaults::default(), Environment::system());
         let files = tempfile::tempdir().expect("a temporary directory");
         let first = init_first(files.path(), &engine).await;
-        let mut dirs: Vec<_> = (1..node_count).map(|_| restored_backup_of(first.path())).collect();
+        let mut dirs: Vec<_> = (1..nodes).map(|_| restored_backup_of(first.path())).collect();
         dirs.insert(0, first);
 
         let mut cluster = Self { engine, files, nodes: Vec::new() };

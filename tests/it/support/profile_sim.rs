@@ -550,7 +550,7 @@ fn data_task(world: &mut SimWorld, request: &ReceivedRequest, phase: RequestPhas
     }
 }
 
-/// ComfyUI: uploads, a queue of prompts, and a history of results.
+/// `ComfyUI`: uploads, a queue of prompts, and a history of results.
 fn comfyui(world: &mut SimWorld, request: &ReceivedRequest, phase: RequestPhase) -> ScriptedReply {
     match phase {
         RequestPhase::Upload => {

@@ -166,8 +166,14 @@ fn prompt_words_set_direction_and_character_of_the_light() {
             && left_minus_right(&relit_by_prompt("light from the right")) < -0.05,
         "the prompt does not set the direction"
     );
-    assert!(mean_value(&relit_by_prompt("dark night").luma) < mean_value(&by_default.luma) - 0.1, "\"dark\" does not darken");
-    assert!(mean_value(&relit_by_prompt("bright").luma) > mean_value(&by_default.luma) + 0.05, "\"bright\" does not brighten");
+    assert!(
+        mean_value(&relit_by_prompt("dark night").luma) < mean_value(&by_default.luma) - 0.1,
+        "\"dark\" does not darken"
+    );
+    assert!(
+        mean_value(&relit_by_prompt("bright").luma) > mean_value(&by_default.luma) + 0.05,
+        "\"bright\" does not brighten"
+    );
     assert!(warmth(&relit_by_prompt("golden sunset")) > warmth(&by_default) + 0.03, "\"golden\" is not warm");
     assert!(warmth(&relit_by_prompt("cold")) < warmth(&by_default) - 0.03, "\"cold\" is not cold");
     let behind = relit_by_prompt("from behind");
@@ -181,7 +187,10 @@ fn prompt_words_set_direction_and_character_of_the_light() {
 #[test]
 fn a_prompt_has_an_effect_in_addition_to_a_map() {
     let warm = PictureRelight { prompt: with_prompt("warm").prompt, ..with_light_map() };
-    assert!(warmth(&relit_by_map(&warm)) > warmth(&relit_by_map(&with_light_map())) + 0.01, "\"warm\" has no effect with a map");
+    assert!(
+        warmth(&relit_by_map(&warm)) > warmth(&relit_by_map(&with_light_map())) + 0.01,
+        "\"warm\" has no effect with a map"
+    );
     let without_light = PictureRelight { prompt: with_prompt("a cat").prompt, ..with_light_map() };
     assert!(
         distance(&relit_by_map(&without_light), &relit_by_map(&with_light_map())) < 1e-6,

@@ -121,7 +121,7 @@ impl BassPlayer<'_> {
     fn write_every(&self, writer: &mut NoteWriter, gap: u32, first: u32, tone: impl Fn(u32) -> Tone, velocity: f32) {
         for (index, at) in (0..).zip((first..self.span.steps).step_by(gap as usize)) {
             let accent = if at % self.score.clock().metre.beat == 0 { 1.0 } else { 0.86 };
-            self.write_stroke(writer, at, f64::from(gap.min(4)) * 0.82, self.tone(tone(index)), velocity * accent);
+            self.write_stroke(writer, at, f64::from(gap.min(4)) * 0.82, self.pitch(tone(index)), velocity * accent);
         }
     }
 
@@ -130,7 +130,7 @@ impl BassPlayer<'_> {
         for bar in (0..self.span.steps).step_by(16) {
             for (at, tone, steps) in strokes.iter().filter(|(at, ..)| bar + at < self.span.steps) {
                 let left = f64::from(self.span.steps - bar - at);
-                self.write_stroke(writer, bar + at, steps.min(left), self.tone(*tone), velocity);
+                self.write_stroke(writer, bar + at, steps.min(left), self.pitch(*tone), velocity);
             }
         }
     }

@@ -35,7 +35,7 @@ pub fn paint(keywords: &VideoKeywords, prompt: &str, size: Size, seed: u32) -> V
 
     let picture = Raster::from_fn(size, |x, y| {
         let point = [(x as f32 + 0.5) / half - size.aspect(), (y as f32 + 0.5) / half - 1.0];
-        let (colour, _) = painter.point(point, 1.0 / half);
+        let colour = painter.point(point, 1.0 / half).colour;
         // Dithering avoids banding in skies.
         let grain = ((hash(x as u32, y as u32, seed) & 0xff) as f32 / 255.0 - 0.5) / 128.0;
         let [red, green, blue] = colour.map(|part| (part + grain).clamp(0.0, 1.0));
