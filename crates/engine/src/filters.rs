@@ -146,8 +146,8 @@ pub fn weighted_sum<const TAPS: usize>(taps: [&[f32]; TAPS], weights: &[f32; TAP
     }
 }
 
-/// Smooths variation smaller than `step` and keeps edges higher than that: the guided filter of He, Sun and Tang with the plane
-/// as its own guide.
+/// Smooths variation smaller than `step` and keeps edges higher than that: the guided filter of He, Sun and Tang with
+/// the plane as its own guide.
 #[must_use]
 pub fn smooth_between_edges(source: &Plane, radius: usize, step: f32) -> Plane {
     let mut squares = source.clone();

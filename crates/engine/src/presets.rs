@@ -1,7 +1,7 @@
 //! Enlargement parameters, combined into the strengths of a few effects.
 //!
-//! Base, engine, kind of picture, the four strengths and the prompt add up to a [`Look`], which is all that the rest of the
-//! engine uses. The amounts were chosen by viewing results on photographs, drawings and renders.
+//! Base, engine, kind of picture, the four strengths and the prompt add up to a [`Look`], which is all that the rest of
+//! the engine uses. The amounts were chosen by viewing results on photographs, drawings and renders.
 
 use crate::grade::Statistics;
 use crate::job::{PictureKind, PictureUpscale, UpscaleCharacter};

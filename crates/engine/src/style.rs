@@ -40,7 +40,7 @@ use working::WorkingPicture;
 
 /// Magnification of the focus in a caricature.
 const BULGE: f32 = 0.42;
-/// Maximum magnification at the centre of a distortion; see [`Distortion::bulge`].
+/// Maximum of [`Distortion::bulge`].
 const BULGE_MAX: f32 = 0.6;
 /// Height of the waves in units of [`WorkingPicture::unit`].
 const WAVE_HEIGHT: f32 = 7.0;

@@ -28,7 +28,7 @@ pub(super) struct DeferredCheck {
 }
 
 impl DeferredCheck {
-    /// Defers the check of the journal up to the anchor.
+    /// Creates the check of the journal up to the anchor.
     pub fn new(journal: &Journal, anchor: Anchor) -> Result<Self, OpenError> {
         let reader = journal.read_from(Position(0))?.with_end(anchor.position);
         Ok(Self { reader, anchor })

@@ -15,8 +15,8 @@ const LOG_OFFSET: f32 = 1e-3;
 /// Typical level of white noise with deviation 1 in the finest and in the coarser band.
 const NOISE_LEVELS: [f32; 2] = [0.5, 0.55];
 
-/// Returns 1 where a surface is as even as skin and less, down to 0, where it is grainy or rough. Sensor noise
-/// does not count as roughness.
+/// Returns 1 where a surface is as even as skin and less, down to 0, where it is grainy or rough. Sensor noise does not
+/// count as roughness.
 #[must_use]
 pub fn evenness(luma: &Plane) -> Plane {
     let radius = (luma.width().max(luma.height()) / 90).max(3);

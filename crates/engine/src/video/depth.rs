@@ -1,8 +1,8 @@
 //! Depth estimation from a single picture.
 //!
 //! Cues for nearness are: the subject in front of its background ([`find_subject`]), a low position, sharpness, warm
-//! colours and darkness. High, even, bright and blue areas such as haze
-//! and sky are far. The sum is filtered along the edges of the picture, so that an object has one distance.
+//! colours and darkness. High, even, bright and blue areas such as haze and sky are far. The sum is filtered along the
+//! edges of the picture, so that an object has one distance.
 
 use super::camera::{FAR, NEAR};
 use super::raster::{Raster, Vec2};

@@ -80,8 +80,8 @@ impl Raster {
         .resize_to_cover(size)
     }
 
-    /// Converts samples, averaging large pictures down to about twice the size, because each pixel becomes four times
-    /// as large.
+    /// Converts samples, averaging large pictures down to about twice the size, because a pixel of a raster takes
+    /// 16 bytes.
     fn from_samples<const N: usize>(samples: &[u8], (width, height): (u32, u32), size: Size) -> Self {
         let width = width as usize;
         let height = height as usize;

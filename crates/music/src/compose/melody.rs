@@ -199,7 +199,7 @@ impl MelodyComposer<'_> {
     }
 }
 
-/// Rhythm of one or two beats.
+/// Rhythm of one to three beats.
 struct RhythmCell {
     /// Lengths in steps; negative lengths are rests.
     steps: &'static [i32],

@@ -38,8 +38,9 @@ struct RunningPair {
     modulator_phase: f32,
     carrier_step: f32,
     modulator_step: f32,
-    /// Current modulation index in periods, and its minimum.
+    /// Current modulation index in periods.
     index: f32,
+    /// Minimum of the modulation index.
     index_min: f32,
     /// Factor per sample of the distance of the index from its minimum.
     fade: f32,

@@ -43,8 +43,9 @@ pub struct Modal {
     cos: [f32; LANES],
     sin: [f32; LANES],
     envelope: Envelope,
-    /// Level of the strike noise, and its factor per sample.
+    /// Current level of the strike noise.
     knock: f32,
+    /// Factor of that level per sample.
     knock_decay: f32,
     knock_filter: Filter,
     noise: Noise,

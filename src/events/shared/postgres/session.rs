@@ -26,7 +26,7 @@ use crate::events::shared::engine::EngineOpenError;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for a connection to one of several servers.
 const CONNECT_TIMEOUT_OF_SEVERAL: Duration = Duration::from_secs(3);
-/// Time without a response from the network after which both ends give a connection up. The first probe is sent after a
+/// Time without a response from the network after which both ends close a connection. The first probe is sent after a
 /// third of it.
 const NETWORK_TIMEOUT: Duration = Duration::from_secs(15);
 /// Settings of every connection. The server must neither cancel a group that waits for the standby, which would show

@@ -78,7 +78,7 @@ pub(super) fn unreadable(error: impl ToString) -> VideoError {
 pub(super) fn unsupported(feature: &str) -> VideoError {
     rejected(
         "video_unsupported",
-        format!("the video is {feature}; supported is progressive H.264 with 8 bits and 4:2:0, in an MP4 file"),
+        format!("the video is {feature}; only progressive H.264 with 8 bits and 4:2:0 in MP4 is supported"),
     )
 }
 

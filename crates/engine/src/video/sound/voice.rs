@@ -57,7 +57,7 @@ pub(super) fn add(mix: &mut [Stereo], voice_id: Option<&str>, gain: f32, seed: u
 
         let mut value = 0.0;
         for formant in 0..3 {
-            // The formants glide to the next vowel within some 35 ms.
+            // The formants glide to the next vowel with a time constant of about 35 ms.
             formants[formant] += (target[formant] * formant_scale - formants[formant]) * 0.0006;
             value += GAINS[formant] * bands[formant].next(glottis, formants[formant], 0.12);
         }

@@ -1,4 +1,4 @@
-// Converts the values of a job's form: from the request of a task, from and to the query of a link, to a request for a price.
+// Converts the values of a job's form: from the request of a task, from and to a link, and to a request for a price.
 import { plain } from './openapi.js';
 import { toLocalUrl } from './api.js';
 import { body, fields, isEmpty } from './schema.js';
