@@ -38,6 +38,7 @@ pub async fn verify(service: &Process, acknowledged: &AcknowledgedWrites) {
         let (status, response) = post(&client, &url, &json!({"node_versions": queries})).await.unwrap();
         assert_eq!(status, 200, "{response}");
         let results = response["node_versions"].as_array().unwrap();
+        assert_eq!(results.len(), chunk.len(), "results and queries of the bulk lookup");
         for (((_, node), (acknowledged, requested)), result) in chunk.iter().zip(results) {
             assert_eq!(result["status"], "success", "{node} was acknowledged but is lost: {result}");
             let changelog: u64 = result["node_version"]["changelog"].as_str().unwrap().parse().unwrap();
