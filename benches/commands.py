@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sends commands to a running service on persistent connections, and checks the order of syncs and responses in a trace.
+"""Sends commands to a running service on persistent connections. Checks the order of syncs and responses in a trace.
 
   commands.py BASE --clients 64 --commands 6400     every response must be 201
   commands.py --check-order TRACE                   every 201 in an strace output must follow a sync of its own

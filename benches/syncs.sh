@@ -3,7 +3,7 @@
 # is sent before the sync of its command; 64 concurrent clients need far fewer syncs than commands. Needs strace and
 # Python 3.
 #
-#   benches/syncs.sh            builds the release binary and runs all checks; exits with 1 if a count or the order is wrong
+#   benches/syncs.sh     builds the release binary and runs all checks; exits with 1 if a count or the order is wrong
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v strace >/dev/null || { echo "strace is needed (Debian: apt-get install strace)" >&2; exit 2; }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `FAULT_KILL_AT` | Fail point, as its `Debug` shows it, at which the process kills itself |
 //! | `FAULT_KILL_PASS` | Number of the pass of that fail point at which it does so; 1 by default |
-//! | `FAULT_ARMED_BY` | File while which exists passes are counted; by default always |
+//! | `FAULT_ARMED_BY` | File; passes are counted only while it exists. Without the variable, all passes are counted |
 //! | `FAULT_PANIC_PATH` | Path of the requests whose handler panics |
 
 use std::path::PathBuf;

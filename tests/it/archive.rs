@@ -79,7 +79,7 @@ async fn an_upload_activates_the_version_and_is_downloaded_unchanged() {
 
     let (archive, tag) = (valid_archive(), format!("\"{:x}\"", Sha256::digest(valid_archive())));
     let full = get_with(&app, DOWNLOAD, &[("accept-encoding", "gzip")]).await.expect(200);
-    assert!(full.body == archive, "the bytes are those that were uploaded");
+    assert!(full.body == archive, "the download has other bytes");
     for (name, value) in [
         ("etag", tag.as_str()),
         ("content-type", "application/zip"),

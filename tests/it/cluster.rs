@@ -187,7 +187,7 @@ async fn a_node_without_its_engine_refuses_changes_and_then_requests() {
 
 #[actix_web::test]
 async fn a_lost_response_of_the_engine_is_an_unknown_outcome() {
-    // Given an engine whose answers and groups are lost
+    // Given an engine whose responses and groups are lost
     let faults = EngineFaults { dropped: 1.0, ..EngineFaults::default() };
     let calm = MemoryEngine::new(EngineFaults::default(), Environment::system());
     let files = tempfile::tempdir().unwrap();

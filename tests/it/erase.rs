@@ -326,7 +326,7 @@ async fn an_undeletable_response_leaves_the_erasure_incomplete() {
     assert!(key_of(&app.dir, &ada).exists());
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     assert_eq!(listed(&app, &ada).await, tombstone(&ada));
-    assert!(key_of(&app.dir, &ada).exists(), "the key marks the erasure as incomplete");
+    assert!(key_of(&app.dir, &ada).exists(), "an incomplete erasure removed the key");
 
     // And once it can be removed, repeating the request succeeds
     fs::remove_dir_all(&stuck).unwrap();
@@ -364,7 +364,7 @@ async fn a_lost_key_is_not_replaced_by_a_change() {
     // When the name is changed, then the change is rejected, with instructions for the operator
     let problem = app.put_as(app.admin_token(), &account(&ada), json!({"name": "Grace"})).await.expect(503).json();
     assert!(problem["detail"].as_str().unwrap().contains("restore it from a backup"), "{problem}");
-    assert!(!key_path.exists(), "no other key is created");
+    assert!(!key_path.exists(), "another key was created");
 
     // And fields that are not encrypted can be changed
     app.put_as(app.admin_token(), &account(&ada), json!({"isApproved": true})).await.expect(200);

@@ -115,7 +115,7 @@ async fn compressed_responses_have_their_own_etag() {
     assert_eq!(plain.header("content-encoding"), None);
     assert_eq!((gzip.header("content-encoding"), &gzip.body[..2]), (Some("gzip"), &[0x1f, 0x8b][..]));
     assert_eq!(brotli.header("content-encoding"), Some("br"));
-    assert!(gzip.body.len() < plain.body.len() && brotli.body.len() < plain.body.len(), "a compressed body is larger");
+    assert!(gzip.body.len().max(brotli.body.len()) < plain.body.len(), "a compressed body is not smaller");
     let tags = [&plain, &gzip, &brotli].map(|response| response.header("etag").expect("a tag").to_owned());
     assert!(tags[0] != tags[1] && tags[1] != tags[2] && tags[0] != tags[2], "{tags:?}");
     for response in [&plain, &gzip] {
@@ -177,7 +177,7 @@ async fn a_repeated_command_changes_nothing() {
     let head = app.app.models().read().position;
     let second = update().await.expect(200).json();
     assert_eq!(first, second);
-    assert_eq!(app.app.models().read().position, head, "no event was recorded");
-    assert_eq!(first["name"], "acme", "null does not change the name");
+    assert_eq!(app.app.models().read().position, head, "an event was recorded");
+    assert_eq!(first["name"], "acme", "null changed the name");
     app.stop().await;
 }

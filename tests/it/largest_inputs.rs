@@ -95,8 +95,8 @@ fn the_largest_version_fits_into_the_log() {
     };
     events.extend(decide(&events, administered));
     let largest = events.iter().filter(|event| !fits_into_append(vec![(*event).clone()])).map(NodeEvent::name);
-    assert_eq!(largest.collect::<Vec<_>>(), [""; 0], "no event is too large");
-    assert!(fits_into_append(events), "all together are not too large");
+    assert_eq!(largest.collect::<Vec<_>>(), [""; 0], "events that are too large");
+    assert!(fits_into_append(events), "all together are too large");
 }
 
 #[test]
@@ -168,7 +168,7 @@ async fn the_largest_fields_survive_a_restart_unchanged() {
     }
 
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
-    assert!(app.get("/nodes/large").await.expect(200).json() == created, "the node survives");
+    assert!(app.get("/nodes/large").await.expect(200).json() == created, "the node has changed");
 
     let publisher = app.get("/publishers/acme").await.expect(200).json();
     assert_eq!(publisher["description"].as_str().map(|text| text.chars().count()), Some(10_000));

@@ -28,7 +28,7 @@ async fn get_with_headers(app: &TestApp, path: &str, headers: &[(&'static str, &
 async fn files_are_complete_and_cached_as_immutable() {
     let (app, path, bytes) = app_with_result().await;
     let full = get_with_headers(&app, &path, &[("accept-encoding", "gzip, br")]).await.expect(200);
-    assert!(full.body == bytes, "the bytes are those that were stored");
+    assert!(full.body == bytes, "the response has other bytes");
 
     let hash = path.trim_start_matches("/media/").trim_end_matches(".png");
     for (name, value) in [

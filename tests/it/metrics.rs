@@ -19,7 +19,7 @@ async fn samples(app: &TestApp) -> BTreeMap<String, f64> {
     let response = app.get("/metrics").await.expect(200);
     assert!(response.header("content-type").is_some_and(|kind| kind.starts_with("application/openmetrics-text")));
     let text = response.text();
-    assert!(text.ends_with("# EOF\n"), "the text ends with the marker of OpenMetrics");
+    assert!(text.ends_with("# EOF\n"), "the marker of OpenMetrics is not at the end");
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let sample = |line: &str| {
         let (name, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{line} is no sample"));

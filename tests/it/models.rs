@@ -40,7 +40,7 @@ async fn every_job_is_listed_with_its_parameters_price_and_availability() {
     let listed: BTreeSet<_> = models.iter().map(|model| model["path"].as_str().expect("a path").to_owned()).collect();
     let submissions = route_infos().into_iter().filter(|route| route.action.is_submission());
     assert_eq!(listed, submissions.map(|route| route.path.to_owned()).collect());
-    assert!(models.iter().all(|model| model["available"] == true), "the built-in engine does every job");
+    assert!(models.iter().all(|model| model["available"] == true), "a job is not available");
 
     // Ranges and defaults are those of the endpoints
     let upscaler = model(&models, "image-upscaler");

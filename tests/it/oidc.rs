@@ -100,7 +100,7 @@ async fn the_first_oidc_request_creates_an_account() {
         let path = format!("/admin/history/user/{}", first["id"].as_str().unwrap());
         let history = fixture.app.get_as(fixture.app.admin_token(), &path).await.expect(200).text();
         assert!(history.contains("UserCreated") && history.contains("system"), "{history}");
-        assert!(!history.contains("u-1"), "what names them at the issuer is not recorded: {history}");
+        assert!(!history.contains("u-1"), "the subject at the issuer was recorded: {history}");
         fixture.app.stop().await;
     }
 }

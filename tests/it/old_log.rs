@@ -103,7 +103,7 @@ async fn an_old_log_continues_in_the_newest_schema() {
 
     // When the service restarts
     let dir = app.stop().await;
-    assert!(journal_holds(dir.path(), "ada@example.org"), "what is old is never rewritten");
+    assert!(journal_holds(dir.path(), "ada@example.org"), "an old event was rewritten");
     assert!(!journal_holds(dir.path(), "Grace Hopper") && !journal_holds(dir.path(), "dora-the-second"));
     let app = start(dir).await;
 
@@ -123,7 +123,7 @@ async fn an_old_log_continues_in_the_newest_schema() {
     let dir = app.stop().await;
     assert!(
         journal_holds(dir.path(), "carol@example.org"),
-        "the journal still has the old text, as docs/erasure.md says"
+        "the journal lost the old text, contrary to docs/erasure.md"
     );
     start(dir).await.stop().await;
 }
@@ -138,7 +138,7 @@ async fn plain_text_of_an_erased_user_in_an_old_log_is_never_shown() {
     let email = "carol@example.org";
     let dir = start_with(old_directory(), snapshot_always).await.stop().await;
     let snapshots = dir.path().join("snapshots");
-    assert!(holds(&snapshots, email), "the old text is in the snapshot");
+    assert!(holds(&snapshots, email), "the snapshot lacks the old text");
     let app = start_with(dir, snapshot_always).await;
     let carol = old_answers()["users"]["carol"]["id"].as_str().unwrap().to_owned();
     let before = app.app.log().head().0;

@@ -6,8 +6,8 @@
 //! Checks at the end for lost writes, duplicates and leaks:
 //!
 //! - every acknowledged write is readable, the log has neither gaps nor duplicates, `mediary audit verify` exits with 0
-//! - the vendor charged each job once, each idempotency key has one effect, and webhooks arrive in order, each `webhook-id`
-//!   with one body
+//! - the vendor charged each job once, each idempotency key has one effect, and webhooks arrive in order, each
+//!   `webhook-id` with one body
 //! - memory and open files of the process do not grow from run to run
 //!
 //! A run (`Segment`) lasts from a start of the program to its kill. Prints a line for each run and a verdict, and exits

@@ -173,8 +173,8 @@ async fn check_music(service: &Process, traffic: &Traffic) -> Vec<String> {
     violations
 }
 
-/// Finds growth of memory and open files: from the first to the last run of full length, and from a process without
-/// traffic yet to the last one after its traffic.
+/// Finds growth of memory and open files from the first to the last run of full length, and growth of open files from a
+/// process before its traffic to the last process after its traffic.
 pub async fn find_leaks(service: &Process, segments: &[Segment], memory_bound: f64) -> Vec<String> {
     let mut violations = Vec::new();
     // The first run is not comparable, because it begins with an empty directory.

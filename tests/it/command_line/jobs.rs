@@ -127,7 +127,7 @@ async fn the_price_is_known_before_a_job_runs() {
     let arguments = ["run", "start-end2video", "photo.png", "-p", "waves", "-s", "duration=1", "-s", "resolution=540p"];
     let estimate = place.run(&[&arguments[..], &["--estimate", "--json"]].concat()).await.expect(0).out;
     let credits = serde_json::from_str::<Value>(&estimate).unwrap()["credits"].as_u64().unwrap();
-    assert!(credits > 0, "no credits were charged");
+    assert!(credits > 0, "the estimate is 0 credits");
     for job in [vec!["multiframe", "photo.png", "photo.png"], vec!["extend", "photo.png"], vec!["music", "-p", "x"]] {
         place.run(&[vec!["run"], job, vec!["--estimate"]].concat()).await.expect(0).assert_contains(&["credit"]);
     }

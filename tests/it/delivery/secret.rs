@@ -102,7 +102,7 @@ async fn a_webhook_secret_ends_with_the_erasure_of_its_user() {
     let callback = receive_callback(&app, &ada, &receiver).await;
     assert_eq!(signatures(&callback), [callback.signature_with(&secret)]);
     let key = app.dir.path().join("personal").join(&ada.id[ada.id.len() - 2..]).join(&ada.id);
-    assert!(key.is_file(), "the secret is sealed with the user's key");
+    assert!(key.is_file(), "the user has no key");
 
     // When the user is erased
     app.delete_as(&ada.token, "/users").await.expect(204);

@@ -259,7 +259,7 @@ async fn a_repeated_submission_is_one_task() {
     }));
     let app = TestApp::start_with(|settings| settings.limits.submissions_per_caller = 1, environment.clone()).await;
     let (ada, body) = (app.user("ada").await, json!({"image": picture::base64_png(400, 300)}));
-    assert!(body.to_string().len() > 128 * 1024, "large enough to be hashed on a thread of its own");
+    assert!(body.to_string().len() > 128 * 1024, "too small to be hashed on a thread of its own");
     let first = app.post_once("k", &ada.token, UPSCALER, &body).await.expect(200);
     assert_replay(&first, &app.post_once("k", &ada.token, UPSCALER, &body).await);
     app.post_once("k-2", &ada.token, UPSCALER, &body).await.expect(429);

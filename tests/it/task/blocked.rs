@@ -24,7 +24,7 @@ pub async fn blocked_task(app: &TestApp, user: &TestUser, task: &str) -> Value {
         if event.task.get("blocked_by").is_some() {
             assert!(
                 ["snapshot", "progress"].contains(&event.name.as_str()),
-                "being blocked is not a recorded change of the task"
+                "being blocked was recorded as a change of the task"
             );
             return event.task;
         }

@@ -49,7 +49,7 @@ async fn every_job_runs_at_the_vendor_and_its_result_is_served_locally() {
             assert!(head.to_lowercase().contains(&header), "{header} is not in {head}");
         }
         assert_eq!(body["image"], image.len(), "the picture is sent as it came");
-        assert!(body.get("webhook_url").is_none(), "no public URL is configured");
+        assert!(body.get("webhook_url").is_none(), "a webhook URL was sent without a public URL");
     }
     assert_eq!(vendor.charges().len(), 6);
     app.stop().await;

@@ -83,7 +83,7 @@ async fn background_music_is_added_if_the_model_supports_it() {
     assert!(packets(&quiet).is_none() && sound_packets.len() == 50);
     assert!(
         sound_packets.iter().map(|packet| packet.bytes.len()).sum::<usize>() > 2_000,
-        "silence takes a few bytes a packet"
+        "the sound is as small as silence"
     );
 
     // And the prompt selects the music

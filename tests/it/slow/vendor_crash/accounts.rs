@@ -184,7 +184,7 @@ async fn settle(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &Kn
     for caller in callers {
         audited += audit(process, caller, &completed).await.len();
     }
-    assert_eq!(audited, known_tasks.tasks.len(), "every task is in one account");
+    assert_eq!(audited, known_tasks.tasks.len(), "tasks in the accounts, and known tasks");
 
     let budget = get(process, &format!("/admin/budgets/user/{}", callers[0].id)).await;
     let ledger = get(process, &format!("/users/credits?user={}", callers[0].id)).await;
