@@ -117,15 +117,16 @@ fn first_generation(
         }
         // An attempt that was interrupted may have left an empty stream.
         let is_empty = stream.last()? == 0;
+        let remedy = if is_empty {
+            let delete = deletion_command(&settings.cluster, listed);
+            format!(". It is empty: if no directory is a node of that cluster, delete the stream with `{delete}`")
+        } else {
+            String::new()
+        };
         anyhow::ensure!(
-            !is_empty || listed == log,
-            "the engine has the empty stream of {listed}. If no directory is a node of that cluster, delete the stream: {}",
-            deletion_command(&settings.cluster, listed)
-        );
-        anyhow::ensure!(
-            is_empty,
+            is_empty && listed == log,
             "the engine has the stream of {listed}, which was not ended: this log has a cluster already. Add a node with a \
-             backup of one, or end that cluster with `mediary cluster leave`"
+             backup of one, or end that cluster with `mediary cluster leave`{remedy}"
         );
     }
     Ok(log)

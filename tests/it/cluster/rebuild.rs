@@ -524,6 +524,25 @@ async fn a_second_cluster_does_not_begin_beside_one_of_a_later_generation() {
 }
 
 #[actix_web::test]
+async fn a_second_directory_does_not_take_over_the_empty_stream_of_the_first() {
+    // Given a directory that has begun a cluster but written nothing yet, and an older copy of it
+    let StoppedCluster { cluster: _cluster, current, behind, .. } = StoppedCluster::new().await;
+    let streams = MemoryStreams::default();
+    let shared = tempfile::tempdir().unwrap();
+    assert_eq!(streams.init(&alone_copy_of(&current), shared.path()), Ok(()));
+
+    // When the copy begins one too, then it is rejected with the remedy
+    let older = alone_copy_of(&behind);
+    let refused = streams.init(&older, shared.path()).unwrap_err();
+    assert!(refused.contains("was not ended") && refused.contains("delete the stream"), "{refused}");
+
+    // And once that stream is deleted, it begins the next generation
+    streams.remove(1);
+    assert_eq!(streams.init(&older, shared.path()), Ok(()));
+    assert_eq!(streams.generations(), [2]);
+}
+
+#[actix_web::test]
 async fn a_directory_of_a_former_generation_records_nothing_in_another_shared_directory() {
     // Given a directory of the second generation, while the log has the third
     let StoppedCluster { cluster: _cluster, streams, files, current, .. } = StoppedCluster::new().await;
