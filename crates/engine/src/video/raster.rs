@@ -33,7 +33,7 @@ impl fmt::Display for Size {
 }
 
 impl Size {
-    /// Returns width divided by height, which is the [`Vec2`] position of the right border.
+    /// Returns the width divided by the height.
     #[must_use]
     pub fn aspect(self) -> f32 {
         self.width as f32 / self.height as f32
