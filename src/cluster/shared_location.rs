@@ -15,7 +15,7 @@ use crate::environment::Environment;
 use crate::events::shared::generation::LogGeneration;
 use crate::file_tree::{Bucket, FileTree};
 
-/// Directory of the records of where the generations but the first begin, by number.
+/// Directory of the records of where the generations begin, by number.
 const GENERATIONS: &str = "log-generations";
 /// Directory of the records of where clusters have ended, by the number of their last generation.
 const ENDED_CLUSTERS: &str = "log-left";

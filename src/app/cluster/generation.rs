@@ -34,8 +34,8 @@ pub(super) enum GenerationError {
     #[error("{0}: start the node first, which applies the rest of the former stream. If it is refused, {REPLACE}")]
     Behind(GenerationGap),
     #[error(
-        "for this directory, {log} begins at {own}, but cluster.files records {recorded}: correct cluster.files, or \
-         replace this directory by a backup of a node"
+        "for this directory, {log} begins at {own}, but the location in cluster.files records {recorded}: correct \
+         cluster.files, or replace this directory by a backup of a node"
     )]
     OtherBase { log: LogGeneration, own: StoredHead, recorded: StoredHead },
     #[error(transparent)]

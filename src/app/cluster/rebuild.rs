@@ -2,8 +2,8 @@
 //! free its space.
 //!
 //! The former stream ends with a closing group, or is lost. Then the location that all nodes use records where the next
-//! generation begins, once for all directories, and a start requires the latest generation. So of several directories only one begins
-//! it, and only those with the same log join it.
+//! generation begins, once for all directories, and a start requires the latest generation. So of several directories
+//! only one begins it, and only those with the same log join it.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -183,7 +183,7 @@ impl RebuildCommand<'_> {
         }
         anyhow::ensure!(
             former.is_first() || location.read_generation(former.log_id)?.is_some_and(|record| record.log() == former),
-            "cluster.files does not record {former}, to which this directory belongs: correct it, or restore {}",
+            "the location in cluster.files has no record of {former}, to which this directory belongs: correct it, or restore {}",
             location.generation_name(former)
         );
         // The empty stream of the next generation may be that of an interrupted attempt.
@@ -196,9 +196,9 @@ impl RebuildCommand<'_> {
         match listed.into_iter().find(|listed| listed.number > latest.number) {
             None => Ok(()),
             Some(later) => anyhow::bail!(
-                "the engine has the stream of {later}, which cluster.files does not record: correct it, restore {}, or \
-                 complete `mediary cluster rebuild-engine` on the directory that has created the stream. If that directory \
-                 is lost, see \"Make a new stream\" in docs/cluster.md",
+                "the engine has the stream of {later}, of which the location in cluster.files has no record: correct it, restore \
+                 {}, or complete `mediary cluster rebuild-engine` on the directory that has created the stream. If that \
+                 directory is lost, see \"Make a new stream\" in docs/cluster.md",
                 self.location.generation_name(later)
             ),
         }

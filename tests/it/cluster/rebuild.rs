@@ -555,7 +555,7 @@ async fn a_directory_of_a_former_generation_records_nothing_in_another_shared_di
     assert!(refused.contains("has ended this log"), "{refused}");
     streams.remove(2);
     let refused = streams.rebuild(&stale, shared.path(), LOST).unwrap_err();
-    assert!(refused.contains("does not record generation 2") && refused.contains("log-generations/2"), "{refused}");
+    assert!(refused.contains("no record of generation 2") && refused.contains("log-generations/2"), "{refused}");
     assert_eq!(location_of(shared.path()).read_generation(log_id(&files)).unwrap(), None);
 }
 
