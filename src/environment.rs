@@ -127,7 +127,7 @@ pub enum LeaveStep {
     FilesCopied,
     /// The directory no longer says how far it has applied the engine.
     CheckpointRemoved,
-    /// The directory is no node any more; only the marker is left.
+    /// The directory is no longer a node; only the marker is left.
     MembershipRemoved,
 }
 

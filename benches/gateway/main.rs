@@ -99,7 +99,7 @@ fn main() {
             let with_webhooks = arguments.iter().any(|argument| argument == "--webhooks");
             outside::serve(options.job_duration, with_webhooks, VendorGroup::from_arguments(&arguments));
         }
-        // `cargo bench` without `--bench gateway` runs every benchmark, so this is no error.
+        // `cargo bench` without `--bench gateway` runs every benchmark, so this is not an error.
         _ => println!("in-flight, submissions or pool: cargo bench --bench gateway -- in-flight"),
     }
 }

@@ -1,5 +1,5 @@
-//! Remote side in its own process: the vendor, with one duration for every job, and the receiver of callbacks. It
-//! answers queries of the measuring process, one line each.
+//! Remote side in its own process: the vendors, with the same duration for every job, and the receiver of callbacks.
+//! The process answers queries of the measuring process, one line each.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -101,14 +101,16 @@ pub fn serve(job_duration: Duration, with_webhooks: bool, group: VendorGroup) {
     });
 }
 
-/// Returns the reply to a query; any other query than `delays` and `charges` gets the counters.
+/// Returns the reply to a query: for all except `delays` and `charges`, the counters.
 fn answer_query(query: &str, vendors: &[Rc<VendorSim>], arrivals: &Arrivals) -> Value {
     match query {
         "delays" => return delays(vendors, arrivals),
         "charges" => return charges(vendors),
         _ => {}
     }
-    let (jobs, now) = (all_jobs(vendors), Instant::now());
+
+    let jobs = all_jobs(vendors);
+    let now = Instant::now();
     let running = jobs.iter().filter(|job| job.completed_at > now).count();
     let polls: u32 = vendors.iter().map(|vendor| vendor.request_count(SimRequestKind::Poll)).sum();
     json!({"jobs": jobs.len(), "running": running, "callbacks": arrivals.lock().len(), "polls": polls})
@@ -140,7 +142,7 @@ fn delays(vendors: &[Rc<VendorSim>], arrivals: &Arrivals) -> Value {
     json!({"count": delays.len(), "p50": p50, "p99": p99, "max": maximum})
 }
 
-/// Calls the webhook of every job at its end.
+/// Calls the webhook of every job when the job ends.
 async fn notify_all(vendor: Rc<VendorSim>) {
     let mut notified = 0;
     loop {
@@ -209,14 +211,16 @@ impl OutsideProcess {
 
     /// Waits until a counter reaches `target`. Returns `false` if the counter does not change for a minute.
     pub fn wait_for_count(&mut self, name: &str, target: usize) -> bool {
-        let (mut last, mut last_change) = (0, Instant::now());
+        let mut last = 0;
+        let mut last_change = Instant::now();
         loop {
             let count = self.count(name);
             if count >= target as u64 {
                 return true;
             }
             if count != last {
-                (last, last_change) = (count, Instant::now());
+                last = count;
+                last_change = Instant::now();
             }
             if last_change.elapsed() > Duration::from_mins(1) {
                 return false;
@@ -245,7 +249,7 @@ fn read_reply(replies: &mut impl BufRead) -> Value {
     serde_json::from_str(&line).expect("a line of JSON")
 }
 
-/// Returns median, 99th percentile and maximum of values in milliseconds, as a table cell.
+/// Returns the median, 99th percentile and maximum of values in milliseconds, as a table cell.
 pub fn quantile_cell(values: &[f64]) -> String {
     let [p50, p99, maximum] = PacedResults::quantiles(values);
     format!("{p50:.2} · {p99:.2} · {maximum:.1}")

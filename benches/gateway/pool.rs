@@ -30,7 +30,8 @@ pub fn run(options: &Options) {
 /// Runs the measurement once. Returns the rows of the table: label and value.
 fn measure(options: &Options, has_failing: bool) -> Vec<(&'static str, String)> {
     let group = VendorGroup { count: VENDORS, has_failing };
-    let mut outside = OutsideProcess::start_group(options.job_duration, false, group);
+    let with_webhooks = false;
+    let mut outside = OutsideProcess::start_group(options.job_duration, with_webhooks, group);
     let directory = tempfile::tempdir_in(&options.dir).expect("a directory");
     let service = start(options, &outside, directory.path());
 

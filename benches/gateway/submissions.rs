@@ -15,15 +15,19 @@ const RATE: u32 = 1000;
 pub fn run(options: &Options) {
     let rate = options.rate_or(RATE);
     let count = rate as usize * usize::try_from(options.time.as_secs()).expect("a few seconds");
-    let mut outside = OutsideProcess::start(options.job_duration, false);
+    let with_webhooks = false;
+    let mut outside = OutsideProcess::start(options.job_duration, with_webhooks);
     let directory = tempfile::tempdir_in(&options.dir).expect("a directory");
-    let service = start(options, &outside, false, directory.path());
+    let service = start(options, &outside, with_webhooks, directory.path());
 
     let read_requests = || vec![request("GET", "/users", TOKEN, ""); count];
-    let (mut reads, mut submissions) = (PacedResults::default(), PacedResults::default());
+    let mut reads = PacedResults::default();
+    let mut submissions = PacedResults::default();
     // CPU time of the service in seconds, over all rounds.
-    let (mut read_cpu, mut submission_cpu) = (0.0, 0.0);
-    let (mut submitted, mut accepted) = (0, 0);
+    let mut read_cpu = 0.0;
+    let mut submission_cpu = 0.0;
+    let mut submitted = 0;
+    let mut accepted = 0;
     let mut longest_wait = 0.0_f64;
 
     // A first round of reads does not count, because connections and threads are new.
@@ -64,7 +68,7 @@ pub fn run(options: &Options) {
     let [submission_p50, submission_p99, _] = PacedResults::quantiles(&submissions.times);
     println!("| added | {:.2} · {:.2} | | | |", submission_p50 - read_p50, submission_p99 - read_p99);
     println!(
-        "\nafter a round the last callback arrived within {longest_wait:.1} s; at most {:.0} MiB",
+        "\nafter a round the last callback arrived within {longest_wait:.1} s; peak memory {:.0} MiB",
         service.memory().peak
     );
 

@@ -43,7 +43,7 @@ pub enum AttackKind {
     ProfileBombs,
     /// Videos of a few hundred KB with 7,200 frames of 1920 x 1088 pixels, to be extended.
     LongVideos,
-    /// Connections that send half of a head.
+    /// Connections that send half of a request head.
     HalfHeads,
     /// Connections that read large responses a few bytes at a time.
     SlowReaders,
@@ -94,7 +94,8 @@ impl AttackKind {
         }
     }
 
-    /// Returns `true` if the aims apply to this attack. The busy loop is only for comparison.
+    /// Returns `true` if the measured clients must be served well during this attack. The busy loop is only for
+    /// comparison.
     #[must_use]
     pub const fn is_judged(self) -> bool {
         !matches!(self, Self::BusyNeighbour)
@@ -157,7 +158,8 @@ impl AttackTarget {
     }
 }
 
-/// Returns the status of a response, with the error code for errors unrelated to load, to detect invalid requests.
+/// Returns the status of a response. Errors that load does not explain also have their error code, which shows whether
+/// the attack sends invalid requests.
 fn outcome_label(response: &Response<'_>) -> String {
     if !(400..500).contains(&response.status) || response.status == 429 {
         return response.status.to_string();
@@ -166,13 +168,14 @@ fn outcome_label(response: &Response<'_>) -> String {
     format!("{} {}", response.status, body["error"].as_str().unwrap_or_default())
 }
 
-/// Sends requests on `connections` connections, each the next one after a response. Ignores `Retry-After`. Returns at
-/// once; the requests continue until the process ends.
+/// Sends requests on `connections` connections; each sends its next request when a response arrives. Ignores
+/// `Retry-After`. Returns at once; the requests continue until the process ends.
 fn flood(target: &Rc<AttackTarget>, connections: usize, request: impl Fn(usize) -> Rc<[u8]> + Clone + 'static) {
     for index in 0..connections {
         let (target, request) = (target.clone(), request.clone());
         tokio::task::spawn_local(async move {
-            let (mut connection, mut iteration) = (None, index);
+            let mut connection = None;
+            let mut iteration = index;
             loop {
                 let Some(open) = &mut connection else {
                     connection = target.connect().await;
@@ -204,7 +207,9 @@ fn flood(target: &Rc<AttackTarget>, connections: usize, request: impl Fn(usize) 
 
 /// Runs the attack in this process: `ATTACK ADDRESS TOKEN PUBLISHER`.
 pub fn run(arguments: &[String]) {
-    let [attack, address, token, publisher] = arguments else { panic!("ATTACK ADDRESS TOKEN PUBLISHER") };
+    let [attack, address, token, publisher] = arguments else {
+        panic!("expected the arguments ATTACK ADDRESS TOKEN PUBLISHER, not {arguments:?}")
+    };
     let attack = AttackKind::ALL.into_iter().find(|candidate| candidate.argument() == *attack).expect("an attack");
     let account = Account { token: token.clone(), publisher: publisher.clone() };
     let _ = rustix::process::nice(NICE);

@@ -13,6 +13,8 @@ use crate::{milliseconds, quantile};
 
 /// Timeout of a response, longer than the `Prefer: wait` of a job.
 const TIMEOUT: Duration = Duration::from_secs(90);
+/// Pause before a failed connection is opened again.
+const RECONNECT: Duration = Duration::from_millis(10);
 
 /// Service and callers of a load.
 #[derive(Debug, Clone)]
@@ -20,7 +22,7 @@ pub struct Load {
     /// Address of the service, `127.0.0.1:port`.
     pub address: String,
     pub accounts: Vec<Account>,
-    /// Number of nodes of the catalogue.
+    /// Number of nodes in the registry.
     pub nodes: usize,
     /// Number of source addresses over which connections are spread.
     pub sources: usize,
@@ -52,7 +54,7 @@ pub struct RampStep {
     pub p99: f64,
 }
 
-/// Runs all steps, and returns the one with the highest goodput. Increases `next_number`, the number of the next
+/// Runs all steps and returns the one with the highest goodput. Increases `next_number`, the number of the next
 /// request.
 pub fn run_ramp(load: &Load, workload: Workload, steps: &[usize], time: Duration, next_number: &mut usize) -> RampStep {
     let run = |connections: &usize| run_step(load, workload, *connections, time, next_number);
@@ -76,7 +78,7 @@ fn run_step(load: &Load, workload: Workload, connections: usize, time: Duration,
                 let mut iterations = 0;
                 while Instant::now() < end {
                     let Ok(open) = &mut connection else {
-                        tokio::time::sleep(Duration::from_millis(10)).await;
+                        tokio::time::sleep(RECONNECT).await;
                         connection = Connection::connect(&load.address, Some(load.source(index))).await;
                         continue;
                     };
@@ -109,6 +111,7 @@ fn run_step(load: &Load, workload: Workload, connections: usize, time: Duration,
         (started.elapsed(), most_iterations)
     });
 
+    // Skip every number that a connection may have used: each uses every `connections`-th one.
     *next_number += (most_iterations + 1) * connections;
     let latencies = latencies.borrow();
     RampStep {

@@ -9,7 +9,7 @@
 //! `--only TEXT` (only lists whose name contains it), `--writes N` (changes a second beside lists).
 
 #![allow(clippy::cast_precision_loss, reason = "figures of a few digits")]
-#![allow(clippy::doc_markdown, reason = "names of databases are no code")]
+#![allow(clippy::doc_markdown, reason = "names of databases are not code")]
 
 #[path = "../shared/data_dir.rs"]
 mod data_dir;

@@ -40,17 +40,17 @@ fn run(seconds: u32) -> Result<(), Failure> {
     println!("{seconds} s of video; frames a second, KiB, dB");
     println!("| | drawn | encoded | x264 veryfast | KiB | x264 | dB | x264 | whole video, all cores |");
     println!("|---|---|---|---|---|---|---|---|---|");
-    let outcome = RESOLUTIONS.iter().try_for_each(|lines| measure(*lines, seconds, &work_dir));
+    let outcome = RESOLUTIONS.iter().try_for_each(|side| measure(*side, seconds, &work_dir));
     std::fs::remove_dir_all(&work_dir)?;
     outcome
 }
 
 /// Returns the plan of a video from a photograph.
-fn plan(lines: u32, seconds: u32) -> Result<VideoPlan<'static>, Failure> {
+fn plan(shorter_side: u32, seconds: u32) -> Result<VideoPlan<'static>, Failure> {
     let photograph = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/photographs/landscape.jpg");
     let decoded = PictureDecoders::default().decode(&std::fs::read(photograph)?).map_err(|error| error.to_string())?;
     Ok(VideoPlan {
-        size: size_of(lines, None, None),
+        size: size_of(shorter_side, None, None),
         material: Material::Still { picture: decoded.pixels, seconds },
         prompt: "orbit right".to_owned(),
         amplitude: MotionAmount::Medium,
@@ -65,11 +65,12 @@ fn plan(lines: u32, seconds: u32) -> Result<VideoPlan<'static>, Failure> {
 }
 
 /// Measures a resolution, and prints its row.
-fn measure(lines: u32, seconds: u32, work_dir: &Path) -> Result<(), Failure> {
+fn measure(shorter_side: u32, seconds: u32, work_dir: &Path) -> Result<(), Failure> {
     let raw = work_dir.join("frames.y4m");
-    let (engine_path, x264_path) = (work_dir.join("engine.mp4"), work_dir.join("x264.mp4"));
+    let engine_path = work_dir.join("engine.mp4");
+    let x264_path = work_dir.join("x264.mp4");
     let single_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
-    let size = plan(lines, seconds)?.size;
+    let size = plan(shorter_side, seconds)?.size;
     let frame_count = f64::from(seconds * FPS);
 
     let mut file = BufWriter::new(File::create(&raw)?);
@@ -78,7 +79,7 @@ fn measure(lines: u32, seconds: u32, work_dir: &Path) -> Result<(), Failure> {
     // Writing the frames is not part of drawing them.
     let mut writing_seconds = 0.0;
     single_thread.install(|| {
-        let plan = plan(lines, seconds).map_err(|failure| VideoError::Internal(failure.to_string()))?;
+        let plan = plan(shorter_side, seconds).map_err(|failure| VideoError::Internal(failure.to_string()))?;
         frames(plan, |frame| {
             let write_started = Instant::now();
             let parts = [&b"FRAME\n"[..], &frame.luma, &frame.blue, &frame.red];
@@ -97,7 +98,7 @@ fn measure(lines: u32, seconds: u32, work_dir: &Path) -> Result<(), Failure> {
     let started = Instant::now();
     ffmpeg(&[
         "-i",
-        text(&raw),
+        path_text(&raw),
         "-c:v",
         "libx264",
         "-preset",
@@ -106,16 +107,16 @@ fn measure(lines: u32, seconds: u32, work_dir: &Path) -> Result<(), Failure> {
         CRF,
         "-threads",
         "1",
-        text(&x264_path),
+        path_text(&x264_path),
     ])?;
     let x264_seconds = started.elapsed().as_secs_f64();
 
     let started = Instant::now();
-    render(plan(lines, seconds)?, &())?;
+    render(plan(shorter_side, seconds)?, &())?;
     let total_seconds = started.elapsed().as_secs_f64();
 
     println!(
-        "| {lines}p | {:.0} | {:.0} | {:.0} | {} | {} | {:.1} | {:.1} | {:.0} |",
+        "| {shorter_side}p | {:.0} | {:.0} | {:.0} | {} | {} | {:.1} | {:.1} | {:.0} |",
         frame_count / drawing_seconds,
         frame_count / encoding_seconds,
         frame_count / x264_seconds,
@@ -128,23 +129,30 @@ fn measure(lines: u32, seconds: u32, work_dir: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Encodes the frames of a file with one thread.
+/// Encodes the frames of a YUV4MPEG2 file with one thread.
 fn encode(raw: &Path, size: Size) -> Result<Vec<u8>, Failure> {
     let mut file = BufReader::new(File::open(raw)?);
+
+    // Skip the header line.
     let mut byte = [0];
     while byte != *b"\n" {
         file.read_exact(&mut byte)?;
     }
+
     let mut video = EncodedVideo::default();
-    let (mut group, mut encoder) = (Vec::new(), None);
-    let mut header = [0; 6];
-    while file.read_exact(&mut header).is_ok() {
+    let mut group = Vec::new();
+    let mut encoder = None;
+    let mut frame_header = [0; b"FRAME\n".len()];
+    while file.read_exact(&mut frame_header).is_ok() {
         let mut part = |length: usize| -> Result<Vec<u8>, Failure> {
             let mut bytes = vec![0; length];
             file.read_exact(&mut bytes)?;
             Ok(bytes)
         };
-        let (luma, blue, red) = (part(size.area())?, part(size.area() / 4)?, part(size.area() / 4)?);
+        let luma = part(size.area())?;
+        let blue = part(size.area() / 4)?;
+        let red = part(size.area() / 4)?;
+
         if encoder.is_none() || group.len() == GROUP {
             video.groups.push(std::mem::take(&mut group));
             encoder = Some(H264.encoder(size, EncodingQuality::High)?);
@@ -158,20 +166,21 @@ fn encode(raw: &Path, size: Size) -> Result<Vec<u8>, Failure> {
     Ok(write_mp4(&video, None)?)
 }
 
-fn text(path: &Path) -> &str {
+fn path_text(path: &Path) -> &str {
     path.to_str().unwrap_or_default()
 }
 
-/// Runs ffmpeg. Returns its messages, which are the error if it fails.
+/// Runs ffmpeg. Returns its messages, as the error if it fails.
 fn ffmpeg(arguments: &[&str]) -> Result<String, Failure> {
     let output = Command::new("ffmpeg").args(["-hide_banner", "-nostdin", "-y"]).args(arguments).output()?;
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.success() { Ok(message) } else { Err(message.into()) }
 }
 
-/// Returns the similarity of a video to its frames, in dB.
+/// Returns the similarity (PSNR) of a video to its raw frames, in dB.
 fn psnr(video: &Path, raw: &Path) -> Result<f64, Failure> {
-    let output = ffmpeg(&["-i", text(video), "-i", text(raw), "-lavfi", "psnr", "-f", "null", "-"])?;
+    let output =
+        ffmpeg(&["-i", path_text(video), "-i", path_text(raw), "-lavfi", "psnr", "-f", "null", "-"])?;
     let value = output.rsplit("PSNR y:").next().and_then(|remaining| remaining.split(' ').next());
     Ok(value.ok_or("ffmpeg printed no PSNR")?.parse()?)
 }

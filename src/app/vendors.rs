@@ -67,7 +67,7 @@ impl VendorSet {
     }
 }
 
-/// Time after the timeout of a submission for another node to record its result.
+/// Time after the timeout of a submission in which its node can still record the result before another node takes over.
 const SUBMISSION_MARGIN: Duration = Duration::from_secs(5);
 
 /// Returns the configured vendors of each gateway. Their calls are measured.

@@ -49,7 +49,7 @@ pub trait EventSource: Send + Sync + 'static {
     /// If the events cannot be read.
     fn scan(&self, after: Position, on_event: EventCallback<'_>) -> Result<(), EventSourceError>;
 
-    /// Returns the events of these streams up to `until`, in order.
+    /// Returns the events of `streams` up to the position `until`, in order.
     ///
     /// # Errors
     /// If the events cannot be read.
@@ -59,8 +59,8 @@ pub trait EventSource: Send + Sync + 'static {
         until: Position,
     ) -> Result<Vec<RecordedEvent>, EventSourceError>;
 
-    /// Returns the position that the log had reached at a time: that of the last event that is not later. Event times
-    /// usually increase, but not if commands waited for each other or the clock was set back.
+    /// Returns the position that the log had reached at a time: that of the last event that is not later. This is only
+    /// approximate where event times decrease, because commands waited for each other or the clock was set back.
     ///
     /// # Errors
     /// If the events cannot be read.
@@ -128,7 +128,7 @@ impl StoppedEventSource {
     pub fn open(directory: &Path) -> Result<Self, EventSourceError> {
         let journal = ReadOnlyJournal::open(directory)?;
 
-        // Checks HEAD before any output; most queries need it only at the end.
+        // Fail before any output if HEAD is invalid: most queries check it only at the end.
         journal.head()?;
 
         Ok(Self(journal))

@@ -16,6 +16,7 @@ use crate::verification::ProgressCallback;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupCheckReport {
     pub manifest: Manifest,
+    /// Number of events in the journal; 0 if a file is damaged, because the journal is then not read.
     pub events: u64,
     /// All defects, each with the file's path in the data directory.
     pub findings: Vec<Finding>,
@@ -100,7 +101,7 @@ fn check_journal(manifest: &Manifest, pool: &BackupFilePool, findings: &mut Vec<
     }
 
     let mut segments: Vec<_> = manifest.files.iter().filter(|entry| is_segment(&entry.path)).collect();
-    segments.sort_by(|one, other| one.path.cmp(&other.path));
+    segments.sort_by(|a, b| a.path.cmp(&b.path));
     let copies: Vec<PathBuf> = segments.iter().filter_map(|entry| Some(pool.path(&entry.digest()?))).collect();
 
     let mut checker = BackupJournalChecker { segments, copies: &copies, events: 0, findings };
@@ -120,6 +121,7 @@ fn is_segment(path: &str) -> bool {
     path.starts_with("log/journal") && path.extension().is_some_and(|extension| extension == "seg")
 }
 
+/// Counts the events of a journal and collects its damage.
 struct BackupJournalChecker<'s> {
     segments: Vec<&'s BackupFile>,
     /// Copies of the segments, in the same order.

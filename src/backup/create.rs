@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::BackupError;
 use super::manifest::{self, BackupDirectory, BackupFile, Manifest};
-use super::pool::{BackupFilePool, private_directory};
+use super::pool::{BackupFilePool, create_private_directory};
 use crate::cluster::bucket_files::CACHE_FILE;
 use crate::cluster::leave_marker::LEAVE_FILE;
 use crate::domain::value::Digest;
@@ -42,20 +42,20 @@ const TREES: [&str; 1] = ["personal"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupReport {
     pub position: Position,
-    /// Files of the backup and their bytes.
+    /// Number of files in the backup, and their total size in bytes.
     pub files: u64,
     pub bytes: u64,
-    /// Files that had to be copied, and their bytes.
+    /// Number of files that had to be copied, and their total size in bytes.
     pub copied_files: u64,
     pub copied_bytes: u64,
-    /// Files of older backups that were removed.
+    /// Number of files of earlier backups that were removed.
     pub removed: u64,
     /// Damaged files without an earlier copy. They are not in the backup.
     pub findings: Vec<String>,
     pub notes: Vec<String>,
 }
 
-/// Copies a data directory to the backup directory `to`. What only a bucket has is fetched.
+/// Copies a data directory to the backup directory `to`. Files that only the bucket has are fetched.
 ///
 /// # Errors
 /// If the backup cannot be made. The previous backup is then unchanged.
@@ -170,7 +170,7 @@ fn ensure_separate(root: &Path, to: &Path) -> Result<(), BackupError> {
 /// Creates the backup directory and locks it. A directory with other content is rejected.
 fn lock(to: &Path) -> Result<File, BackupError> {
     let file_error = || BackupError::file(to);
-    private_directory(to).map_err(file_error())?;
+    create_private_directory(to).map_err(file_error())?;
     let own_names = ["lock", "files", manifest::MANIFEST_FILE, "manifest.draft"];
 
     for entry in fs::read_dir(to).map_err(file_error())? {
@@ -232,6 +232,7 @@ impl BackupWriter<'_> {
         }
 
         let empty_head = JournalHead { position: Position(0), chain: ChainHash::genesis(signed_head.log) };
+        // Every history begins with the empty log, so no record has to be found for it.
         let is_previous_found = previous.is_none_or(|previous| previous.head == empty_head);
         let segments = scan::segments(&log.join("journal"))?;
         self.add_directory("log")?;
@@ -325,8 +326,8 @@ impl BackupWriter<'_> {
         Ok(())
     }
 
-    /// Keeps the previous backup's copy of the URL key if the data directory lacks it: account ids of an issuer derive
-    /// from this key, and the copy may be the last one.
+    /// Keeps the previous backup's copy of the URL key if the data directory lacks it: the account ids of OIDC users
+    /// derive from this key, and the copy may be the last one.
     fn preserve_url_key(&mut self, previous: Option<&Manifest>) {
         let find = |files: &[BackupFile]| files.iter().find(|entry| entry.path == URL_KEY).cloned();
         if find(&self.manifest_files).is_some() {
@@ -363,6 +364,7 @@ impl BackupWriter<'_> {
         for (path, digest) in self.list_area(area).map_err(BackupError::file(&root.join(area)))? {
             let relative = relative(root, &path);
             let metadata = fs::metadata(&path).ok();
+            // Expired files may be removed during the backup.
             if metadata.is_none() && self.data.bucket().is_none() {
                 continue;
             }

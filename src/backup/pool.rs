@@ -46,7 +46,7 @@ impl BackupFilePool {
         self.root.join(&name[..2]).join(name)
     }
 
-    /// Returns the size of a file if its content matches its hash. Reads the whole file, so that decay in a backup is
+    /// Returns the size of a file if its content matches its hash. Reads the whole file, so that bit rot in a backup is
     /// found while the original still exists.
     pub fn size_if_intact(&self, digest: &Digest) -> Option<u64> {
         let (actual, bytes) = content_check::digest_of(&self.path(digest), &mut |_| {}).ok()?;
@@ -69,7 +69,7 @@ impl BackupFilePool {
     }
 
     fn write(&mut self, from: &mut dyn Read, expected: Option<Digest>) -> io::Result<(Digest, u64)> {
-        private_directory(&self.root)?;
+        create_private_directory(&self.root)?;
         let draft = self.root.join(format!("next.{UNFINISHED}"));
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
         let mut hash = Sha256::new();
@@ -90,7 +90,7 @@ impl BackupFilePool {
         if expected.is_none_or(|expected| expected == digest) {
             file.sync_all()?;
             let path = self.path(&digest);
-            private_directory(path.parent().unwrap_or(&self.root))?;
+            create_private_directory(path.parent().unwrap_or(&self.root))?;
 
             if path.exists() {
                 self.repaired.insert(digest);
@@ -117,7 +117,7 @@ impl BackupFilePool {
         }
     }
 
-    /// Removes the files that are not in `listed`, and unfinished ones; returns the number of the former.
+    /// Removes unfinished files and those that are not in `listed`; returns the number of the latter.
     pub fn remove_unlisted(&self, listed: &HashSet<Digest>) -> io::Result<u64> {
         let mut removed = 0;
         for folder in fs::read_dir(&self.root)? {
@@ -140,8 +140,8 @@ impl BackupFilePool {
     }
 }
 
-/// Creates a directory for its owner only, and makes its name durable.
-pub fn private_directory(path: &Path) -> io::Result<()> {
+/// Creates a directory that only its owner can access, and syncs its parent.
+pub fn create_private_directory(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }

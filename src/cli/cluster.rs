@@ -225,7 +225,7 @@ fn text_of(report: &EngineReport) -> String {
     text += match (report.is_suitable(), report.log) {
         (false, _) => "A node does not start.\n",
         (true, Some(_)) => "The data directory fits its cluster.\n",
-        (true, None) => "The servers can be used. The data directory is no node, so no stored log was checked.\n",
+        (true, None) => "The servers can be used. The data directory is not a node, so no stored log was checked.\n",
     };
     text
 }
@@ -234,7 +234,7 @@ fn leave(settings: &Settings, evidence: AloneEvidence) -> anyhow::Result<()> {
     check_settings(settings)?;
     leave_cluster(settings, &Environment::system(), evidence, |log| connect_engine(&settings.cluster, log))?;
     let text = format!(
-        "{} is no node any more and has everything that the cluster recorded. Remove cluster.engine from its settings. The \
+        "{} is no longer a node and has everything that the cluster recorded. Remove cluster.engine from its settings. The \
          other directories, and the stream or schema of the engine, can be deleted.\n",
         settings.data_dir.display()
     );
@@ -276,7 +276,7 @@ fn with_engine<T>(cluster: &ClusterSettings, call: impl FnOnce(&EngineAccess<'_>
 fn verify(settings: &Settings) -> Result<(), CliError> {
     check_settings(settings)?;
     let Some(membership) = Membership::read(&settings.data_dir).context("cannot read cluster.json")? else {
-        return Err(anyhow::anyhow!("{} is no node of a cluster", settings.data_dir.display()).into());
+        return Err(anyhow::anyhow!("{} is not a node of a cluster", settings.data_dir.display()).into());
     };
     let log = membership.log();
     let contents = connect_engine(&settings.cluster, log).and_then(|engine| verify_engine(&*engine));

@@ -31,7 +31,7 @@ pub enum BucketFilesError {
     #[error(transparent)]
     Bucket(io::Error),
     #[error(
-        "{bucket} is no bucket of a cluster: it has no object {OWNER_OBJECT}. Correct cluster.files, or run `mediary cluster \
+        "{bucket} is not the bucket of a cluster: it has no object {OWNER_OBJECT}. Correct cluster.files, or run `mediary cluster \
          init` on the first node"
     )]
     NoOwner { bucket: String },
@@ -44,7 +44,7 @@ pub enum BucketFilesError {
     Incomplete { bucket: String },
     #[error(
         "{bucket} has the files of an earlier cluster of this log, also keys of users who may have been erased since, and this \
-         directory is no node of it: choose another bucket or prefix in cluster.files, and empty the earlier one once nothing \
+         directory is not a node of it: choose another bucket or prefix in cluster.files, and empty the earlier one once nothing \
          is missing"
     )]
     EarlierCluster { bucket: String },
@@ -361,7 +361,7 @@ pub fn unshare(files: &FileTree) -> Result<(), BucketFilesError> {
     forget_bucket(files.root())
 }
 
-/// Records that a data directory is no cache of a bucket: it left the cluster, or serves alone after an interrupted
+/// Records that a data directory is not a cache of a bucket: it left the cluster, or serves alone after an interrupted
 /// `mediary cluster init`, so its files change without the bucket.
 ///
 /// # Errors

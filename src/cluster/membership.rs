@@ -67,7 +67,7 @@ pub enum MembershipError {
     )]
     NotConfigured(PathBuf),
     #[error(
-        "cluster.engine is set, but {} is no node of a cluster: start the first node once without it and run `mediary cluster \
+        "cluster.engine is set, but {} is not a node of a cluster: start the first node once without it and run `mediary cluster \
          init`; any other node starts on a restored backup of a node", .0.display()
     )]
     NotMember(PathBuf),
@@ -147,7 +147,7 @@ impl Membership {
         })
     }
 
-    /// Reads the membership of a data directory; `None` if it is no node.
+    /// Reads the membership of a data directory; `None` if it is not a node.
     ///
     /// # Errors
     /// If the file cannot be read.

@@ -1,9 +1,9 @@
 //! The share of a node in work that all nodes do, by rendezvous hashing: each piece goes to the node with the highest
-//! hash of node and piece, so that a node that comes or goes moves only the pieces that it gets or had.
+//! hash of node and piece. A node that joins or leaves therefore moves only the pieces that it gains or loses.
 
 use uuid::Uuid;
 
-/// Which pieces of work a node does at the moment.
+/// Pieces of work that a node currently does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkShare {
     Nothing,
@@ -16,7 +16,7 @@ pub enum WorkShare {
 }
 
 impl WorkShare {
-    /// Returns `true` if this node does the piece of work with this number.
+    /// Returns `true` if this node does the piece of work with the number `work`.
     #[must_use]
     pub fn contains(&self, work: u128) -> bool {
         match self {
@@ -61,7 +61,7 @@ mod tests {
         let mut counts = [0; 3];
         for work in 0..3000 {
             let owners: Vec<_> = (0..3).filter(|index| part(nodes[*index], &nodes).contains(work)).collect();
-            assert_eq!(owners.len(), 1, "{work}");
+            assert_eq!(owners.len(), 1, "nodes that do piece {work}: {owners:?}");
             counts[owners[0]] += 1;
         }
         assert!(counts.iter().all(|count| (900..1100).contains(count)), "{counts:?}");
@@ -71,8 +71,9 @@ mod tests {
     fn a_node_that_leaves_moves_only_its_own_pieces() {
         for work in 0..1000 {
             for own in [1, 2] {
-                let (before, after) = (part(own, &[1, 2, 3]).contains(work), part(own, &[1, 2]).contains(work));
-                assert!(!before || after, "{work}");
+                let before = part(own, &[1, 2, 3]).contains(work);
+                let after = part(own, &[1, 2]).contains(work);
+                assert!(!before || after, "node {own} lost piece {work} when node 3 left");
             }
         }
     }

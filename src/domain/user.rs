@@ -33,7 +33,7 @@ pub struct NewUser {
     pub is_approved: bool,
 }
 
-/// Open account.
+/// Account that is open, perhaps banned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserProfile {
     pub id: UserId,
@@ -169,6 +169,7 @@ impl Decider for User {
             (Self::Erased(_), UserCommand::Erase) => Ok(Vec::new()),
             (Self::Erased(_), _) => Err(UserRejection::Erased),
             (Self::Present(user), UserCommand::Revise { change }) => {
+                // Long fields are split into several events.
                 let parts = change.changing(&user.fields());
                 Ok(parts.into_iter().map(|change| UserEvent::UserRevised { change }).collect())
             }

@@ -115,7 +115,7 @@ impl Bucket {
     /// Returns the part of a store below a prefix, which may be empty.
     ///
     /// # Errors
-    /// If the thread of the client cannot be started, or the prefix is no path.
+    /// If the thread of the client cannot be started, or the prefix is not a path.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: &str, name: String) -> io::Result<Self> {
         let prefix = Path::parse(prefix).map_err(io::Error::other)?;
         let thread = ClientThread::start("bucket")?;

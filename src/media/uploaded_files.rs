@@ -732,7 +732,7 @@ mod tests {
         files.files.lock().extend(others.map(|file| (file.id, file)));
 
         assert!(matches!(commit(&files, 5000, 7, PNG), Err(UploadError::TooMany)));
-        assert_eq!(commit(&files, 0, 7, PNG).unwrap(), file, "a repetition is no further file");
+        assert_eq!(commit(&files, 0, 7, PNG).unwrap(), file, "a repetition does not count as another file");
         assert!(commit(&files, 5000, 8, PNG).is_ok());
     }
 

@@ -348,7 +348,7 @@ async fn the_last_node_leaves_with_everything_and_the_others_stop() {
         leave_cluster(&node_settings_of, &Environment::system(), AloneEvidence::Heard, |_| Ok(engine))
     };
     leave().unwrap();
-    assert!(leave().unwrap_err().to_string().contains("no node of a cluster"));
+    assert!(leave().unwrap_err().to_string().contains("not a node of a cluster"));
 
     // Then it runs alone with everything
     let alone = TestApp::start_in(last, |_| {}, Environment::system()).await;

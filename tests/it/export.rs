@@ -143,7 +143,7 @@ fn a_changed_byte_is_reported_with_its_line() {
         let mut changed = text.clone().into_bytes();
         changed[at] ^= 1;
         match verify(&changed[..], ExportFormat::default(), key, &mut |_| {}) {
-            // The first line identifies the format: without it the file is no export.
+            // The first line identifies the format: without it the file is not an export.
             Err(error) => assert_eq!(line_index, 1, "byte {at}: {error}"),
             Ok(report) => {
                 let first =

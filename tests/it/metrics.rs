@@ -22,7 +22,7 @@ async fn samples(app: &TestApp) -> BTreeMap<String, f64> {
     assert!(text.ends_with("# EOF\n"), "the marker of OpenMetrics is not at the end");
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let sample = |line: &str| {
-        let (name, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{line} is no sample"));
+        let (name, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{line} is not a sample"));
         (name.to_owned(), value.parse().unwrap_or_else(|_| panic!("{line} has no number")))
     };
     lines.map(sample).collect()

@@ -145,7 +145,7 @@ fn servers_that_may_lose_groups_are_refused_with_the_remedy() {
     let reason = unsuitable(NatsEngine::open(server.options(), log_id));
     assert!(reason.contains("set `sync_interval: always`"), "{reason}");
 
-    // A single server is no cluster
+    // A single server is not a cluster
     let three = NatsOptions { replicas: 3, ..blind };
     let reason = unsuitable(NatsEngine::open(three.clone(), log_id));
     assert!(reason.contains("num_replicas is 1; it must be 3 or more"), "{reason}");

@@ -264,7 +264,7 @@ pub async fn become_a_cluster_and_a_service_again(cluster: &NodeDirectories) -> 
         assert!(status.success(), "{errors}");
         printed.push(errors);
     }
-    cluster.run(0, &["cluster", "leave"]).expect(0).assert_contains(&["is no node any more"]);
+    cluster.run(0, &["cluster", "leave"]).expect(0).assert_contains(&["is no longer a node"]);
     run(&cluster.data_dir(0), &["audit", "verify"]).expect(0);
 
     // Then it serves alone, with everything
@@ -458,9 +458,9 @@ fn a_check_tells_a_usable_engine_from_one_that_is_not() {
     let cluster = NodeDirectories::init();
     let check = |data_dir: &Path, engine: &EngineSettings| cluster.run_on(data_dir, engine, &["cluster", "check"]);
 
-    // A service that is no node yet learns about the servers only, a node also about its log
+    // A service that is not a node yet learns about the servers only, a node also about its log
     let service = tempfile::tempdir().unwrap();
-    check(service.path(), &cluster.engine).expect(0).assert_contains(&["ok ", "is no node"]);
+    check(service.path(), &cluster.engine).expect(0).assert_contains(&["ok ", "is not a node"]);
     let json = cluster.run(0, &["cluster", "check", "--json"]).expect(0).out;
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&json["ok"], json["log_id"].is_string()), (&json!(true), true), "{json}");

@@ -202,7 +202,7 @@ fn a_server_that_may_lose_groups_is_refused_with_the_remedy() {
     assert!(reason.contains("synchronous_commit is off"), "{reason}");
     server.administer("ALTER ROLE mediary RESET synchronous_commit");
 
-    // A standby is no primary
+    // A standby is not a primary
     server.restart_in_recovery();
     let reason = unsuitable(PostgresEngine::open(server.options(), log_id));
     assert!(reason.contains("in recovery") && reason.contains("name the primary"), "{reason}");

@@ -220,7 +220,7 @@ async fn a_webhook_gets_only_the_events_that_it_selects_while_enabled() {
     assert_eq!(found, ["version.flagged", "webhook.test"]);
     assert_eq!(deliveries(&app, &alice, &other).await, Vec::<Value>::new());
 
-    // And a new reason for the same status is no event
+    // And a new reason for the same status is not an event
     moderate(&app, "1.0.0", "Active").await;
     assert_eq!(deliveries(&app, &alice, &webhook).await.len(), 2);
 }

@@ -278,7 +278,7 @@ fn unprovable_damage_fails_the_start_with_instructions() {
         assert_eq!(message, format!("damage in {} at offset {offset}, {expected}, {REST}", segment.display()));
     }
 
-    // And the same with the sled of another log, whose copies are no evidence
+    // And the same with the sled of another log, whose copies prove nothing
     flip(&segment, offset as u64 + 60);
     let other = RepairCase::with_groups(3);
     garbage(&other.records(&other.segments()[0])[2]);

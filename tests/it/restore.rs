@@ -116,7 +116,7 @@ fn a_blocked_temporary_directory_is_reported_by_name() {
     assert!(actual.contains(".data.restoring") && actual.contains("beside its target"), "{actual}");
     assert!(!actual.contains("another restore"), "{actual}");
 
-    // Given missing parent directories, and a directory that is no backup
+    // Given missing parent directories, and a directory that is not a backup
     let deep = other_dir.path().join("a/b/data");
     run(&deep, &["restore", data.path().to_str().unwrap()]).expect(1);
     assert_eq!(names(other_dir.path()), [".data.restoring", "backup"]);

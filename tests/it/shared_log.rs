@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use mediary::environment::Environment;
-use mediary::events::envelope::RecordedEvent;
+use mediary::events::envelope::{EncodedCommit, RecordedEvent};
 use mediary::events::log::{AppendRejection, EventLog, LogFailure};
 use mediary::events::shared::engine::{Engine, EngineFault, EngineSignal, EngineUnreachable, SendResult};
 use mediary::events::shared::generation::LogGeneration;
@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use crate::samples::{AT, append, large_append, task_stream};
 
-/// Deadline for anything that should happen soon.
+/// Timeout of waits that should end soon.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Node with its own directory. The logs of all nodes have the same id.
@@ -46,6 +46,7 @@ impl SharedLogNode {
     ) -> Result<Self, LogFailure> {
         let mut options = SledLogOptions::new(directory);
         options.journal.segment_bytes = 16 * 1024;
+        // The seed determines the id of the log.
         let (local, _) = SledLog::open(&options, &Environment::manual(AT, 7), |_| {}).unwrap();
         let local = Arc::new(local);
 
@@ -58,7 +59,7 @@ impl SharedLogNode {
         };
         let announced = Arc::<Mutex<Vec<RecordedEvent>>>::default();
         let sink = Arc::clone(&announced);
-        let on_commits = Box::new(move |commits: &[mediary::events::envelope::EncodedCommit]| {
+        let on_commits = Box::new(move |commits: &[EncodedCommit]| {
             sink.lock().unwrap().extend(commits.iter().flat_map(|encoded| encoded.commit.iter().cloned()));
         });
         let log = SharedLog::open(Arc::clone(&local), Arc::new(engine), options, on_commits)?;
@@ -79,12 +80,12 @@ impl SharedLogNode {
     }
 }
 
-/// Returns an engine without faults.
-fn calm() -> MemoryEngine {
+fn reliable_engine() -> MemoryEngine {
     MemoryEngine::new(EngineFaults::default(), Environment::manual(AT, 1))
 }
 
-fn hostile(seed: u64) -> MemoryEngine {
+/// Returns an engine that loses, delays and repeats groups, and leaves some calls unanswered.
+fn faulty_engine(seed: u64) -> MemoryEngine {
     let faults = EngineFaults { dropped: 0.15, delayed: 0.15, duplicated: 0.15, unanswered: 0.15 };
     MemoryEngine::new(faults, Environment::manual(AT, seed))
 }
@@ -105,7 +106,7 @@ pub fn append_eventually(node: &SharedLogNode, stream: u128, mark: u64) {
 #[test]
 fn nodes_agree_whatever_the_engine_does() {
     for seed in 0..4 {
-        let engine = hostile(seed);
+        let engine = faulty_engine(seed);
         let directories = [(); 3].map(|()| tempfile::tempdir().unwrap());
         let nodes: Vec<_> = (1..)
             .zip(&directories)
@@ -136,7 +137,7 @@ fn nodes_agree_whatever_the_engine_does() {
 
 #[test]
 fn a_stopped_node_catches_up_and_an_older_checkpoint_does_no_harm() {
-    let engine = hostile(9);
+    let engine = faulty_engine(9);
     let [first, second] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let node = SharedLogNode::open(first.path(), 1, engine.clone()).unwrap();
     (0..10).for_each(|mark| append_eventually(&node, 1, mark));
@@ -144,7 +145,7 @@ fn a_stopped_node_catches_up_and_an_older_checkpoint_does_no_harm() {
     node.stop();
     let older = std::fs::read(first.path().join("engine.json")).unwrap();
 
-    // Another node continues, then the first one again, from a checkpoint behind its journal.
+    // Another node continues, then the first one. Its checkpoint is then set back behind its journal.
     let other = SharedLogNode::open(second.path(), 2, engine.clone()).unwrap();
     other.catch_up();
     (10..30).for_each(|mark| append_eventually(&other, 2, mark));
@@ -166,9 +167,10 @@ fn a_stopped_node_catches_up_and_an_older_checkpoint_does_no_harm() {
 
 #[test]
 fn a_journal_that_was_ahead_of_the_last_checkpoint_is_not_repeated() {
-    let engine = calm();
+    let engine = reliable_engine();
     let directory = tempfile::tempdir().unwrap();
     let node = SharedLogNode::open(directory.path(), 1, engine.clone()).unwrap();
+    // Two events, a conflict with them, and one more event.
     node.log.append(vec![append(1, 0, 1, 2), append(1, 0, 2, 1), append(1, 2, 3, 1)]).unwrap();
     let before = node.events();
     node.stop();
@@ -182,7 +184,7 @@ fn a_journal_that_was_ahead_of_the_last_checkpoint_is_not_repeated() {
 
 #[test]
 fn an_append_fails_while_the_engine_is_unreachable_and_succeeds_later() {
-    let engine = calm();
+    let engine = reliable_engine();
     let directory = tempfile::tempdir().unwrap();
     let timeout = Duration::from_secs(3);
     let node = SharedLogNode::open_with(directory.path(), 1, engine.clone(), timeout).unwrap();
@@ -211,7 +213,7 @@ fn an_append_that_the_engine_loses_has_an_unknown_outcome() {
 
 #[test]
 fn a_node_stops_when_the_engine_contradicts_its_log() {
-    let engine = calm();
+    let engine = reliable_engine();
     let directory = tempfile::tempdir().unwrap();
     let node = SharedLogNode::open(directory.path(), 1, engine.clone()).unwrap();
     for version in 0..3 {
@@ -236,7 +238,7 @@ fn a_node_stops_when_the_engine_contradicts_its_log() {
 
 #[test]
 fn a_running_node_stops_when_the_engine_has_lost_groups() {
-    let engine = calm();
+    let engine = reliable_engine();
     let directory = tempfile::tempdir().unwrap();
     let node = SharedLogNode::open(directory.path(), 1, engine.clone()).unwrap();
     for version in 0..3 {
@@ -246,10 +248,10 @@ fn a_running_node_stops_when_the_engine_has_lost_groups() {
     engine.truncate(1);
     let failed = node.log.append(vec![append(1, 3, 9, 1)]);
     assert!(matches!(failed, Err(LogFailure::Diverged { .. })), "{failed:?}");
-    assert!(node.log.state().is_err());
+    assert!(node.log.state().is_err(), "the node still reports a working log");
 }
 
-/// Engine that has space for a number of groups.
+/// Engine that is full after `left` more groups.
 struct FullEngine {
     inner: MemoryEngine,
     left: AtomicUsize,
@@ -285,7 +287,7 @@ impl Engine for FullEngine {
 fn a_failure_after_a_recorded_group_is_an_unknown_outcome() {
     // Given an engine that takes one more group
     let directory = tempfile::tempdir().unwrap();
-    let engine = FullEngine { inner: calm(), left: AtomicUsize::new(1) };
+    let engine = FullEngine { inner: reliable_engine(), left: AtomicUsize::new(1) };
     let node = SharedLogNode::open(directory.path(), 1, engine).unwrap();
 
     // When appends need two groups
@@ -293,7 +295,7 @@ fn a_failure_after_a_recorded_group_is_an_unknown_outcome() {
 
     // Then the failure does not say that nothing was recorded
     assert!(matches!(failed, Err(LogFailure::OutcomeUnknown { .. })), "{failed:?}");
-    assert_eq!(node.events().len(), 8);
+    assert_eq!(node.events().len(), 8, "a group of at most 512 KiB holds eight of the appends");
 
     // And if nothing was recorded, the failure says so
     let failed = node.log.append(vec![append(3, 0, 1, 1)]);
@@ -301,8 +303,8 @@ fn a_failure_after_a_recorded_group_is_an_unknown_outcome() {
 }
 
 #[test]
-fn a_thread_that_ends_stops_the_node() {
-    // Given a node that cannot announce what it has applied
+fn a_thread_that_panics_stops_the_node() {
+    // Given a node whose thread panics when it announces a commit
     let directory = tempfile::tempdir().unwrap();
     let (local, _) =
         SledLog::open(&SledLogOptions::new(directory.path()), &Environment::manual(AT, 7), |_| {}).unwrap();
@@ -313,8 +315,8 @@ fn a_thread_that_ends_stops_the_node() {
         write_timeout: PATIENCE,
         metrics: ClusterMetrics::default(),
     };
-    let on_commits = Box::new(|_: &[mediary::events::envelope::EncodedCommit]| panic!("a fault of the program"));
-    let log = SharedLog::open(Arc::new(local), Arc::new(calm()), options, on_commits).unwrap();
+    let on_commits = Box::new(|_: &[EncodedCommit]| panic!("a fault of the program"));
+    let log = SharedLog::open(Arc::new(local), Arc::new(reliable_engine()), options, on_commits).unwrap();
 
     // When it applies a group, then the append does not wait, and the node says that it has stopped
     let failed = log.append(vec![append(1, 0, 1, 1)]);
@@ -323,8 +325,8 @@ fn a_thread_that_ends_stops_the_node() {
 }
 
 #[test]
-fn bytes_that_are_no_group_stop_the_node() {
-    let engine = calm();
+fn bytes_that_are_not_a_group_stop_the_node() {
+    let engine = reliable_engine();
     let directory = tempfile::tempdir().unwrap();
     let node = SharedLogNode::open(directory.path(), 1, engine.clone()).unwrap();
     engine.store(b"\x02 of a newer release".to_vec());
@@ -334,7 +336,7 @@ fn bytes_that_are_no_group_stop_the_node() {
 
 #[test]
 fn a_node_with_another_log_stops() {
-    let engine = calm();
+    let engine = reliable_engine();
     let [first, second] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let node = SharedLogNode::open(first.path(), 1, engine.clone()).unwrap();
     let options = SledLogOptions::new(second.path());

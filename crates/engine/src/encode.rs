@@ -6,7 +6,7 @@ use image::{ExtendedColorType, ImageEncoder, ImageError, ImageResult};
 
 use crate::picture::{DecodedPicture, Pixels};
 
-/// Quality of JPEG results, 1 to 100: no visible artefacts, a third of the size of 100.
+/// Quality of JPEG results, 1 to 100: no visible artefacts, a third of the size that 100 gives.
 const JPEG_QUALITY: u8 = 95;
 /// Longest side of a JPEG in pixels.
 const JPEG_SIDE_MAX: u32 = 65_535;

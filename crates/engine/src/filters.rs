@@ -4,17 +4,17 @@ use multiversion::multiversion;
 
 use crate::plane::{Plane, copy_clamped};
 
-/// Returns the average of the square of `2 * radius + 1` samples a side around each sample.
+/// Averages each sample with its neighbours in a square of `2 * radius + 1` samples a side; the border is repeated.
 #[must_use]
 pub fn box_blur(source: &Plane, radius: usize) -> Plane {
     let mut windows = Windows::new(source.width(), radius);
-    let across = Plane::from_rows(source.width(), source.height(), |y, target| {
+    let row_sums = Plane::from_rows(source.width(), source.height(), |y, target| {
         windows.pad(source.row(y), radius);
         windows.sum(radius, target);
     });
 
-    let share = 1.0 / (2 * radius + 1) as f32;
-    sum_columns(&across, radius, share * share)
+    let weight = 1.0 / (2 * radius + 1) as f32;
+    sum_columns(&row_sums, radius, weight * weight)
 }
 
 /// Buffers for sums of neighbours in a row. Sums of two are combined to sums of four and so on, which can be
@@ -49,7 +49,8 @@ impl Windows {
 fn sum_windows(sums: &mut Vec<f32>, next: &mut Vec<f32>, window: usize, target: &mut [f32]) {
     let length = target.len();
     let mut size = 1;
-    let mut filled = 1;
+    // Number of samples that each sum in `target` contains so far.
+    let mut summed = 1;
 
     target.copy_from_slice(&sums[..length]);
 
@@ -60,16 +61,18 @@ fn sum_windows(sums: &mut Vec<f32>, next: &mut Vec<f32>, window: usize, target: 
         size *= 2;
 
         if window & size != 0 {
-            target.iter_mut().zip(&sums[filled..]).for_each(|(sum, part)| *sum += part);
-            filled += size;
+            target.iter_mut().zip(&sums[summed..]).for_each(|(sum, part)| *sum += part);
+            summed += size;
         }
     }
 }
 
-/// Returns the sums of the `2 * radius + 1` samples above, at and below each position, scaled by `share`.
+/// Returns the sums of the `2 * radius + 1` samples above, at and below each position, times `scale`.
 #[multiversion(targets("x86_64+avx2"))]
-fn sum_columns(source: &Plane, radius: usize, share: f32) -> Plane {
+fn sum_columns(source: &Plane, radius: usize, scale: f32) -> Plane {
     let last = source.height() - 1;
+
+    // Window of the first row: the `radius` rows above it repeat it.
     let mut sums: Vec<f32> = source.row(0).iter().map(|value| value * radius as f32).collect();
 
     for y in 0..=radius {
@@ -83,7 +86,7 @@ fn sum_columns(source: &Plane, radius: usize, share: f32) -> Plane {
         let leaving_row = source.row(y.saturating_sub(radius));
 
         for (((value, sum), entering), leaving) in row.iter_mut().zip(&mut sums).zip(entering_row).zip(leaving_row) {
-            *value = *sum * share;
+            *value = *sum * scale;
             *sum += entering - leaving;
         }
     })
@@ -94,25 +97,28 @@ fn sum_columns(source: &Plane, radius: usize, share: f32) -> Plane {
 pub fn smooth(source: &Plane, radius: usize) -> Plane {
     match radius {
         0 => source.clone(),
+        // Two box filters of a small radius are one convolution with triangular weights.
         1 => convolve(source, &[1.0, 2.0, 3.0, 2.0, 1.0].map(|weight| weight / 9.0)),
         2 => convolve(source, &[1.0, 2.0, 3.0, 4.0, 5.0, 4.0, 3.0, 2.0, 1.0].map(|weight| weight / 25.0)),
-        _ => box_twice(source, radius),
+        _ => box_blur_twice(source, radius),
     }
 }
 
-fn box_twice(source: &Plane, radius: usize) -> Plane {
+/// Applies [`box_blur`] twice, but sums both times along a row in one pass.
+fn box_blur_twice(source: &Plane, radius: usize) -> Plane {
     let mut windows = Windows::new(source.width(), 2 * radius);
-    let mut blurred_once = vec![0.0; source.width() + 2 * radius];
+    let mut first_sums = vec![0.0; source.width() + 2 * radius];
 
-    let across = Plane::from_rows(source.width(), source.height(), |y, target| {
+    let row_sums = Plane::from_rows(source.width(), source.height(), |y, target| {
         windows.pad(source.row(y), 2 * radius);
-        windows.sum(radius, &mut blurred_once);
-        windows.pad(&blurred_once, 0);
+        windows.sum(radius, &mut first_sums);
+        windows.pad(&first_sums, 0);
         windows.sum(radius, target);
     });
 
-    let share = 1.0 / (2 * radius + 1) as f32;
-    sum_columns(&sum_columns(&across, radius, share * share), radius, share * share)
+    let weight = 1.0 / (2 * radius + 1) as f32;
+    let blurred_once = sum_columns(&row_sums, radius, weight * weight);
+    sum_columns(&blurred_once, radius, weight * weight)
 }
 
 /// Applies the same weights across and then down.
@@ -128,8 +134,8 @@ fn convolve<const TAPS: usize>(source: &Plane, weights: &[f32; TAPS]) -> Plane {
     });
 
     Plane::from_rows(width, height, |y, target| {
-        let tap = |tap: usize| across.row((y + tap).saturating_sub(reach).min(height - 1));
-        weighted_sum(std::array::from_fn(tap), weights, target);
+        let row_of_tap = |tap: usize| across.row((y + tap).saturating_sub(reach).min(height - 1));
+        weighted_sum(std::array::from_fn(row_of_tap), weights, target);
     })
 }
 
@@ -153,6 +159,8 @@ pub fn smooth_between_edges(source: &Plane, radius: usize, step: f32) -> Plane {
     let mut squares = source.clone();
     squares.values_mut().iter_mut().for_each(|value| *value *= *value);
 
+    // Around each sample, the result is `offset + slope * sample`. The planes of the means are overwritten with slopes
+    // and offsets, to save memory.
     let mut mean = box_blur(source, radius);
     let mut slope = box_blur(&squares, radius);
     drop(squares);
@@ -163,10 +171,11 @@ pub fn smooth_between_edges(source: &Plane, radius: usize, step: f32) -> Plane {
     });
 
     mean.combine(&slope, |mean, slope| mean * (1.0 - slope));
+    let offset = mean;
 
     let slope = box_blur(&slope, radius);
-    let mut result = box_blur(&mean, radius);
-    drop(mean);
+    let mut result = box_blur(&offset, radius);
+    drop(offset);
 
     for ((value, slope), source) in result.values_mut().iter_mut().zip(slope.values()).zip(source.values()) {
         *value += slope * source;
@@ -175,7 +184,7 @@ pub fn smooth_between_edges(source: &Plane, radius: usize, step: f32) -> Plane {
     result
 }
 
-/// Returns the detail finer than a smoothing of this radius.
+/// Returns the detail that [`smooth`] with this radius removes.
 #[must_use]
 pub fn finer_than(source: &Plane, radius: usize) -> Plane {
     let mut fine = smooth(source, radius);
@@ -192,7 +201,7 @@ mod tests {
         let plane = Plane::from_fn(4, 1, |x, _| [0.0, 3.0, 6.0, 9.0][x]);
         let blurred = box_blur(&plane, 1);
         for (value, expected) in blurred.values().iter().zip([1.0, 3.0, 6.0, 8.0]) {
-            assert!((value - expected).abs() < 1e-5);
+            assert!((value - expected).abs() < 1e-5, "{value} instead of {expected}");
         }
         let column = Plane::from_fn(1, 4, |_, y| [0.0, 3.0, 6.0, 9.0][y]);
         assert_eq!(box_blur(&column, 1).values(), blurred.values());
@@ -201,7 +210,8 @@ mod tests {
     #[test]
     fn a_radius_may_exceed_the_plane() {
         let plane = Plane::from_fn(2, 2, |x, y| (x + y) as f32);
-        assert!(box_blur(&plane, 50).values().iter().all(|value| (value - 1.0).abs() < 0.2));
+        let blurred = box_blur(&plane, 50);
+        assert!(blurred.values().iter().all(|value| (value - 1.0).abs() < 0.2), "{:?}", blurred.values());
     }
 
     #[test]

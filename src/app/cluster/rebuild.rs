@@ -75,7 +75,7 @@ pub fn rebuild_engine(
 ) -> anyhow::Result<GenerationRecord> {
     let data = open_data_dir(&settings.data_dir)?;
     let Some(membership) = Membership::read(data.root())? else {
-        anyhow::bail!("{} is no node of a cluster", data.root().display());
+        anyhow::bail!("{} is not a node of a cluster", data.root().display());
     };
     let member = ClusterMember::open(membership, &settings.cluster)?;
     let (local, _) = SledLog::open(&log_options(data.root(), settings), environment, |_| {})?;

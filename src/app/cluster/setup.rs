@@ -52,7 +52,7 @@ pub fn init_cluster(settings: &Settings, environment: &Environment, engine: &Eng
     let log = first_generation(&location, &local, settings, engine)?;
     let membership = Membership::of(data.root(), log, head, location.kind())?;
 
-    // Before the stream exists, which another attempt with another location would find.
+    // Checked before the stream is created: a failure after that would leave a stream behind.
     location.check_vacant(data.root(), local.log_id(), environment)?;
     (engine.create)(log)?;
     location.share(data.root(), local.log_id(), environment)?;
@@ -64,14 +64,14 @@ pub fn init_cluster(settings: &Settings, environment: &Environment, engine: &Eng
         recorded.base()
     );
     local.close()?;
-    // Of an earlier cluster.
+    // The directory may have left an earlier cluster.
     LeaveMarker::remove(data.root())?;
     membership.write(data.root())?;
     Ok(())
 }
 
-/// Returns the generation of a new cluster with this log: the first one, unless the log has had a cluster before. Nodes of
-/// that one must not start again.
+/// Returns the generation of a new cluster with this log: the first one, or the next one if the log has had a cluster
+/// before, whose nodes must not start again.
 fn first_generation(
     location: &SharedLocation,
     local: &SledLog,
@@ -85,15 +85,15 @@ fn first_generation(
     };
     let mut log = match latest {
         None => LogGeneration::from(log_id),
-        // Perhaps of an attempt that was interrupted.
+        // An interrupted attempt may have recorded this generation.
         Some(latest) if *latest.base() == local.journal_head().into() => latest.log(),
         Some(latest) => latest.log().next(),
     };
 
     if let Some(leave) = leave {
-        let continues = leave.end().decode().map(|end| contains_head(local, end)).transpose()?;
+        let has_end = leave.end().decode().map(|end| contains_head(local, end)).transpose()?;
         anyhow::ensure!(
-            continues == Some(true),
+            has_end == Some(true),
             "`mediary cluster leave` on another directory has ended the cluster of this log at {}, which this directory does not \
              have: use that directory, or a backup of it. If it is lost with all its backups, remove {}",
             leave.end(),
@@ -109,13 +109,15 @@ fn first_generation(
             Err(error) if is_missing(&error) => continue,
             stream => stream?,
         };
+
         if is_ended(&*stream)? {
             if listed.number >= log.number {
                 log = listed.next();
             }
             continue;
         }
-        // An attempt that was interrupted may have left an empty stream.
+
+        // An interrupted attempt may have left an empty stream.
         let is_empty = stream.last()? == 0;
         let remedy = if is_empty {
             let delete = deletion_command(&settings.cluster, listed);
@@ -145,16 +147,17 @@ pub fn leave_cluster(
 ) -> anyhow::Result<()> {
     let data = open_data_dir(&settings.data_dir)?;
     let Some(membership) = Membership::read(data.root())? else {
-        // An attempt that was interrupted before its last step.
+        // Without membership but with a marker, only the last step of an interrupted attempt is left.
         if data.root().join(LEAVE_FILE).exists() {
             return Ok(LeaveMarker::remove(data.root())?);
         }
-        anyhow::bail!("{} is no node of a cluster", data.root().display());
+        anyhow::bail!("{} is not a node of a cluster", data.root().display());
     };
     let is_leaving = LeaveMarker::read(data.root(), membership.log())?.is_some();
     let member = ClusterMember::open(membership, &settings.cluster)?;
     let location = member.location.clone();
-    // Otherwise an interrupted attempt has ended the log and copied the files back.
+
+    // If an interrupted attempt has already copied the files back, it had ended the log before.
     if !is_leaving || location.is_used_by(data.root())? {
         end_cluster(&data, member, settings, environment, evidence, open_engine)?;
     }
@@ -190,7 +193,7 @@ fn end_cluster(
     let own_attempt = LeaveMarker::read(data.root(), log)?.map(|marker| marker.attempt());
     let recorded = location.read_leave(log.log_id)?.filter(|leave| leave.log() == log);
     if recorded.is_some_and(|leave| Some(leave.attempt()) == own_attempt) {
-        // By an attempt that was interrupted. The engine may not have the stream any more.
+        // An interrupted attempt has ended the log. The engine may no longer have the stream.
         return Ok(local.close()?);
     }
 
@@ -198,7 +201,7 @@ fn end_cluster(
     let engine = open_engine(log)?;
     alone::check(&*engine, evidence, environment)?;
     if own_attempt.is_none() {
-        // A restored backup that never ran has copies, perhaps old ones.
+        // A backup that was restored and never ran has its own, perhaps outdated, copies of the shared files.
         location.prepare(data.root(), log.log_id, environment)?;
     }
     remove_derived_personal_data(data, environment)?;
@@ -211,11 +214,12 @@ fn end_cluster(
     Ok(local.close()?)
 }
 
-/// Removes what may contain personal data of users whose erasure this directory has not applied yet. Before it applies
-/// them, so that a crash in between leaves nothing; the next start replays the log instead of reading a snapshot.
+/// Removes stored responses and snapshots: they may contain personal data of users whose erasure this directory has not
+/// applied yet. Call it before the erasures are applied, so that a crash in between leaves no such data. Without a
+/// snapshot, the next start replays the log.
 pub(super) fn remove_derived_personal_data(data: &DataDir, environment: &Environment) -> anyhow::Result<()> {
-    let keys = IdempotencyKeys::open(data, environment).context("cannot open the stored answers")?;
-    keys.purge_responses().context("cannot remove the stored answers")?;
+    let keys = IdempotencyKeys::open(data, environment).context("cannot open the stored responses")?;
+    keys.purge_responses().context("cannot remove the stored responses")?;
     snapshot::remove_all(&snapshot_dir(data.root())).context("cannot remove the snapshots")
 }
 
@@ -240,13 +244,13 @@ pub(super) fn end_log(
     let shared = SharedLog::open(Arc::clone(local), engine, options, Box::new(|_| {}))?;
     match shared.wait_until_caught_up(settings.cluster.write_timeout) {
         Ok(true) => {
-            // Durable before the group is sent, so that this directory, and only this one, recognizes the group.
+            // The marker must be durable before the group is sent: it lets only this directory recognize the group.
             let attempt = LeaveMarker::begin(data.root(), log, environment)?.attempt();
             environment.hit(marker_written, "");
             shared.end(attempt)?;
         }
-        Ok(false) => anyhow::bail!("the engine did not return everything that the cluster recorded in time: try again"),
-        // Perhaps by an earlier attempt of this directory.
+        Ok(false) => anyhow::bail!("the engine did not return all recorded changes within cluster.write_timeout: try again"),
+        // The log has already ended, perhaps by an earlier attempt of this directory.
         Err(LogFailure::Closed) => {}
         Err(failure) => return Err(failure.into()),
     }

@@ -40,7 +40,7 @@ pub(in crate::cli) fn run(service: &ServiceArguments) -> Result<(), CliError> {
         return ServiceConnection::print_json(&cluster);
     }
     if cluster.is_null() {
-        return print_text(&format!("The service at {} is no node of a cluster.\n", service.base()));
+        return print_text(&format!("The service at {} is not a node of a cluster.\n", service.base()));
     }
 
     let ClusterStatus { session, generation, sequence, engine_silence_ms, nodes } = service.parse(cluster)?;

@@ -62,7 +62,7 @@ pub enum GroupDecision {
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AdmissionError {
     /// An entry is not a commit that this release can read.
-    #[error("entry {index} of a group is no commit: {reason}")]
+    #[error("entry {index} of a group is not a commit: {reason}")]
     Commit { index: usize, reason: CommitDecodeError },
     /// The version of a stream cannot be read.
     #[error(transparent)]
@@ -215,7 +215,7 @@ fn version_before(first: &RecordedEvent) -> Version {
 /// Returns a commit with the position after `head`.
 ///
 /// # Errors
-/// If the bytes are no commit.
+/// If the bytes are not a commit.
 pub fn place(commit: &UnplacedCommit, head: Position, index: usize) -> Result<EncodedCommit, AdmissionError> {
     let error = |reason| AdmissionError::Commit { index, reason };
     let payload = codec::place(commit.bytes(), Position(head.0 + 1)).map_err(error)?;

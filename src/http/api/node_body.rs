@@ -357,7 +357,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Reads a new node from a caller who is no administrator.
+    /// Reads a new node from a caller who is not an administrator.
     fn new_node(body: &Value) -> Result<NewNode, Problem> {
         let is_admin = false;
         read_new_node(body, is_admin, &Environment::system())

@@ -78,8 +78,8 @@ pub fn required_query_parameter(name: &str, about: &str, schema: &Value, example
 }
 
 /// Extends a schema so that the empty value means absent. A pattern is widened to admit the empty text, so that client
-/// generators still see a string; without a pattern, each alternative has a type, since generators treat untyped ones
-/// as anything.
+/// generators still see a string. Without a pattern, the empty text becomes an alternative with its own type:
+/// generators accept anything for an alternative without one.
 pub fn allow_empty(schema: &Value) -> Value {
     if let Some(pattern) = schema["pattern"].as_str() {
         let mut schema = schema.clone();
@@ -174,7 +174,8 @@ pub fn request_header_components() -> Value {
     })
 }
 
-/// Returns the response headers by component name.
+/// Returns the response headers by component name. A name with a suffix, such as `Retry-After.soon`, is a variant of
+/// the header with its own description.
 pub fn response_header_components() -> Value {
     let header = |about: &str, schema: Value| json!({"description": about, "required": true, "schema": schema});
     let optional_header =

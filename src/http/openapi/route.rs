@@ -75,7 +75,7 @@ mod tests {
             (Action::ListPublisherNodes, "any user, any personal access token, administrators"),
             (Action::Administer, "administrators"),
         ] {
-            assert_eq!(allowed_callers(action), expected);
+            assert_eq!(allowed_callers(action), expected, "{action:?}");
         }
     }
 

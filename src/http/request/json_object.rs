@@ -54,7 +54,7 @@ pub trait JsonValue: Sized {
     /// Reads a field. Returns `None` if it is absent, or after adding an error.
     fn read(fields: &mut Fields<'_, '_>, name: &str) -> Option<Self>;
 
-    /// Returns the value for the `default` of a schema; `None` if schemas do not state it.
+    /// Returns the value as the `default` of a schema; `None` if schemas do not show defaults of this type.
     fn to_default(&self) -> Option<Value> {
         None
     }
@@ -173,7 +173,7 @@ pub fn join_lines(lines: &[&str]) -> String {
     lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
 }
 
-/// Declares a JSON object, see the module.
+/// Declares a JSON object; see the module documentation. The rules that begin with `@` are internal.
 macro_rules! json_object {
     ($(#[$meta:meta])* $vis:vis struct $object:ident { $(
         $(#[doc = $about:expr])* $(#[name($name:literal)])? $(#[schema($($adjust:tt)*)])?

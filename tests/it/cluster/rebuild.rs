@@ -467,7 +467,7 @@ fn moved_copy_of(dir: &TempDir, files: &Path) -> (TempDir, TempDir) {
     (copy, shared)
 }
 
-/// Returns a copy of a directory that is no node of a cluster.
+/// Returns a copy of a directory that is not a node of a cluster.
 fn alone_copy_of(dir: &TempDir) -> TempDir {
     let copy = restored_backup_of(dir.path());
     for file in ["cluster.json", "log/engine.json"] {
@@ -506,7 +506,7 @@ async fn a_stream_that_the_servers_do_not_know_yet_is_not_lost() {
 
 #[actix_web::test]
 async fn a_second_cluster_does_not_begin_beside_one_of_a_later_generation() {
-    // Given a cluster of the second generation whose first stream is deleted, and a restored backup that is no node
+    // Given a cluster of the second generation whose first stream is deleted, and a restored backup that is not a node
     let StoppedCluster { cluster: _cluster, streams, files, current, .. } = StoppedCluster::new().await;
     assert_eq!(streams.rebuild(&current, &files, RebuildOptions { deletes_former: true, ..PLANNED }), Ok(2));
     let alone = alone_copy_of(&current);

@@ -8,14 +8,15 @@ use super::{GENERATE, MusicListener};
 use crate::support::form::{form, form_of_bytes};
 use crate::support::{TestApp, TestUser};
 
-async fn rejected_fields(app: &TestApp, user: &TestUser, fields: &[(&str, &[u8])]) -> Vec<String> {
+/// Sends a form that must be rejected. Returns the JSON pointers of the invalid fields.
+async fn pointers_of_rejected(app: &TestApp, user: &TestUser, fields: &[(&str, &[u8])]) -> Vec<String> {
     let request = form_of_bytes(app.request(Method::POST, GENERATE).bearer_auth(&user.token), fields);
     let problem = app.send(request).await.expect(400).json();
     let errors = problem["errors"].as_array().unwrap_or_else(|| panic!("no fields are named: {problem}"));
     errors.iter().map(|error| error["pointer"].as_str().expect("a pointer").to_owned()).collect()
 }
 
-async fn tasks(app: &TestApp, user: &TestUser) -> Value {
+async fn list_tasks(app: &TestApp, user: &TestUser) -> Value {
     app.get_as(&user.token, "/tasks").await.expect(200).json()["tasks"].clone()
 }
 
@@ -34,7 +35,7 @@ async fn every_invalid_field_is_reported_without_effect() {
         &[("prompt", b"one"), ("prompt", b"another")],
     ];
     for fields in prompts {
-        assert_eq!(rejected_fields(&app, &user, fields).await, ["/prompt"], "{fields:?}");
+        assert_eq!(pointers_of_rejected(&app, &user, fields).await, ["/prompt"], "{fields:?}");
     }
 
     let fields: [(&str, &[u8]); 2] = [("prompt", far_too_long.as_bytes()), ("duration", &[b'9'; 99])];
@@ -46,12 +47,12 @@ async fn every_invalid_field_is_reported_without_effect() {
 
     for duration in ["0", "361", "-1", "1.5", "ten", "99999999999999999999999", "٣", "1 2"] {
         let fields: [(&str, &[u8]); 2] = [("prompt", b"calm"), ("duration", duration.as_bytes())];
-        assert_eq!(rejected_fields(&app, &user, &fields).await, ["/duration"], "{duration}");
+        assert_eq!(pointers_of_rejected(&app, &user, &fields).await, ["/duration"], "{duration}");
     }
 
     let both_fields: [(&str, &[u8]); 2] = [("prompt", b""), ("duration", b"400")];
-    assert_eq!(rejected_fields(&app, &user, &both_fields).await, ["/prompt", "/duration"]);
-    assert_eq!(tasks(&app, &user).await, json!([]));
+    assert_eq!(pointers_of_rejected(&app, &user, &both_fields).await, ["/prompt", "/duration"]);
+    assert_eq!(list_tasks(&app, &user).await, json!([]));
     app.stop().await;
 }
 
@@ -66,7 +67,7 @@ async fn prompts_of_2000_characters_are_accepted_in_any_alphabet() {
 }
 
 #[actix_web::test]
-async fn other_bodies_than_forms_are_rejected() {
+async fn bodies_other_than_forms_are_rejected() {
     let app = TestApp::start().await;
     let user = app.user("listener").await;
     let post = || app.request(Method::POST, GENERATE).bearer_auth(&user.token);
@@ -99,18 +100,18 @@ async fn music_needs_a_token_and_streams_are_limited() {
     assert_eq!(anonymous.status, 401);
     let listener = MusicListener::request(&app, &user, &fields).await;
 
-    // When another client requests music
-    // Then it gets `Retry-After`, and no event is recorded
+    // When another client, or the same one, requests music
+    // Then it gets `Retry-After`, and no task is recorded
     let other = app.user("other").await;
     for (caller, expected) in [(&other, (503, Some("overloaded"))), (&user, (429, Some("too_many_streams")))] {
         let request = form(app.request(Method::POST, GENERATE).bearer_auth(&caller.token), &fields);
-        let full = app.send(request).await;
-        assert_eq!((full.status, full.json()["error"].as_str()), expected);
-        assert_eq!(full.header("retry-after"), Some("5"));
+        let response = app.send(request).await;
+        assert_eq!((response.status, response.json()["error"].as_str()), expected);
+        assert_eq!(response.header("retry-after"), Some("5"));
     }
-    assert_eq!(tasks(&app, &user).await.as_array().map(Vec::len), Some(1));
+    assert_eq!(list_tasks(&app, &user).await.as_array().map(Vec::len), Some(1));
 
-    // And once the first has disconnected, the slot is free
+    // And once the first client has disconnected, the slot is free
     let task = listener.task.clone();
     drop(listener);
     super::wait_for_end(&app, &user, &task).await;

@@ -1,4 +1,4 @@
-//! Music files, which are stored as results and kept for their retention.
+//! Music files, which are stored as results until their retention ends.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use super::{MusicListener, wait_for_end};
 use crate::support::TestApp;
 use crate::support::music_sim::{MusicSim, StreamAction, complete, duration, lines, sound, title};
 
-/// Returns a line with sound of the file `index` of two.
+/// Returns a stream line with sound of file `index`, 0 or 1, of two.
 fn sound_of_file(index: u16, data: &str) -> Value {
     let mut line = sound(data);
     line["stream_index"] = json!(index);
@@ -83,15 +83,15 @@ async fn each_file_of_a_stream_is_stored() {
 }
 
 #[actix_web::test]
-async fn music_that_cannot_be_stored_is_streamed_all_the_same() {
-    // Given a vendor that sends an unknown container, or more files than are stored
-    let many = || {
+async fn music_that_cannot_be_stored_is_still_streamed() {
+    // Given a vendor that sends an unknown container, or a file of five, of which at most four are stored
+    let one_of_five = || {
         let mut line = sound_of_file(0, "ID3");
         line["num_streams"] = json!(5);
         line
     };
     let vendor = MusicSim::with_behavior(move |request| match request.field("prompt") {
-        Some("many") => lines(&[many(), complete()]),
+        Some("many") => lines(&[one_of_five(), complete()]),
         _ => lines(&[sound("text"), complete()]),
     })
     .await;
@@ -100,7 +100,7 @@ async fn music_that_cannot_be_stored_is_streamed_all_the_same() {
     let user = app.user("listener").await;
 
     for prompt in ["unknown", "many"] {
-        // When it is requested
+        // When the music is requested
         let listener = MusicListener::request(&app, &user, &[("prompt", prompt)]).await;
         let task = listener.task.clone();
         let lines = listener.collect().await;
@@ -115,7 +115,7 @@ async fn music_that_cannot_be_stored_is_streamed_all_the_same() {
 
 #[actix_web::test]
 async fn unfinished_music_leaves_no_file() {
-    // Given a vendor that breaks off after the first sound
+    // Given a vendor whose stream breaks off after the first sound
     let vendor = MusicSim::with_behavior(|_| {
         [lines(&[duration(), title(), sound("ID3 one")]), vec![StreamAction::Send("{\"type\": \"au".to_owned())]]
             .concat()
@@ -125,7 +125,7 @@ async fn unfinished_music_leaves_no_file() {
     let app = TestApp::start_with(|settings| remote(settings, &base), Environment::system()).await;
     let user = app.user("listener").await;
 
-    // When its music has failed
+    // When the task has failed
     let listener = MusicListener::request(&app, &user, &[("prompt", "calm")]).await;
     let task = listener.task.clone();
     listener.collect().await;

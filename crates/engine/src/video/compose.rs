@@ -160,8 +160,8 @@ fn draw_background(references: &[Raster], keywords: &VideoKeywords, prompt: &str
 }
 
 impl SceneObject {
-    /// Creates the object of a reference: its own shape, its cut-out subject, or a card. `is_alone` is `true` if there
-    /// is no other reference.
+    /// Creates the object of a reference: its own shape, its cut-out subject, or a card. `is_alone` is `true` if it
+    /// is the only reference.
     fn from_reference(reference: &Raster, is_alone: bool) -> Self {
         // A picture has a shape if more than 2 percent of it are transparent.
         let transparent = reference.pixels().iter().filter(|pixel| pixel[3] < 0.5).count();

@@ -65,31 +65,34 @@ impl View {
 
     /// Returns the position of the picture that is visible at a position of the frame.
     fn find_source(&self, pose: &Pose, point: Vec2) -> Vec2 {
+        // Without drift, the source is the same at every distance.
         if pose.drift.iter().all(|part| *part == 0.0) {
             return pose.source(point, NEAR);
         }
 
         let step = (NEAR - FAR) / (STEPS - 1) as f32;
-        // Nearness of the previous step, and its excess over the nearness of the picture there.
-        let mut before: Option<(f32, f32)> = None;
+        // Tested nearness of the previous step, and its excess over the nearness of the picture there.
+        let mut previous: Option<(f32, f32)> = None;
 
-        for at in 0..STEPS {
-            let near = NEAR - step * at as f32;
-            let behind = near - self.depth.at(pose.source(point, near));
-            if behind <= 0.0 {
-                // Interpolates between the last distance that was too near and this one.
-                let near = before.map_or(near, |(last, gap)| last + (near - last) * gap / (gap - behind));
+        for index in 0..STEPS {
+            let near = NEAR - step * index as f32;
+            let excess = near - self.depth.at(pose.source(point, near));
+            if excess <= 0.0 {
+                // The line of sight meets the picture between the previous distance and this one.
+                let near = previous.map_or(near, |(previous_near, previous_excess)| {
+                    previous_near + (near - previous_near) * previous_excess / (previous_excess - excess)
+                });
                 return pose.source(point, near);
             }
 
-            before = Some((near, behind));
+            previous = Some((near, excess));
         }
 
         pose.source(point, FAR)
     }
 }
 
-/// Source positions for every fourth pixel of a frame.
+/// Source positions for every [`GRID`]th pixel of a frame.
 struct Grid {
     /// Number of points in a row.
     columns: usize,
@@ -108,7 +111,7 @@ impl Grid {
         Self { columns, source_points: source_points.collect() }
     }
 
-    /// Returns the positions along a row of the frame for every fourth column.
+    /// Returns the source positions of the grid columns in row `y` of the frame.
     fn row(&self, y: usize) -> Vec<Vec2> {
         let above = y / GRID;
         let share = (y % GRID) as f32 / GRID as f32;
@@ -118,7 +121,7 @@ impl Grid {
         upper.iter().zip(lower).map(mix).collect()
     }
 
-    /// Returns the source position at column `x` from those of every fourth column.
+    /// Returns the source position of column `x`, from those of the grid columns.
     fn interpolate(row: &[Vec2], x: usize) -> Vec2 {
         let a = row[x / GRID];
         let b = row[x / GRID + 1];
@@ -163,7 +166,7 @@ mod tests {
         let nearly = render_view(Pose { zoom: 1.000_001, ..Pose::OWN });
         let original = view().picture;
         let error = nearly.pixels().iter().zip(original.pixels()).map(|(a, b)| (a[1] - b[1]).abs());
-        assert!(error.fold(0.0, f32::max) < 1e-3);
+        assert!(error.fold(0.0, f32::max) < 1e-3, "a tiny zoom changes the picture visibly");
     }
 
     #[test]
@@ -182,7 +185,7 @@ mod tests {
     fn a_bend_displaces_pixels() {
         let mut frame = Raster::new(SIZE);
         view().draw(&Pose::OWN, Some(&|[x, y]| [x + 4.0 / 32.0, y]), &mut frame);
-        assert!((frame.row(5)[10][1] - 14.0 / 95.0).abs() < 1e-3);
+        assert!((frame.row(5)[10][1] - 14.0 / 95.0).abs() < 1e-3, "the pixels are not 4 columns from their place");
     }
 
     #[test]
@@ -206,7 +209,7 @@ mod tests {
         // Then no post is bent by more than a few percent of the height
         let darkest = |y: usize| {
             let row = frame.row(y).iter().enumerate();
-            row.min_by(|one, other| one.1[0].total_cmp(&other.1[0])).map_or(0.0, |(x, _)| x as f32)
+            row.min_by(|a, b| a.1[0].total_cmp(&b.1[0])).map_or(0.0, |(x, _)| x as f32)
         };
         let [top, bottom] = [darkest(4), darkest(155)];
         let bend =

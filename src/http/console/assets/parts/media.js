@@ -30,7 +30,7 @@ function Result({ address, originalUrl, before, cover }) {
 
 function Audio({ address }) {
   const player = useRef(null);
-  return html`<${Waveform} about=${address} read=${() => fetch(address, { credentials: 'omit' }).then((response) => response.arrayBuffer())} player=${player} />
+  return html`<${Waveform} address=${address} read=${() => fetch(address, { credentials: 'omit' }).then((response) => response.arrayBuffer())} player=${player} />
     <audio ref=${player} controls preload="metadata" src=${address} aria-label="Result"></audio>`;
 }
 

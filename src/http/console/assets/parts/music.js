@@ -23,7 +23,7 @@ export function Music({ music, over }) {
   return html`<figure class="result music">
     <div class="title"><${Icon} name="music" /><div><strong>${title ?? (over ? 'Music' : 'Composing')}</strong><${Tags} of=${music.tags} label="Tags" /></div>
       </div>
-    ${over && music.bytes > 0 && html`<${Waveform} about=${address} read=${() => new Blob(music.parts).arrayBuffer()} player=${player} />`}
+    ${over && music.bytes > 0 && html`<${Waveform} address=${address} read=${() => new Blob(music.parts).arrayBuffer()} player=${player} />`}
     ${(grows || address) && html`<audio ref=${player} controls src=${grows ? undefined : address} aria-label=${title ?? 'Result'}></audio>`}
     <figcaption><span class="muted">${loadedSize(music)}</span>
       ${address && html`<a class="button quiet small" href=${address} download=${`${title ?? 'music'}.${extension(music.type)}`}>
