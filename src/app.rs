@@ -128,7 +128,7 @@ impl App {
     /// Like [`App::start`], with this engine in place of the one in the settings.
     ///
     /// # Errors
-    /// As [`App::start`].
+    /// Same as [`App::start`].
     pub async fn start_with_engine(
         settings: Settings,
         environment: Environment,
@@ -141,7 +141,7 @@ impl App {
     /// Like [`App::start`], with an engine in place of the one in the settings, of which this function opens the streams.
     ///
     /// # Errors
-    /// As [`App::start`].
+    /// Same as [`App::start`].
     pub async fn start_with_opener(
         settings: Settings,
         environment: Environment,
@@ -158,7 +158,7 @@ impl App {
     /// then ends as well; the next start continues as after a crash.
     ///
     /// # Errors
-    /// As [`App::start`].
+    /// Same as [`App::start`].
     pub async fn start_cancellable(
         settings: Settings,
         environment: Environment,

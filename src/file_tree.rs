@@ -130,7 +130,7 @@ impl FileTree {
     /// Opens a file for reading, as [`FileTree::read`].
     ///
     /// # Errors
-    /// As [`FileTree::read`].
+    /// Same as [`FileTree::read`].
     pub fn open(&self, path: &Path) -> io::Result<File> {
         match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.remote.is_some() => {
@@ -202,7 +202,7 @@ impl FileTree {
     /// Makes sure that the bucket has a file that is here already, and that no sweep is about to remove it.
     ///
     /// # Errors
-    /// As [`FileTree::publish`].
+    /// Same as [`FileTree::publish`].
     pub fn republish(&self, file: &Path, path: &Path) -> io::Result<()> {
         let Some(remote) = &self.remote else { return Ok(()) };
         let key = self.key_of(path)?;
@@ -351,9 +351,10 @@ impl FileTree {
 /// Treatment of the keys of users whose erasure has begun, by a command that fetches keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeysOfMarkedUsers {
-    /// For the last copy: the erasure may have failed before its event was recorded. The next start destroys the others.
+    /// Fetch them for a copy that may become the last one: an erasure may have failed before its event was recorded. If
+    /// the event was recorded, the next start destroys the key.
     Fetch,
-    /// Beside a service, which may have removed its copy already.
+    /// Skip them: a running service may have removed its copies already.
     Skip,
 }
 

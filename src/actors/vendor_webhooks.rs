@@ -33,7 +33,7 @@ impl VendorWebhooks {
         Self { key, pending: Arc::default(), accepted: None, arrival: Arc::default() }
     }
 
-    /// Also keeps accepted webhooks for the other nodes, which [`VendorWebhooks::take_accepted`] returns.
+    /// Makes the queue also keep accepted webhooks for the other nodes; [`VendorWebhooks::take_accepted`] returns them.
     #[must_use]
     pub fn with_other_nodes(self) -> Self {
         Self { accepted: Some(Arc::default()), ..self }

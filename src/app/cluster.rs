@@ -249,7 +249,7 @@ impl ClusterNode {
             own: member.membership.record(),
             location: member.location.clone(),
         };
-        // Not joined: a location that does not respond would delay the stop.
+        // The thread is not joined: a location that does not respond would delay the stop.
         drop(spawn("cluster-generation", watch.watch_until(&stop_requested))?);
         Ok(Self { log, presence, hints, stop_requested, threads: threads.into() })
     }

@@ -19,7 +19,7 @@ use crate::pii::Keyring;
 use crate::projections::node::view::Links;
 
 /// Time after which an unconfirmed group of changes counts as stalled. A slow disk takes a second or two at worst.
-/// After that, clients are better served elsewhere; most give up after 10 s.
+/// Clients of a stalled service are better served elsewhere; most give up after 10 s.
 const STALLED_AFTER: Duration = Duration::from_secs(5);
 
 /// Time without a sign of the cluster's engine after which clients are better served elsewhere.

@@ -100,7 +100,7 @@ impl SnapshotPolicy {
 /// Opens the log and builds the read models: from a usable snapshot and the events after it, or from the whole log.
 ///
 /// # Errors
-/// As [`SledLog::open`].
+/// Same as [`SledLog::open`].
 pub fn open_models(
     options: &SledLogOptions,
     snapshots: Option<&SnapshotPolicy>,

@@ -13,13 +13,13 @@ use crate::events::envelope::{Actor, RecordedEvent};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AuditFilter {
     pub streams: StreamFilter,
-    /// Any of these types; all if empty.
+    /// Event types, of which one must match; any type if empty.
     pub types: Vec<&'static str>,
     pub actor: Option<ActorFilter>,
     pub request: Option<RequestId>,
-    /// From this event or time, inclusive.
+    /// First event or time, inclusive.
     pub from: Option<PointInTime>,
-    /// Up to this event or time, inclusive.
+    /// Last event or time, inclusive.
     pub to: Option<PointInTime>,
 }
 

@@ -30,7 +30,7 @@ pub struct SubjectState {
     pub at: Option<String>,
     /// `true` if the subject had been created and not deleted.
     pub exists: bool,
-    /// As an administrator would have seen it.
+    /// The subject as an administrator would have seen it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<Value>,
 }

@@ -14,7 +14,7 @@ use crate::telemetry;
 
 pub(super) fn run(settings: SettingFlags) -> Result<(), CliError> {
     app::block_on(async {
-        // Before everything else: a signal during the start must lead to a clean stop, and as PID 1 of a container the
+        // This must come first: a signal during the start must lead to a clean stop, and as PID 1 of a container the
         // process ignores signals that it does not handle.
         let signals = StopSignals::install();
         let settings = settings.load()?.settings;

@@ -205,7 +205,8 @@ pub fn share(
     in_parallel(&local, |path| upload(files, bucket, path)).map_err(BucketFilesError::Bucket)?;
     remove_other_keys(files)?;
 
-    // Before the bucket is complete: without the mark, an attempt that was interrupted after that could not continue.
+    // Mark the directory before the bucket is marked as complete: otherwise an attempt that is interrupted in between
+    // could not continue.
     mark_cache(files.root(), bucket)?;
     bucket
         .put(OWNER_OBJECT, encode(&BucketOwner { log_id, complete: true }))
@@ -292,7 +293,7 @@ fn remove_other_keys(files: &FileTree) -> Result<(), BucketFilesError> {
 /// # Errors
 /// If the bucket is not that of the log, or cannot be used.
 pub fn list_records(bucket: &Bucket, directory: &str, log_id: Uuid) -> Result<Vec<String>, BucketFilesError> {
-    // Not `check_owner`: an interrupted `init` reads the records as well.
+    // `check_owner` would reject an interrupted `init`, which reads the records as well.
     owner_of(bucket, log_id)?;
     let entries = bucket.list(directory).map_err(BucketFilesError::Bucket)?;
     Ok(entries.into_iter().filter_map(|entry| entry.key.rsplit('/').next().map(str::to_owned)).collect())

@@ -116,7 +116,8 @@ pub fn link(data_dir: &Path, shared_dir: &Path, log_id: Uuid) -> Result<(), Shar
         symlink(&shared, &own).and_then(|()| sync_parent(&own)).map_err(file_error(&own))?;
     }
 
-    // Of an interrupted `unshare`: it would return files, and keys of users, that are removed until the next one.
+    // Remove drafts of an interrupted `unshare`: the next one would restore files and users' keys from them, even those
+    // that are removed in the meantime.
     for tree in SHARED_TREES {
         let draft = data_dir.join(draft_name(tree));
         if draft.exists() {
@@ -150,7 +151,7 @@ pub fn unshare(data_dir: &Path) -> Result<(), SharedFilesError> {
         } else if own.exists() {
             continue;
         }
-        // Also if an earlier attempt was interrupted after it had removed the link.
+        // An attempt that was interrupted after it had removed the link continues here.
         fs::rename(&draft, &own).and_then(|()| sync_parent(&own)).map_err(file_error(&own))?;
     }
     Ok(())

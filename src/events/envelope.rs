@@ -77,7 +77,7 @@ pub struct Append {
     /// The version that the stream must have now.
     pub expected: Version,
     pub context: CommandContext,
-    /// At least one.
+    /// New events, at least one.
     pub events: Vec<NewEvent>,
     /// State outside of the stream that the decision depends on. Only a shared log checks it.
     pub guards: Vec<Guard>,

@@ -24,9 +24,9 @@ use crate::domain::value::{Digest, Timestamp};
 /// Deadlines of calls.
 #[derive(Debug, Clone, Copy)]
 pub struct CallTimes {
-    /// For a call without content, a page of a list, and the next bytes of a download.
+    /// Deadline of a call without content, of a page of a list, and of the next bytes of a download.
     pub call: Duration,
-    /// In addition for each MiB of content.
+    /// Additional time for each MiB of content.
     pub per_mib: Duration,
 }
 

@@ -224,7 +224,7 @@ pub enum CorsOrigins {
 /// Issuer at which people sign in to the console, and how they do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuerSignIn {
-    /// As in the tokens of the issuer.
+    /// Issuer, as its tokens name it.
     pub issuer: String,
     /// Client id of the console at the issuer.
     pub client_id: String,

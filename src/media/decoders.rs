@@ -30,8 +30,8 @@ pub enum PictureDecodeError {
 /// Decoders that share one budget. Cheap to clone; each call blocks the thread.
 #[derive(Clone)]
 pub struct PictureDecoders {
-    /// In bytes. Turns by account are unnecessary: callers are few, because each already holds a permit of another
-    /// limit.
+    /// Memory budget in bytes. All callers share one account: they are few, because each already holds a permit of
+    /// another limit.
     budget: FairSemaphore<()>,
     /// Longest wait for the budget.
     wait_max: Duration,
@@ -78,7 +78,7 @@ impl PictureDecoders {
     /// Decodes a picture and applies its orientation.
     ///
     /// # Errors
-    /// As [`PictureDecoders::inspect`].
+    /// Same as [`PictureDecoders::inspect`].
     pub fn decode(&self, bytes: &[u8]) -> Result<DecodedPicture, PictureDecodeError> {
         let picture = MeasuredPicture::read(bytes)?;
         let _permit = self.reserve(picture.memory_to_decode())?;

@@ -110,7 +110,7 @@ impl MeasuredPicture {
     /// Decodes the picture and applies its orientation.
     ///
     /// # Errors
-    /// As [`MeasuredPicture::inspect`].
+    /// Same as [`MeasuredPicture::inspect`].
     pub fn decode(&self, bytes: &[u8]) -> Result<DecodedPicture, InvalidValue> {
         catch_decoder_panic(|| {
             let PictureHeader { width, height, memory, orientation, .. } = self.header;

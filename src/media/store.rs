@@ -94,7 +94,7 @@ impl MediaStore {
     /// Like [`MediaStore::open`], for files that other nodes may use too.
     ///
     /// # Errors
-    /// As [`MediaStore::open`].
+    /// Same as [`MediaStore::open`].
     pub fn open_with(tree: FileTree, part_files: PartFiles) -> io::Result<Self> {
         let root = tree.root();
         for area in MediaArea::ALL {
@@ -168,7 +168,7 @@ impl MediaStore {
     /// Stores a video, as [`MediaStore::put`].
     ///
     /// # Errors
-    /// As [`MediaStore::put`].
+    /// Same as [`MediaStore::put`].
     pub fn put_clip(&self, area: MediaArea, bytes: &[u8], format: VideoFormat) -> io::Result<Clip> {
         let clip = Clip { digest: digest_of(bytes), format, bytes: bytes.len() as u64 };
         self.put_file(area, bytes, &clip.file_name())?;
@@ -178,7 +178,7 @@ impl MediaStore {
     /// Stores an uploaded video as the input of a task, without a copy where the file system has hard links.
     ///
     /// # Errors
-    /// As [`MediaStore::put`]; `NotFound` if the upload has been removed.
+    /// Same as [`MediaStore::put`]; `NotFound` if the upload has been removed.
     pub fn put_uploaded_clip(&self, upload: &UploadedFile, format: VideoFormat) -> io::Result<Clip> {
         let clip = Clip { digest: upload.digest, format, bytes: upload.bytes };
         self.put_upload(upload, &clip.file_name())?;
@@ -188,7 +188,7 @@ impl MediaStore {
     /// Stores an uploaded picture, as [`MediaStore::put_uploaded_clip`]. `info` describes its content.
     ///
     /// # Errors
-    /// As [`MediaStore::put_uploaded_clip`].
+    /// Same as [`MediaStore::put_uploaded_clip`].
     pub fn put_uploaded_picture(&self, upload: &UploadedFile, info: &PictureInfo) -> io::Result<Picture> {
         let PictureInfo { format, width, height } = *info;
         let picture = Picture { digest: upload.digest, format, bytes: upload.bytes, width, height };
@@ -222,7 +222,7 @@ impl MediaStore {
     /// Stores music, as [`MediaStore::put`].
     ///
     /// # Errors
-    /// As [`MediaStore::put`].
+    /// Same as [`MediaStore::put`].
     pub fn put_music(&self, incoming: &IncomingFile, format: MusicFormat) -> io::Result<MusicFile> {
         let file = MusicFile { digest: incoming.digest(), format, bytes: incoming.bytes() };
         incoming.sync()?;
@@ -234,7 +234,7 @@ impl MediaStore {
     /// Stores text that a client sent, as [`MediaStore::put`].
     ///
     /// # Errors
-    /// As [`MediaStore::put`].
+    /// Same as [`MediaStore::put`].
     pub fn put_document(&self, text: &str) -> io::Result<AttachedDocument> {
         let document = AttachedDocument { digest: digest_of(text.as_bytes()), bytes: text.len() as u64 };
         self.put_file(MediaArea::Input, text.as_bytes(), &document.file_name())?;
@@ -293,7 +293,7 @@ impl MediaStore {
     /// Reads a video, as [`MediaStore::read`].
     ///
     /// # Errors
-    /// As [`MediaStore::read`].
+    /// Same as [`MediaStore::read`].
     pub fn read_clip(&self, area: MediaArea, clip: &Clip) -> io::Result<Vec<u8>> {
         self.read_file(area, &clip.digest, &clip.file_name())
     }
@@ -301,7 +301,7 @@ impl MediaStore {
     /// Reads text that a client sent, as [`MediaStore::read`].
     ///
     /// # Errors
-    /// As [`MediaStore::read`].
+    /// Same as [`MediaStore::read`].
     pub fn read_document(&self, document: &AttachedDocument) -> io::Result<String> {
         let bytes = self.read_file(MediaArea::Input, &document.digest, &document.file_name())?;
         String::from_utf8(bytes).map_err(io::Error::other)

@@ -171,7 +171,7 @@ impl UploadedFiles {
     /// Like [`UploadedFiles::open`], for files that other nodes may use too.
     ///
     /// # Errors
-    /// As [`UploadedFiles::open`].
+    /// Same as [`UploadedFiles::open`].
     pub fn open_with(tree: FileTree, part_files: PartFiles) -> io::Result<Self> {
         let incoming = tree.root().join(INCOMING);
         create_durably(&incoming)?;
@@ -414,9 +414,8 @@ impl UploadedFiles {
         self.tree.root().join(owner.to_string())
     }
 
-    /// Removes the expired files; returns those removed. A file that cannot be removed stays listed, and the next sweep
-    /// tries again.
-    /// With a bucket, removes them from the directory alone.
+    /// Removes the expired files, with a bucket only their local copies. Returns the removed files. A file that cannot
+    /// be removed stays listed, and the next sweep tries again.
     #[must_use]
     pub fn sweep(&self, now: Timestamp) -> Vec<UploadedFile> {
         if self.tree.bucket().is_some() {

@@ -13,8 +13,8 @@ use crate::domain::value::InvalidValue;
 enum AddressClass {
     /// Public: always allowed.
     Public,
-    /// Of this machine or its network: allowed with `allow_private`, for a listed host name, or if the address is
-    /// listed.
+    /// Address of this machine or its network: allowed with `allow_private`, for a listed host name, or if the address
+    /// is listed.
     Private,
     /// Link-local, metadata services, reserved and test networks: allowed only if the address itself is listed.
     Special,

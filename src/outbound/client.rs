@@ -188,7 +188,7 @@ impl OutboundClient {
     /// Sends a request and reads the whole response, of at most `body_bytes`.
     ///
     /// # Errors
-    /// As [`OutboundClient::exchange`].
+    /// Same as [`OutboundClient::exchange`].
     pub async fn exchange_within(
         &self,
         method: Method,
@@ -204,7 +204,7 @@ impl OutboundClient {
     /// Sends a file, within `total`, and reads the whole response.
     ///
     /// # Errors
-    /// As [`OutboundClient::exchange`].
+    /// Same as [`OutboundClient::exchange`].
     pub async fn upload(
         &self,
         url: &str,
@@ -220,7 +220,7 @@ impl OutboundClient {
     /// and may refuse.
     ///
     /// # Errors
-    /// As [`OutboundClient::exchange`], and [`CallFailure::BufferFull`] if `reserve` returned `false`.
+    /// Same as [`OutboundClient::exchange`], and [`CallFailure::BufferFull`] if `reserve` returned `false`.
     pub async fn get(
         &self,
         url: &str,

@@ -46,9 +46,9 @@ pub struct VendorEndpoint {
 /// Location of the API key in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VendorAuth {
-    /// In a header, after the scheme if there is one. With `Basic`, the key is `user:password`.
+    /// The key is in a header, after the scheme if there is one. With `Basic`, the key is `user:password`.
     Header { name: String, scheme: Option<String> },
-    /// In a query parameter.
+    /// The key is in a query parameter.
     Query { name: String },
 }
 

@@ -244,7 +244,7 @@ impl Keyring {
     /// Returns those of erased users whose erasure is unfinished. Blocks.
     ///
     /// # Errors
-    /// As [`Keyring::is_erasure_unfinished`].
+    /// Same as [`Keyring::is_erasure_unfinished`].
     pub fn unfinished_erasures(&self, erased: &[UserId]) -> Result<Vec<UserId>, UserKeyError> {
         self.0.files.with_key_or_mark(erased)
     }

@@ -17,11 +17,11 @@ type UserTokenList<'t> = (&'t UserId, &'t Vec<TokenId>);
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tokens {
     by_id: HashMap<TokenId, Token>,
-    /// Tokens that were not revoked, like the two lists below.
+    /// Tokens that were not revoked.
     by_secret: HashMap<Digest, TokenId>,
-    /// In the order of issue.
+    /// Tokens that were not revoked, in the order of issue.
     by_publisher: HashMap<PublisherId, Vec<TokenId>>,
-    /// In the order of issue.
+    /// Tokens that were not revoked, in the order of issue.
     by_user: HashMap<UserId, Vec<TokenId>>,
 }
 

@@ -32,7 +32,7 @@ fn a_failed_sync_makes_the_log_read_only() {
     is_broken.store(true, Ordering::SeqCst);
     let failure = log.append(vec![append(1, 1, 5, 1), append(3, 0, 5, 1)]).unwrap_err();
     assert!(matches!(failure, LogFailure::Storage { .. }), "{failure}");
-    // Even when the disk works again: its content is unknown.
+    // The log stays read-only when the disk works again, because the content of the disk is unknown.
     is_broken.store(false, Ordering::SeqCst);
     let failure = log.append(vec![append(4, 0, 6, 1)]).unwrap_err();
     assert!(matches!(&failure, LogFailure::ReadOnly { reason } if reason.contains("the disk is gone")), "{failure}");

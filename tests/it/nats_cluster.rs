@@ -472,7 +472,7 @@ fn a_check_tells_a_usable_engine_from_one_that_is_not() {
     let late = EngineSettings::of_nats(&late_servers);
     check(service.path(), &late).expect(1).assert_contains(&["FAILED", "sync_interval", "does not start"]);
 
-    // So is a stream that was deleted
+    // A stream that was deleted is reported
     let stream = cluster.stream();
     if let EngineServers::Nats(servers) = &*cluster.servers.lock() {
         servers.administer(async |jetstream| jetstream.delete_stream(&stream).await).unwrap();

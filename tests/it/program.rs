@@ -279,7 +279,7 @@ fn the_effective_configuration_shows_sources_and_no_secrets() {
 fn wrong_usage_exits_with_2() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(run(&["serve", "--no-such-flag"], &[], dir.path()).status.code(), Some(2));
-    // Also with an argument that is not UTF-8
+    // An argument that is not UTF-8 is wrong usage too
     let mut command = Command::new(env!("CARGO_BIN_EXE_mediary"));
     let result = command.arg("--data-dir").arg(OsStr::from_bytes(b"\xff")).arg("srv").output().unwrap();
     assert!(result.status.code() == Some(2) && text(&result.stderr).contains("serve"), "{}", text(&result.stderr));

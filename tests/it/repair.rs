@@ -197,7 +197,7 @@ fn a_damaged_segment_header_is_recomputed() {
             let report = case.assert_repaired();
             assert_eq!(report.repairs[0].part, RepairedPart::Header, "byte {byte} of {}", segment.display());
         }
-        // Also together with the first record
+        // A header is also recomputed if the first record is damaged as well
         overwrite(segment, 0, &[0xA5; 72]);
         garbage(&case.records(segment)[0]);
         let parts: Vec<_> = case.fixture.open().1.repairs.iter().map(|repaired| repaired.part).collect();

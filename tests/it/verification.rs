@@ -63,7 +63,7 @@ fn a_journal_that_contradicts_head_rejects_audit_queries() {
 
     // And with their own HEAD the same segments are valid
     run(other.path(), &["audit", "log", "--json", "--from", "39"]).expect(0).assert_contains(&["\"position\":40"]);
-    // So are records behind HEAD that were never signed
+    // Records behind HEAD that were never signed are valid too
     let foreign_head = fs::read(other.path().join("log/journal/HEAD")).unwrap();
     add_marked(other.path(), 20..21, 700);
     fs::write(other.path().join("log/journal/HEAD"), foreign_head).unwrap();

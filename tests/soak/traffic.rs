@@ -36,7 +36,7 @@ pub struct Submitted {
 /// Everything that the service has acknowledged.
 #[derive(Debug, Default)]
 pub struct Acknowledged {
-    /// By node: the last acknowledged number in its changelog, and the last requested one.
+    /// Last acknowledged and last requested number in the changelog of each node.
     pub changelogs: BTreeMap<String, (u64, u64)>,
     pub tasks: Vec<Submitted>,
     /// Names of the access tokens issued with idempotency keys.

@@ -145,7 +145,7 @@ impl HeadFile {
         let sequence = self.sequence + 1;
         let bytes = encode_slot(&self.key, self.log, head, sequence);
         self.file.write_all_at(&bytes, sequence % 2 * SLOT_SPACING)?;
-        // Only after the write: a partially written slot must be rewritten before the other slot is touched.
+        // Set only after the write: a partially written slot must be rewritten before the other slot is touched.
         self.sequence = sequence;
         Ok(())
     }

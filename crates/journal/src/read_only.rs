@@ -70,7 +70,7 @@ impl<D: PayloadDecoder> ReadOnlyJournal<D> {
     /// Returns the position of the last event in an intact record, and the chain hash after it.
     ///
     /// # Errors
-    /// As [`ReadOnlyJournal::head`].
+    /// Same as [`ReadOnlyJournal::head`].
     pub fn journal_head(&self) -> Result<JournalHead, JournalError> {
         let mut reader = self.read_from(self.signed_head.position)?;
         while reader.next_record()?.is_some() {}

@@ -76,7 +76,7 @@ impl ServiceConnection {
     /// Connects to the service for a command that needs a token.
     ///
     /// # Errors
-    /// As [`ServiceConnection::open`], and if there is no token.
+    /// Same as [`ServiceConnection::open`], and if there is no token.
     pub(super) fn open_signed_in(arguments: &ServiceArguments) -> Result<Self, CliError> {
         let service = Self::open(arguments)?;
         if service.has_token {
@@ -115,7 +115,7 @@ impl ServiceConnection {
     /// Reads a resource and parses it.
     ///
     /// # Errors
-    /// As [`ServiceConnection::get`], and if the response is not of the expected form.
+    /// Same as [`ServiceConnection::get`], and if the response is not of the expected form.
     pub(super) async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, CliError> {
         self.parse(self.get(path).await?)
     }

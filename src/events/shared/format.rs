@@ -64,7 +64,7 @@ impl UnplacedCommit {
 /// One append of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupEntry {
-    /// At most [`GUARDS_MAX`].
+    /// Guards of the append, at most [`GUARDS_MAX`].
     pub guards: Vec<Guard>,
     pub commit: UnplacedCommit,
 }

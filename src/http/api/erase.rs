@@ -59,7 +59,7 @@ async fn erase(call: &RequestContext, user: UserId) -> Result<ApiResponse, Probl
 
 async fn run_erasure(user: UserId, services: &Services, command_context: &CommandContext) -> Result<(), Problem> {
     publishers_to_leave(user, &services.models.read())?;
-    // Before the user leaves publishers, because it fails while the bucket of a cluster does not respond.
+    // Begin before the user leaves publishers: this step fails while the bucket of a cluster does not respond.
     let keyring = services.keyring.clone();
     let started = web::block(move || keyring.begin_erasure(user)).await.map_err(Problem::internal)?;
     started.map_err(|failure| personal_fields::key_error(&failure, &services.space))?;

@@ -74,7 +74,7 @@ impl UploadLimiter {
     /// Begins the upload of an input file, which ends when the permit is dropped.
     ///
     /// # Errors
-    /// As [`UploadLimiter::start_archive`], except the 409.
+    /// Same as [`UploadLimiter::start_archive`], except the 409.
     pub fn start_file(&self, account: Account) -> Result<PoolPermit, Problem> {
         self.files.try_acquire(account)
     }

@@ -23,7 +23,7 @@ pub enum AllowedHosts {
     Any,
     /// `localhost`, loopback literals and `names`.
     Listed {
-        /// In lower case, without ports; IPv6 literals without brackets.
+        /// Host names in lower case, without ports; IPv6 literals without brackets.
         names: Vec<String>,
         /// `true` if probes may use any host. `false` on loopback, where a page could read the responses.
         open_to_probes: bool,

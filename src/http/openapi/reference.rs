@@ -13,11 +13,11 @@ use crate::http::routes::route_infos;
 
 /// The parts as JSON.
 pub struct ReferenceDocuments {
-    /// The document without components; of the operations only what a list shows.
+    /// The document without components, and with only those parts of the operations that a list shows.
     pub list: Vec<u8>,
-    /// The same of the operations that submit a job.
+    /// Like `list`, for the operations that submit a job.
     pub jobs: Vec<u8>,
-    /// By operation id: a document with this operation only.
+    /// One document for each operation, by operation id.
     pub operations: HashMap<&'static str, Vec<u8>>,
 }
 

@@ -68,7 +68,7 @@ impl<'c> DiskWriter<'c> {
     /// Appends a chunk.
     ///
     /// # Errors
-    /// As [`DiskWriter::start`].
+    /// Same as [`DiskWriter::start`].
     pub async fn write(&mut self, chunk: &[u8]) -> Result<(), Problem> {
         self.buffer.extend_from_slice(chunk);
         if self.buffer.len() >= WRITE_BYTES { self.flush().await } else { Ok(()) }
@@ -77,7 +77,7 @@ impl<'c> DiskWriter<'c> {
     /// Writes the buffered bytes and returns the file, which is not synced.
     ///
     /// # Errors
-    /// As [`DiskWriter::start`].
+    /// Same as [`DiskWriter::start`].
     pub async fn finish(mut self) -> Result<IncomingFile, Problem> {
         if !self.buffer.is_empty() {
             self.flush().await?;

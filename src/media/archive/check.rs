@@ -36,7 +36,7 @@ const DATA_DESCRIPTOR_MAX: u64 = 24;
 /// Reason why a file was rejected.
 #[derive(Debug)]
 pub enum ArchiveError {
-    /// Not a zip, or a harmful one.
+    /// The file is not a zip, or a harmful one.
     Rejected(ArchiveFlaws),
     /// The file could not be read; not a fault of the file.
     Io(io::Error),
@@ -162,7 +162,7 @@ struct ZipEntry {
     name: String,
     key: String,
     kind: ZipEntryKind,
-    /// As claimed by the entry.
+    /// Sizes that the entry claims.
     sizes: ZipEntrySizes,
     /// Byte range in the file, including the header; known after unpacking.
     span: Range<u64>,

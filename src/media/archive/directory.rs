@@ -26,7 +26,7 @@ const HEADER_BYTES: usize = 46;
 pub struct ZipDirectory {
     /// Offset in the file.
     pub start: u64,
-    /// In the order of the file.
+    /// Headers of the entries, in the order of the file.
     pub headers: Vec<ZipHeader>,
 }
 

@@ -51,7 +51,7 @@ impl ArchiveStore {
     /// Like [`ArchiveStore::open`], for files that other nodes may use too.
     ///
     /// # Errors
-    /// As [`ArchiveStore::open`].
+    /// Same as [`ArchiveStore::open`].
     pub fn open_with(tree: FileTree, part_files: PartFiles) -> io::Result<Self> {
         let root = tree.root();
         create_durably(root)?;

@@ -51,9 +51,9 @@ pub enum UploadTokenHolder {
 /// Reason why a link is not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UploadTokenError {
-    /// Not created by this service.
+    /// This service did not create the link.
     Invalid,
-    /// Expired.
+    /// The link has expired.
     Expired,
 }
 

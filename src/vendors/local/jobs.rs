@@ -284,7 +284,7 @@ impl<T: Clone> Jobs<T> {
     /// Decodes a picture of a job, waiting for memory while the job is wanted. Blocks.
     ///
     /// # Errors
-    /// As [`PictureDecoders::decode`].
+    /// Same as [`PictureDecoders::decode`].
     pub fn decode(
         &self,
         key: &VendorKey,

@@ -71,7 +71,7 @@ pub(in crate::vendors) struct StatusesFile {
     pub busy: Vec<u16>,
     pub unserved: Vec<u16>,
     pub unknown: Vec<u16>,
-    /// Of a poll: the vendor does not know the job.
+    /// Statuses of a poll which say that the vendor does not know the job.
     pub lost: Option<Vec<u16>>,
 }
 
@@ -84,7 +84,7 @@ pub(in crate::vendors) struct ErrorsFile {
     pub refused: Vec<String>,
     pub busy: Vec<String>,
     pub unserved: Vec<String>,
-    /// In a response about a job: it has failed.
+    /// Error codes which say that the job has failed.
     pub failed: Vec<String>,
 }
 
@@ -134,7 +134,7 @@ pub(in crate::vendors) struct UploadFile {
     pub path: TextTemplate,
     pub json: Option<BodyTemplate>,
     pub form: Option<IndexMap<String, BodyTemplate>>,
-    /// In the response: the value that represents the picture in the submission.
+    /// Value in the response that represents the picture in the submission.
     pub name: ResponseSources,
 }
 
@@ -183,7 +183,7 @@ pub(in crate::vendors) struct FlowFile {
     pub root: Option<ResponseSources>,
     /// The vendor's id; without it, the response to the submission is the result.
     pub id: Option<ResponseSources>,
-    /// In a successful response to the submission: why there is no job.
+    /// Reason, in a successful response to the submission, why there is no job.
     pub refusal: Option<ResponseSources>,
     #[serde(default)]
     pub poll: Vec<PollFile>,
@@ -224,7 +224,7 @@ pub(in crate::vendors) struct PollFile {
     /// `true` if a response without a state means that the next request has to be made.
     #[serde(default)]
     pub next_if_absent: bool,
-    /// In the response: the repeated id.
+    /// Id of the job, which the response repeats.
     pub echo: Option<ResponseSources>,
     pub progress: Option<ResponseSources>,
     /// Progress of a finished job: 1 or 100.
@@ -246,11 +246,11 @@ pub(in crate::vendors) struct ResultsFile {
     pub request: Option<CallFile>,
     /// One result or a list of them.
     pub items: Option<ResponseSources>,
-    /// In an item: the URL.
+    /// URL in an item.
     pub url: Option<ResponseSources>,
     /// `true` if the URL may be a `data:` URI, so that the response is as large as a file.
     pub inline: bool,
-    /// In an item: the file in base64, or as a `data:` URI.
+    /// File in an item, in base64 or as a `data:` URI.
     pub base64: Option<ResponseSources>,
     /// Request whose response is the file of an item.
     pub download: Option<CallFile>,
@@ -274,7 +274,7 @@ pub(in crate::vendors) struct SearchFile {
     pub query: IndexMap<String, BodyTemplate>,
     /// The job or the list of jobs that were found.
     pub found: Option<ResponseSources>,
-    /// In a found job: its id.
+    /// Id of a found job.
     pub id: Option<ResponseSources>,
     /// Condition of the search.
     pub requires: Option<VendorConditionFile>,
@@ -305,7 +305,7 @@ pub(in crate::vendors) enum StreamFormat {
 #[serde(deny_unknown_fields)]
 pub(in crate::vendors) struct StreamFile {
     pub format: StreamFormat,
-    /// In a message: its kind. For server-sent events, the event type by default.
+    /// Kind of a message; for server-sent events, the event type by default.
     pub kind: Option<ResponseSources>,
     /// Kinds of messages.
     #[serde(default)]

@@ -77,12 +77,12 @@ impl std::error::Error for ProfileError {}
 /// Location of the API key in the requests of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProfileAuth {
-    /// In a header, after the scheme if there is one.
+    /// The key is in a header, after the scheme if there is one.
     Header {
         name: String,
         scheme: Option<String>,
     },
-    /// In a query parameter.
+    /// The key is in a query parameter.
     Query {
         name: String,
     },

@@ -101,9 +101,9 @@ pub(in crate::vendors) struct ResultItem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vendors) enum ResultLocation {
     Url(String),
-    /// In the response.
+    /// The file itself, in the response.
     Inline(Bytes),
-    /// At the vendor, behind another request.
+    /// The file is the response to another request to the vendor.
     Download(Box<FollowUpRequest>),
 }
 

@@ -240,7 +240,7 @@ async fn settle(directory: &Path, outside: &OutsideWorld) -> String {
         match outcome.as_str() {
             "TaskCompleted" => assert_eq!(charges, 1, "charges for {task}, which is completed"),
             failure => {
-                // Only without recovery may the service not know whether the vendor accepted a submission.
+                // The outcome of a submission may remain unknown only if the vendor offers no recovery.
                 assert!(*mode == SimMode::Neither && failure.contains("outcome_unknown"), "{task} ended by {failure}");
                 assert!(charges <= 1, "{task} was charged {charges} times");
                 unknown.push((task, charges));

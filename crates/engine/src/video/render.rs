@@ -43,7 +43,7 @@ pub fn render(plan: VideoPlan<'_>, observer: &dyn RenderObserver) -> Result<Rend
 /// Draws the frames of a video one by one, without watermark and without the video that it extends.
 ///
 /// # Errors
-/// As [`render`], and the errors of `on_frame`.
+/// Same as [`render`], and the errors of `on_frame`.
 pub fn frames(plan: VideoPlan<'_>, mut on_frame: impl FnMut(&Yuv) -> Result<(), VideoError>) -> Result<(), VideoError> {
     let VideoPlan { size, seed, quality, .. } = plan;
     let keywords = VideoKeywords::from_prompt(&plan.prompt);

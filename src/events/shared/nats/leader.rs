@@ -141,7 +141,7 @@ mod tests {
         let recent = peer(true, Duration::from_millis(300), false);
         let quiet = peer(false, Duration::from_secs(9), false);
         let offline = peer(false, Duration::from_secs(1), true);
-        // As a server lists peers that it has lost for a while.
+        // A server lists a peer like this when it lost the peer a while ago.
         let unknown = peer(false, Duration::ZERO, false);
         assert!(quorum(Some("a"), &[recent.clone(), quiet.clone()]));
         assert!(quorum(Some("a"), &[]));

@@ -56,11 +56,11 @@ fn with_number<T>(table: &IndexSet<T>, number: u32) -> Option<&T> {
 /// Tasks whose usage is summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UsageQuery {
-    /// Submitted at this time or later.
+    /// Earliest time of submission, inclusive.
     pub from: Timestamp,
-    /// Submitted before this time.
+    /// End of the range of submission times, exclusive.
     pub to: Timestamp,
-    /// Of this owner; `None` is all, with anonymous callers.
+    /// Owner of the tasks; `None` selects the tasks of all callers, including anonymous ones.
     pub owner: Option<UserId>,
 }
 
