@@ -214,7 +214,8 @@ fn write_raw(path: &Path, bytes: usize, groups: u64, seconds: f64, preallocate: 
         file.seek(SeekFrom::Start(0)).expect("a seek");
     }
     let group = vec![0xA5; bytes];
-    let (started, mut written) = (Instant::now(), 0);
+    let started = Instant::now();
+    let mut written = 0;
     while written < groups && started.elapsed().as_secs_f64() < seconds {
         file.write_all(&group).expect("room on the disk");
         file.sync_data().expect("a sync");

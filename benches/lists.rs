@@ -209,7 +209,8 @@ fn generate_nodes(count: u32, versions: u32) -> Nodes {
     let mut nodes = Nodes::new(Links { public_url: "https://registry.example".to_owned() });
     for n in 0..count {
         let id = NodeId::parse(&format!("node-{n}")).expect("an id");
-        let (key, at) = (id.key(), Timestamp::from_micros(i64::from(scatter(n) % 1_100_000)));
+        let key = id.key();
+        let at = Timestamp::from_micros(i64::from(scatter(n) % 1_100_000));
         let created = NodeEvent::NodeCreated { id, publisher: publisher(scatter(n) % PUBLISHERS), fields: fields(n) };
         nodes.apply(key.as_str(), &created, at);
         for minor in 0..versions {

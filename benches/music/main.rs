@@ -94,7 +94,8 @@ fn measure_slow_readers(service: &Service, label: &str, pace: impl Fn(usize) -> 
 
     let received: Vec<ReceivedStream> = block_on(async {
         let streams = (0..READERS).map(|reader| {
-            let (address, prompt) = (service.address.clone(), PROMPTS[reader % PROMPTS.len()].1);
+            let address = service.address.clone();
+            let prompt = PROMPTS[reader % PROMPTS.len()].1;
             let pace = pace(reader);
             tokio::task::spawn_local(async move { listen(&address, prompt, SLOW_READER_SECONDS, pace).await })
         });

@@ -58,7 +58,8 @@ pub async fn listen(address: &str, prompt: &str, seconds: u32, pace: Pace) -> Re
     let started = Instant::now();
     stream.write_all(&request(prompt, seconds)).await.expect("the service reads");
 
-    let (mut raw, mut first_sound) = (Vec::new(), None);
+    let mut raw = Vec::new();
+    let mut first_sound = None;
     // Data of one `READ_INTERVAL`, which is a twentieth of a second.
     let mut buffer = vec![0; PLAYBACK_BYTES / 20];
     loop {
@@ -103,7 +104,8 @@ fn contains(bytes: &[u8], needle: &[u8]) -> bool {
 /// Returns the body of an HTTP/1.1 response with chunked transfer encoding.
 fn decode_chunked(raw: &[u8]) -> String {
     let head = raw.windows(4).position(|window| window == b"\r\n\r\n").expect("a head") + 4;
-    let (mut remaining, mut body) = (&raw[head..], Vec::new());
+    let mut remaining = &raw[head..];
+    let mut body = Vec::new();
     while let Some(at) = remaining.windows(2).position(|window| window == b"\r\n") {
         let size = std::str::from_utf8(&remaining[..at]).ok().and_then(|text| usize::from_str_radix(text, 16).ok());
         let size = size.unwrap_or_else(|| panic!("no chunk: {}", String::from_utf8_lossy(raw)));

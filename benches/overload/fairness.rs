@@ -161,7 +161,8 @@ fn measure(
             let source = Ipv4Addr::new(127, 0, 0, 10 + u8::try_from(index).expect("few accounts"));
             let caller = Caller { address: address.to_owned(), source, account: account.clone(), nodes };
             for (kind, workload) in KINDS.into_iter().enumerate() {
-                let (caller, measurements) = (Rc::new(caller.clone()), measurements.clone());
+                let caller = Rc::new(caller.clone());
+                let measurements = measurements.clone();
                 // Accounts and kinds are staggered, to avoid sending all in the same millisecond.
                 let offset = (index * KINDS.len() + kind) as f64 / (accounts.len() * KINDS.len()) as f64;
                 // Pictures of different accounts differ.
@@ -219,7 +220,9 @@ async fn send_at_rate(
         }
         let request = workload.request(&caller.account, caller.nodes, schedule.first + iteration as usize);
         tokio::time::sleep_until(started + at).await;
-        let (caller, idle, measurements) = (caller.clone(), idle.clone(), measurements.clone());
+        let caller = caller.clone();
+        let idle = idle.clone();
+        let measurements = measurements.clone();
         requests.push(tokio::task::spawn_local(async move {
             let sent_at = Instant::now();
             let status = tokio::time::timeout(TIMEOUT, caller.send(&request, &idle)).await;

@@ -114,7 +114,8 @@ pub fn offer(
 /// Makes requests due at the rate until the end, a batch each millisecond.
 async fn issue_at_rate(shared: &SharedLoad, rate: f64, sample: &mut impl FnMut()) {
     let started = Instant::now();
-    let (mut issued, mut measuring) = (0, false);
+    let mut issued = 0;
+    let mut measuring = false;
     loop {
         tokio::time::sleep(Duration::from_millis(1)).await;
         let now = Instant::now();
@@ -145,7 +146,8 @@ async fn issue_at_rate(shared: &SharedLoad, rate: f64, sample: &mut impl FnMut()
 
 /// Sends due requests on one connection, which is replaced when it fails.
 async fn run_client(shared: Rc<SharedLoad>, index: usize) {
-    let (load, mut connection) = (&shared.load, None);
+    let load = &shared.load;
+    let mut connection = None;
     while Instant::now() < shared.end {
         let Some(open) = &mut connection else {
             match Connection::connect(&load.address, Some(load.source(index))).await {
@@ -167,7 +169,8 @@ async fn run_client(shared: Rc<SharedLoad>, index: usize) {
         let sent_at = Instant::now();
         let response = tokio::time::timeout(TIMEOUT, open.try_exchange(&request)).await;
         let response = response.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
-        let (elapsed, closes) = (sent_at.elapsed(), response.as_ref().map_or(true, Response::closes));
+        let elapsed = sent_at.elapsed();
+        let closes = response.as_ref().map_or(true, Response::closes);
         let status = response.map(|response| response.status);
         let is_failed = status.is_err();
         if sent_at >= shared.counts_from {

@@ -56,7 +56,8 @@ pub struct Catalogue {
 impl Catalogue {
     /// Reads the sample registry.
     pub fn new(size: Size) -> Self {
-        let (mut words, mut sentences) = (Vec::new(), Vec::new());
+        let mut words = Vec::new();
+        let mut sentences = Vec::new();
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/seed");
         let mut files: Vec<_> =
             std::fs::read_dir(folder).expect("the sample").map(|entry| entry.expect("a file").path()).collect();

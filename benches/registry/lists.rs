@@ -70,7 +70,8 @@ fn kinds(options: &Options) -> Vec<ListKind> {
         let paths = (0..options.urls).map(|_| page(query, 1 + rng.below(pages)));
         ListKind::new(name, paths.collect())
     };
-    let (sorted, filtered) = ("&sort=downloads;desc&sort=name", "&supported_os=linux&supported_accelerator=cuda");
+    let sorted = "&sort=downloads;desc&sort=name";
+    let filtered = "&supported_os=linux&supported_accelerator=cuda";
     // Three of five systems and three of four accelerators match: 9 of 20 nodes, more than a quarter of the pages.
     let (narrow, few_pages) = (format!("{sorted}{filtered}"), (pages / 4).max(1));
     // `latest=true` bypasses the cache of pages.
@@ -165,7 +166,8 @@ fn run_round(server: &Service, connections: usize, options: &Options, requests: 
 fn beside_a_writer<T>(service: &Service, size: Size, rate: usize, measure: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);
     let write = || {
-        let (mut rng, mut next) = (BenchRng::new(11), Instant::now());
+        let mut rng = BenchRng::new(11);
+        let mut next = Instant::now();
         let catalogue = Catalogue::new(size);
         block_on(async {
             let mut connection = Connection::open(&service.address).await;

@@ -30,7 +30,8 @@ pub fn run(options: &Options) {
         println!("| resident memory after filling, peak | {:.0} MiB, {:.0} MiB |", memory.current, memory.peak);
     }
 
-    let (journal, total_bytes) = (disk_usage(&data_dir.join("log").join("journal")), disk_usage(&data_dir));
+    let journal = disk_usage(&data_dir.join("log").join("journal"));
+    let total_bytes = disk_usage(&data_dir);
     println!("| journal · whole data directory | {} MiB · {} MiB |", journal >> 20, total_bytes >> 20);
 
     let workers = options.workers.unwrap_or(0);

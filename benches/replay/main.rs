@@ -144,7 +144,8 @@ fn options(data: &Path) -> SledLogOptions {
 
 /// Creates the log, with a snapshot before its end.
 fn generate(data: &Path, events: u64) {
-    let (started, mut history) = (Instant::now(), History::new());
+    let started = Instant::now();
+    let mut history = History::new();
     append(data, &mut history, events - TAIL);
     ReplayService::start(data, 100_000).stop();
     fs::copy(data.join("snapshots/models"), data.join("kept-snapshot")).expect("a snapshot was taken at the stop");
@@ -168,7 +169,8 @@ fn append(data: &Path, history: &mut History, events: u64) {
 
 /// Reads the bytes of the journal and decodes every commit, without checks.
 fn read_log(data: &Path) {
-    let (started, mut events) = (Instant::now(), 0);
+    let started = Instant::now();
+    let mut events = 0;
     for path in segments(data) {
         let segment = fs::read(path).expect("a segment");
         let mut at = SEGMENT_HEADER;
@@ -196,7 +198,8 @@ fn segments(data: &Path) -> Vec<PathBuf> {
 
 /// Reads and checks the whole journal, applies it to the read models, and builds the indexes of lists.
 fn rebuild(data: &Path) {
-    let (started, mut models) = (Instant::now(), Models::default());
+    let started = Instant::now();
+    let mut models = Models::default();
     let options = options(data);
     let environment = JournalEnvironment::new(&Environment::system(), &options.space);
     let opened = Journal::open(options.journal, environment, Position(0), |record| {

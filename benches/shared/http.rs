@@ -220,7 +220,8 @@ where
     let retries = std::rc::Rc::new(AtomicU64::new(0));
     let mut clients = Vec::new();
     for requests in queues {
-        let (mut connection, retries) = (Connection::open(address).await, retries.clone());
+        let mut connection = Connection::open(address).await;
+        let retries = retries.clone();
         clients.push(tokio::task::spawn_local(async move {
             for request in requests {
                 loop {

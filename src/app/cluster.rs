@@ -102,7 +102,7 @@ impl CommitReceivers {
     fn forget(&self, user: UserId) {
         self.erasures.keyring.mark_erased(user);
         if let Err(error) = self.erasures.remove_derived() {
-            tracing::error!(%user, %error, "erasure incomplete: remove stored answers and snapshots of this node");
+            tracing::error!(%user, %error, "erasure incomplete: remove stored responses and snapshots of this node");
         }
         if let Some(copies) = &self.copies {
             copies.remove(user);
@@ -216,8 +216,8 @@ impl ClusterNode {
         let log = Arc::new(log.map_err(|failure| StartError::Log(failure.to_string()))?);
         wait_for_engine(&log)?;
         record_again(member, environment).map_err(|error| StartError::part("the cluster", &error))?;
-        // A crash may have followed an erasure before the stored answers were removed.
-        receivers.erasures.keys.purge_responses().map_err(|error| StartError::part("the stored answers", &error))?;
+        // A crash may have followed an erasure before the stored responses were removed.
+        receivers.erasures.keys.purge_responses().map_err(|error| StartError::part("the stored responses", &error))?;
 
         let presence = Presence::new(session);
         let stop_requested = Arc::new(AtomicBool::new(false));

@@ -133,7 +133,7 @@ impl ErasureTargets {
         // In the order of the request that erases (`http/api/erase.rs`). The key is removed last: as long as it exists,
         // the next start knows that the erasure is unfinished.
         if let Err(error) = self.remove_derived() {
-            tracing::error!(%error, "erasure incomplete: remove stored answers and snapshots, then restart");
+            tracing::error!(%error, "erasure incomplete: remove stored responses and snapshots, then restart");
             return;
         }
 
@@ -148,7 +148,7 @@ impl ErasureTargets {
         }
     }
 
-    /// Removes the stored answers and the snapshots.
+    /// Removes the stored responses and the snapshots.
     pub(super) fn remove_derived(&self) -> io::Result<()> {
         self.keys.purge_responses()?;
         snapshot::remove_all(&self.snapshots)

@@ -189,7 +189,9 @@ fn an_older_measurement_does_not_replace_a_newer_one() {
     let (begun, ended) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
     let count = Arc::new(AtomicU64::new(0));
     let measure = {
-        let (begun, ended, count) = (Arc::clone(&begun), Arc::clone(&ended), Arc::clone(&count));
+        let begun = Arc::clone(&begun);
+        let ended = Arc::clone(&ended);
+        let count = Arc::clone(&count);
         move |_: &Path| {
             if count.fetch_add(1, Ordering::SeqCst) == 0 {
                 begun.wait();

@@ -83,7 +83,8 @@ mod tests {
     fn the_links_of_files_and_archives_are_not_exchangeable() {
         let folder = tempfile::tempdir().unwrap();
         let key = UploadKey::generate(&folder.path().join("key"), &Environment::manual(NOW, 1)).unwrap();
-        let (owner, expires_at) = (UserId(Uuid::from_u128(2)), Timestamp::from_micros(NOW.micros() + 1));
+        let owner = UserId(Uuid::from_u128(2));
+        let expires_at = Timestamp::from_micros(NOW.micros() + 1);
         let ticket = FileTicket { file: FileId(Uuid::from_u128(1)), owner, bytes: None, format: None, expires_at };
         let grant =
             UploadGrant { version: VersionId(Uuid::from_u128(1)), holder: UploadTokenHolder::User(owner), expires_at };

@@ -77,7 +77,8 @@ async fn an_upload_activates_the_version_and_is_downloaded_unchanged() {
         (&json!("1.0.0"), &json!(url))
     );
 
-    let (archive, tag) = (valid_archive(), format!("\"{:x}\"", Sha256::digest(valid_archive())));
+    let archive = valid_archive();
+    let tag = format!("\"{:x}\"", Sha256::digest(valid_archive()));
     let full = get_with(&app, DOWNLOAD, &[("accept-encoding", "gzip")]).await.expect(200);
     assert!(full.body == archive, "the download has other bytes");
     for (name, value) in [
@@ -204,7 +205,8 @@ async fn an_upload_link_survives_a_restart() {
     upload(&app, &link, valid_archive()).await.expect(200);
 
     // And the next start sets archives without a version aside, and keeps the uploaded one
-    let (folder, left) = (app.dir.path().join("archives"), format!("{}.zip", "0".repeat(64)));
+    let folder = app.dir.path().join("archives");
+    let left = format!("{}.zip", "0".repeat(64));
     std::fs::write(folder.join("00").join(&left), "left by a crash").unwrap();
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     assert!(!folder.join("00").join(&left).exists() && folder.join("orphans").join(&left).exists());
@@ -233,7 +235,8 @@ async fn an_upload_link_has_the_rights_of_its_holder() {
     let bob = app.user("bob").await;
     app.put_as(&alice.token, &format!("/publishers/acme/members/{}", bob.id), json!({})).await.expect(200);
     let ci = app.access_token("acme", &alice).await;
-    let (token_link, bob_link) = (publish(&app, &ci, "1.0.0").await, publish(&app, &bob.token, "1.0.1").await);
+    let token_link = publish(&app, &ci, "1.0.0").await;
+    let bob_link = publish(&app, &bob.token, "1.0.1").await;
 
     let tokens = app.get_as(&alice.token, "/publishers/acme/tokens").await.expect(200).json();
     let path = format!("/publishers/acme/tokens/{}", tokens[0]["id"].as_str().unwrap());
@@ -249,7 +252,8 @@ async fn an_upload_link_has_the_rights_of_its_holder() {
 #[actix_web::test]
 async fn banned_and_deleted_versions_accept_no_archive() {
     let (app, alice) = app().await;
-    let (first, second) = (publish(&app, &alice.token, "1.0.0").await, publish(&app, &alice.token, "1.0.1").await);
+    let first = publish(&app, &alice.token, "1.0.0").await;
+    let second = publish(&app, &alice.token, "1.0.1").await;
     app.delete_as(&alice.token, &format!("{VERSIONS}/1.0.0")).await.expect(204);
     upload(&app, &first, valid_archive()).await.expect(404);
 

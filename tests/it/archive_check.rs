@@ -234,7 +234,8 @@ fn contradictory_headers_are_rejected() {
 #[test]
 fn overlapping_and_hidden_entries_are_rejected() {
     // The directory lists only the first entry; a reader that scans from the start finds the second as well.
-    let (first, second) = (ZipTestEntry::stored("a", b"1"), ZipTestEntry::stored("hidden", b"2"));
+    let first = ZipTestEntry::stored("a", b"1");
+    let second = ZipTestEntry::stored("hidden", b"2");
     let (single, both) = (zip(from_ref(&first)), zip(&[first.clone(), second]));
     let directory = single.len() - 22 - 47..single.len() - 22;
     let entries = both.len() - 22 - 47 - 52;

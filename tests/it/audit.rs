@@ -176,7 +176,8 @@ async fn a_history_has_exactly_the_changes_of_each_event() {
     assert_eq!(entries[entries.len() - 1]["changes"][0].get("after"), None);
 
     // Paging gives the same result.
-    let (mut after, mut paged) = (0, Vec::new());
+    let mut after = 0;
+    let mut paged = Vec::new();
     loop {
         let page = fixture.get_admin(&format!("/admin/history/node/face-tools?limit=2&after={after}")).await;
         paged.extend(page["entries"].as_array().unwrap().clone());
@@ -238,7 +239,8 @@ async fn filters_apply_and_pages_have_no_gaps_or_duplicates() {
         let expected: Vec<_> = all.iter().filter(|event| matches(event)).cloned().collect();
         assert_eq!(expected.is_empty(), query.contains("2020"), "{query}");
         for limit in [1, 2, 1000] {
-            let (mut after, mut found) = (0, Vec::new());
+            let mut after = 0;
+            let mut found = Vec::new();
             loop {
                 let page = fixture.get_admin(&format!("/admin/events?{query}&limit={limit}&after={after}")).await;
                 assert!(page["events"].as_array().unwrap().len() <= limit, "{page}");
@@ -325,7 +327,8 @@ async fn the_state_reports_all_positions() {
     );
 
     // A log created by this start was not read back, so it is not reported as verified
-    let (verification, head) = (&state["verification"], state["log"]["head"].as_u64().unwrap());
+    let verification = &state["verification"];
+    let head = state["log"]["head"].as_u64().unwrap();
     assert_eq!((&verification["state"], &verification["position"]), (&json!("unverified"), &verification["until"]));
     assert!(verification["until"].as_u64().unwrap() < head && verification["since"].is_string(), "{state}");
     assert!(state["log"]["signed"].as_u64().unwrap() <= head, "{state}");

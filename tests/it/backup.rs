@@ -80,7 +80,10 @@ fn as_of(data: &Path, position: u64) -> TempDir {
 }
 
 fn append_again(event: &RecordedEvent) -> Append {
-    let (actor, request, causation, at) = (event.actor, event.request.clone(), event.causation, event.at);
+    let actor = event.actor;
+    let request = event.request.clone();
+    let causation = event.causation;
+    let at = event.at;
     Append {
         stream: event.stream.clone(),
         expected: Version(event.version.0 - 1),
@@ -218,7 +221,8 @@ async fn a_second_backup_copies_only_new_data_and_keeps_modes() {
 #[actix_web::test]
 async fn a_damaged_backup_is_not_restored() {
     let (data, other_dir) = (with_media().await, tempfile::tempdir().unwrap());
-    let (backup, target) = (other_dir.path().join("backup"), other_dir.path().join("target"));
+    let backup = other_dir.path().join("backup");
+    let target = other_dir.path().join("target");
     let name = backup.to_str().unwrap();
     run(data.path(), &["backup", name]).expect(0);
 

@@ -155,7 +155,9 @@ fn transfers_leave_calls_for_keys() {
     std::fs::write(&small, "small").unwrap();
     thread::scope(|scope| {
         for number in 0..TRANSFERS_MAX / 2 {
-            let (bucket, directory, small) = (&bucket, &directory, &small);
+            let bucket = &bucket;
+            let directory = &directory;
+            let small = &small;
             scope.spawn(move || failure(|| download(bucket, &number.to_string(), directory.path())));
             // What stalls an upload may be its size, so other calls go on.
             scope.spawn(move || assert!(!failure(|| bucket.upload(&format!("upload-{number}"), small))));
@@ -274,7 +276,9 @@ fn an_upload_that_cannot_be_removed_keeps_no_other_file() {
     let [stuck, other] = [first, second].map(upload);
     let input = format!("media/inputs/a5/{digest}.png");
     let (sender, removed) = mpsc::channel();
-    let (refused, uploads, inputs) = (format!("/files/{stuck}"), vec![stuck, other.clone()], vec![input.clone()]);
+    let refused = format!("/files/{stuck}");
+    let uploads = vec![stuck, other.clone()];
+    let inputs = vec![input.clone()];
     let address = serve(move |method, path| match method {
         "get" if path.contains("uploads") => page(&uploads, None),
         "get" if path.contains("inputs") => page(&inputs, None),

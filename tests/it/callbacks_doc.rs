@@ -187,7 +187,8 @@ async fn the_sample_code_rejects_malformed_webhooks_without_failing() {
     let callback = receiver.received().remove(0);
 
     // When its headers are missing or malformed
-    let (mut cases, mut expected) = (Vec::new(), Vec::new());
+    let mut cases = Vec::new();
+    let mut expected = Vec::new();
     for key in [secret.as_str().unwrap(), public.trim()] {
         let valid = case(&callback, &callback.body, key);
         for (headers, is_valid) in malformed(&valid["headers"]) {

@@ -40,7 +40,7 @@ async fn an_oversized_limit_is_clamped_and_reported() {
     // When a tool requests an absurd number of them
     let page = app.get("/nodes?limit=99999999").await.expect(200).json();
 
-    // Then it gets a full page, and the answer states the limit and the next page
+    // Then it gets a full page, and the response states the limit and the next page
     assert_eq!((ids_in(&page).len(), &page["limit"]), (1_000, &json!(1_000)));
     assert_eq!((&page["total"], &page["totalPages"]), (&json!(1_005), &json!(2)));
     let second_page = app.get("/nodes?limit=99999999&page=2").await.expect(200).json();

@@ -28,7 +28,8 @@ async fn the_policy_admits_exactly_the_origin_of_the_issuer() {
     let with_client = |client_id: Option<&str>| {
         let client_id = client_id.map(str::to_owned);
         move |settings: &mut Settings| {
-            let (issuer, audience) = ("https://login.example.org/realms/main".to_owned(), "mediary".to_owned());
+            let issuer = "https://login.example.org/realms/main".to_owned();
+            let audience = "mediary".to_owned();
             settings.auth.oidc = Some(OidcSettings { issuer, audience, client_id, jwks_url: None });
         }
     };
@@ -183,7 +184,8 @@ async fn only_the_files_are_served_read_only() {
         app.send(app.request(method, "/")).await.expect(405);
     }
 
-    let (get, head) = (app.get("/").await, app.send(app.request(Method::HEAD, "/")).await.expect(200));
+    let get = app.get("/").await;
+    let head = app.send(app.request(Method::HEAD, "/")).await.expect(200);
     assert!(head.body.is_empty());
     assert_eq!(head.header("etag"), get.header("etag"));
     app.stop().await;

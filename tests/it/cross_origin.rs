@@ -164,7 +164,8 @@ async fn same_origin_pages_can_write() {
 
 #[actix_web::test]
 async fn read_only_origins_can_read() {
-    let (any_origin, listed) = (TestApp::start().await, OriginFixture::with_named_origin().await);
+    let any_origin = TestApp::start().await;
+    let listed = OriginFixture::with_named_origin().await;
     for (app, readable) in [(&any_origin, Some("*")), (&listed.app, None)] {
         for method in [Method::GET, Method::HEAD] {
             let response = app.send(app.request(method, "/nodes").header("origin", FOREIGN)).await.expect(200);
@@ -177,7 +178,8 @@ async fn read_only_origins_can_read() {
 
 #[actix_web::test]
 async fn preflights_are_answered_with_the_allowed_methods() {
-    let (any_origin, listed) = (TestApp::start().await, OriginFixture::with_named_origin().await);
+    let any_origin = TestApp::start().await;
+    let listed = OriginFixture::with_named_origin().await;
     let preflight_from = async |app: &TestApp, origin: &str, method: &str| {
         let request = app.request(Method::OPTIONS, "/nodes").header("origin", origin);
         app.send(request.header("access-control-request-method", method)).await

@@ -58,7 +58,8 @@ async fn webhooks_are_signed_with_the_published_key() {
     let key_text = app.get("/.well-known/webhook-key").await.expect(200).text();
     let key = verifying_key(&key_text);
     for callback in &received {
-        let (id, at) = (callback.header("webhook-id"), callback.header("webhook-timestamp"));
+        let id = callback.header("webhook-id");
+        let at = callback.header("webhook-timestamp");
         let signed_content = [id.as_bytes(), b".", at.as_bytes(), b".", &callback.body].concat();
         let signature = callback.header("webhook-signature").strip_prefix("v1a,").unwrap();
         let signature = ed25519_dalek::Signature::from_slice(&decoded(signature)).unwrap();
@@ -132,7 +133,8 @@ async fn a_dead_receiver_does_not_delay_others() {
         // Longer than any wait of the tests.
         settings.callbacks.timeout = Duration::from_mins(5);
     };
-    let (app, receiver) = (TestApp::start_with(few, Environment::system()).await, Receiver::start().await);
+    let app = TestApp::start_with(few, Environment::system()).await;
+    let receiver = Receiver::start().await;
     for _ in 0..20 {
         submit(&app, &dead_url).await;
     }

@@ -185,7 +185,7 @@ async fn a_handler_panic_is_a_500_and_keeps_the_connection() {
     app.stop().await;
 }
 
-/// Sends a request on an open connection, reads the answer to its end and returns its status.
+/// Sends a request on an open connection, reads the response to its end and returns its status.
 async fn status_of_get(connection: &mut TcpStream, path: &str) -> String {
     connection.write_all(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").as_bytes()).await.unwrap();
     let mut head = Vec::new();

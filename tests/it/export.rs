@@ -111,7 +111,8 @@ fn an_export_is_verified_on_another_machine() {
 
 #[test]
 fn a_diverged_history_does_not_contain_the_checkpoint() {
-    let (first, other) = (exported(same_log(&[1, 1, 1]).path()), exported(same_log(&[1, 2, 1]).path()));
+    let first = exported(same_log(&[1, 1, 1]).path());
+    let other = exported(same_log(&[1, 2, 1]).path());
     let checkpoint = |text: &str| {
         let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
         SignedCheckpoint::from_json(&last["checkpoint"]).unwrap()

@@ -54,7 +54,9 @@ async fn all_files_are_private() {
     // Given a data directory that others may enter, and a umask that hides nothing
     let folder = tempfile::tempdir().unwrap();
     let path_of = |name: &str| folder.path().join(name);
-    let (data, backup, restored) = (path_of("data"), path_of("backup"), path_of("restored"));
+    let data = path_of("data");
+    let backup = path_of("backup");
+    let restored = path_of("restored");
     fs::create_dir(&data).unwrap();
     fs::set_permissions(&data, Permissions::from_mode(0o755)).unwrap();
 

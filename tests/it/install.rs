@@ -174,7 +174,8 @@ async fn pending_counts_are_recorded_at_shutdown() {
 #[actix_web::test]
 async fn failed_count_recordings_are_retried() {
     // Given a log whose appends to the node can be made to fail
-    let (is_broken, failures) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let is_broken = Arc::new(AtomicBool::new(false));
+    let failures = Arc::new(AtomicUsize::new(0));
     let (handler_is_broken, handler_failures) = (is_broken.clone(), failures.clone());
     let environment = Environment::system().with_fail_point_handler(Arc::new(move |point, subject| {
         if point == FailPoint::Append && subject == "node/face-tools" && handler_is_broken.load(Ordering::SeqCst) {

@@ -106,7 +106,8 @@ fn the_longest_dependencies_are_recorded_over_several_events() {
     let fields = VersionFields { dependencies: Some(dependencies.clone()), ..VersionFields::default() };
     let NodeCommand::Create { id, publisher, first_version: Some(version), .. } = creation() else { unreachable!() };
     let first_version = Some(VersionDraft { fields: fields.clone(), ..version });
-    let (fields_of_node, admin_fields) = (NodeFields::default(), NodeAdminFields::default());
+    let fields_of_node = NodeFields::default();
+    let admin_fields = NodeAdminFields::default();
 
     // When it is released, and its dependencies are replaced and set again
     let creation = NodeCommand::Create { id, publisher, fields: fields_of_node, admin_fields, first_version };

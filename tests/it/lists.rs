@@ -264,7 +264,7 @@ async fn pages_return_304_until_they_change() {
         );
         tags.push(tag);
     }
-    assert_eq!(tags[0], tags[4], "both ways of reading give one answer");
+    assert_eq!(tags[0], tags[4], "both ways of reading give the same response");
 
     create(&app, &alice, json!({"id": "c"})).await;
     for (path, tag) in paths.iter().zip(&tags) {

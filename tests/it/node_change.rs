@@ -46,7 +46,8 @@ async fn an_update_changes_only_present_fields() {
 #[actix_web::test]
 async fn only_its_publisher_can_change_a_node() {
     let (app, alice, bob) = app_with_node().await;
-    let (own_token, other_token) = (app.access_token("acme", &alice).await, app.access_token("other", &bob).await);
+    let own_token = app.access_token("acme", &alice).await;
+    let other_token = app.access_token("other", &bob).await;
     let body = || json!({"name": "Mine"});
     for token in [&alice.token, &own_token, &app.admin_token().to_owned()] {
         app.put_as(token, NODE, body()).await.expect(200);
@@ -73,7 +74,8 @@ async fn only_its_publisher_can_change_a_node() {
 #[actix_web::test]
 async fn permissions_report_edit_rights() {
     let (app, alice, bob) = app_with_node().await;
-    let (own_token, other_token) = (app.access_token("acme", &alice).await, app.access_token("other", &bob).await);
+    let own_token = app.access_token("acme", &alice).await;
+    let other_token = app.access_token("other", &bob).await;
     let path = format!("{NODE}/permissions");
     for (token, can_edit) in [(&alice.token, true), (&own_token, true), (&bob.token, false), (&other_token, false)] {
         assert_eq!(app.get_as(token, &path).await.expect(200).json(), json!({"canEdit": can_edit}));

@@ -286,7 +286,9 @@ async fn erasing_an_account_does_not_reset_daily_quotas() {
 async fn erasing_an_account_does_not_reset_a_budget() {
     // Given a user with a budget for two videos, who submits one and erases the account
     let fixture = OidcFixture::with_key(SigningKey::p256()).await;
-    let (app, admin, token) = (&fixture.app, fixture.app.admin_token(), fixture.token(&fixture.claims()));
+    let app = &fixture.app;
+    let admin = fixture.app.admin_token();
+    let token = fixture.token(&fixture.claims());
     let user = fixture.me(&fixture.claims()).await;
     let budget = format!("/admin/budgets/user/{}", user["id"].as_str().expect("an id"));
     app.put_as(admin, &budget, json!({"credits": 16, "period": "total"})).await.expect(200);

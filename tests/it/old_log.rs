@@ -54,7 +54,8 @@ async fn start_with(dir: TempDir, adjust: impl FnOnce(&mut Settings)) -> TestApp
 /// Sends all requests again, and compares.
 async fn compare(app: &TestApp) {
     for recorded in old_answers()["answers"].as_array().unwrap() {
-        let (path, token) = (recorded["path"].as_str().unwrap(), recorded["as"].as_str().unwrap());
+        let path = recorded["path"].as_str().unwrap();
+        let token = recorded["as"].as_str().unwrap();
         let response = if token.is_empty() { app.get(path).await } else { app.get_as(token, path).await };
         let mut response = response.expect(200).json();
         // The requests of this test change the time of a token's last use. That release had no scopes.

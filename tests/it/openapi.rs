@@ -36,7 +36,8 @@ fn the_program_prints_the_document() {
 async fn the_document_is_served_under_both_names() {
     let app = TestApp::start().await;
 
-    let (with_extension, without) = (app.get("/openapi.json").await.expect(200), app.get("/openapi").await.expect(200));
+    let with_extension = app.get("/openapi.json").await.expect(200);
+    let without = app.get("/openapi").await.expect(200);
 
     let created: serde_json::Value = serde_json::from_str(&mediary::http::openapi::document_json().unwrap()).unwrap();
     assert_eq!(with_extension.json(), created);

@@ -42,7 +42,10 @@ async fn send_curl(line: &str) -> reqwest::Response {
         quoted.flat_map(|(index, part)| if index % 2 == 1 { vec![part] } else { part.split(' ').collect() });
     let mut arguments = arguments.by_ref().filter(|argument| !argument.is_empty());
     assert_eq!([arguments.next(), arguments.next()], [Some("curl"), Some("-s")]);
-    let (mut method, mut url, mut headers, mut body) = (Method::GET, "", Vec::new(), "");
+    let mut method = Method::GET;
+    let mut url = "";
+    let mut headers = Vec::new();
+    let mut body = "";
     while let Some(argument) = arguments.next() {
         match argument {
             "-X" => method = arguments.next().expect("a method").parse().unwrap(),
@@ -197,7 +200,8 @@ fn a_first_start_on_a_port_in_use_leaves_nothing() {
     // Given a first start on a port in use
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let (data, address) = (dir.path().join("data"), other.local_addr().unwrap().to_string());
+    let data = dir.path().join("data");
+    let address = other.local_addr().unwrap().to_string();
     let result = run(&["serve", "--listen", &address, "--data-dir", "data"], &[], dir.path());
     assert_eq!(result.status.code(), Some(1), "{}", text(&result.stderr));
 

@@ -259,10 +259,10 @@ async fn each_test_answers_its_own_delivery() {
     // When several tests run at the same time
     let path = format!("{webhook}/test");
     let tests = (0..12).map(|_| app.post_as(&alice.token, &path, json!({})));
-    let answers = futures_util::future::join_all(tests).await;
+    let responses = futures_util::future::join_all(tests).await;
 
     // Then each one answers another delivery
-    let ids = answers.into_iter().map(|answer| answer.expect(200).json()["id"].as_str().unwrap().to_owned());
+    let ids = responses.into_iter().map(|response| response.expect(200).json()["id"].as_str().unwrap().to_owned());
     assert_eq!(ids.collect::<std::collections::HashSet<_>>().len(), 12);
 }
 
@@ -286,8 +286,8 @@ async fn a_delivery_is_redelivered_at_most_ten_times_a_day() {
     assert!(refused.header("retry-after").is_some());
     assert_eq!(refused.json()["error"], "too_many_callbacks");
     let since = format!("{webhook}/redeliver");
-    let answer = app.post_as(&alice.token, &since, json!({"after": 0})).await.expect(200).json();
-    assert_eq!(answer, json!({"redelivered": 0, "pending": 0, "exhausted": 1}));
+    let response = app.post_as(&alice.token, &since, json!({"after": 0})).await.expect(200).json();
+    assert_eq!(response, json!({"redelivered": 0, "pending": 0, "exhausted": 1}));
 
     // And on the next day it is sent again
     environment.advance(Duration::from_hours(24));
@@ -313,15 +313,15 @@ async fn events_since_a_time_or_position_are_redelivered() {
 
     // When the events since a time are redelivered
     let redeliver = format!("{webhook}/redeliver");
-    let answer = app.post_as(&alice.token, &redeliver, json!({"since": since})).await.expect(200).json();
-    assert_eq!(answer, json!({"redelivered": 2, "pending": 0, "exhausted": 0}));
+    let response = app.post_as(&alice.token, &redeliver, json!({"since": since})).await.expect(200).json();
+    assert_eq!(response, json!({"redelivered": 2, "pending": 0, "exhausted": 0}));
     receiver.wait_until(|received| received.len() == 5).await;
     wait_for_deliveries(&app, &alice, &webhook, all_delivered).await;
 
     // And then those after the position of the first
     let after = &listed[2]["position"];
-    let answer = app.post_as(&alice.token, &redeliver, json!({"after": after})).await.expect(200).json();
-    assert_eq!(answer["redelivered"], 2);
+    let response = app.post_as(&alice.token, &redeliver, json!({"after": after})).await.expect(200).json();
+    assert_eq!(response["redelivered"], 2);
     let received = receiver.wait_until(|received| received.len() == 7).await;
     let versions: Vec<Value> = received.iter().map(|callback| callback.json()["data"]["version"].clone()).collect();
     assert_eq!(versions, ["1.0.0", "1.1.0", "1.2.0", "1.1.0", "1.2.0", "1.1.0", "1.2.0"]);

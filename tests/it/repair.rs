@@ -57,7 +57,8 @@ impl RepairCase {
     /// Returns the records of a segment, before any damage.
     fn records(&self, segment: &Path) -> Vec<RecordRange> {
         let bytes = self.original(segment);
-        let (mut at, mut ranges) = (RECORDS_START, Vec::new());
+        let mut at = RECORDS_START;
+        let mut ranges = Vec::new();
         while let Some(length) = bytes.get(at..at + 4).map(|length| u32::from_le_bytes(length.try_into().unwrap())) {
             if length == 0 {
                 break;
@@ -364,7 +365,8 @@ fn a_lost_tail_beyond_head_fails_the_start() {
 
 /// Writes a third group that only sled keeps.
 fn write_more_and_forget(fixture: &LogFixture, segment: &Path) {
-    let (head, bytes) = (fs::read(fixture.path("journal/HEAD")).unwrap(), fs::read(segment).unwrap());
+    let head = fs::read(fixture.path("journal/HEAD")).unwrap();
+    let bytes = fs::read(segment).unwrap();
     let log = fixture.open().0;
     write_group(&log, 2);
     log.close().unwrap();

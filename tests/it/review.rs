@@ -62,7 +62,9 @@ async fn only_users_review_with_1_to_5_stars() {
 async fn users_see_only_their_own_review() {
     // Given a node that two users have reviewed, one of them twice
     let app = TestApp::start().await;
-    let (alice, bob, carol) = (app.user("alice").await, app.user("bob").await, app.user("carol").await);
+    let alice = app.user("alice").await;
+    let bob = app.user("bob").await;
+    let carol = app.user("carol").await;
     app.publisher("acme", &alice).await;
     app.node("acme", "Face-Tools", &alice).await;
     for (user, star) in [(&alice, 2), (&bob, 5), (&alice, 4)] {

@@ -57,7 +57,8 @@ async fn a_misspelled_path_is_404_with_suggestions() {
 async fn head_equals_get_without_a_body() {
     let app = TestApp::start().await;
     for path in ["/health", "/nodes", "/.well-known/webhook-key"] {
-        let (get, head) = (app.get(path).await, app.send(app.request(Method::HEAD, path)).await);
+        let get = app.get(path).await;
+        let head = app.send(app.request(Method::HEAD, path)).await;
         assert_eq!((head.status, head.body.len()), (200, 0), "{path}");
         for name in ["content-type", "content-length", "etag"] {
             assert_eq!(head.header(name), get.header(name), "{path} {name}");

@@ -121,16 +121,19 @@ fn after(last: Option<&Event>) -> Option<Event> {
         Some(Event::Task(T::TaskCompleted { .. })) => T::TaskFailed { failure: failure() }.into(),
         Some(Event::Task(T::TaskFailed { .. })) => {
             let outcome = AttemptOutcome::Answered { status: 503, retry_after: Some(Duration::from_secs(90)) };
-            let (delivery, subject) = (DeliveryId(id(0xDE)), DeliverySubject::Task(TaskId(id(0x7A))));
+            let delivery = DeliveryId(id(0xDE));
+            let subject = DeliverySubject::Task(TaskId(id(0x7A)));
             D::AttemptFailed { delivery, subject, attempt: 2, outcome, next_at: AT }.into()
         }
         Some(Event::Delivery(D::AttemptFailed { .. })) => {
-            let (delivery, subject) = (DeliveryId(id(0xDE)), DeliverySubject::Task(TaskId(id(0x7A))));
+            let delivery = DeliveryId(id(0xDE));
+            let subject = DeliverySubject::Task(TaskId(id(0x7A)));
             D::DeliverySucceeded { delivery, subject, attempt: 3, status: 204 }.into()
         }
         Some(Event::Delivery(D::DeliverySucceeded { .. })) => {
             let outcome = AttemptOutcome::Unreachable { reason: text("connection refused") };
-            let (delivery, subject) = (DeliveryId(id(0xDE)), DeliverySubject::Task(TaskId(id(0x7A))));
+            let delivery = DeliveryId(id(0xDE));
+            let subject = DeliverySubject::Task(TaskId(id(0x7A)));
             D::DeliveryDeadLettered { delivery, subject, attempt: 10, outcome }.into()
         }
         Some(Event::Delivery(D::DeliveryDeadLettered { .. })) => registry::user_revised(),
@@ -154,7 +157,9 @@ fn key_claimed() -> Event {
 }
 
 fn redelivery_requested() -> Event {
-    let (delivery, task, owner) = (DeliveryId(id(0xDE)), TaskId(id(0x7A)), Some(UserId(id(0xA))));
+    let delivery = DeliveryId(id(0xDE));
+    let task = TaskId(id(0x7A));
+    let owner = Some(UserId(id(0xA)));
     let url = CallbackUrl::parse("https://hooks.example.com/a?b=c").unwrap();
     DeliveryEvent::RedeliveryRequested(Redelivery { delivery, task, owner, url, task_version: 5 }).into()
 }

@@ -28,7 +28,9 @@ type SecretSet = Vec<(&'static str, String)>;
 async fn no_secret_is_in_the_data_directory_or_the_logs() {
     // Given a service at the most verbose log level
     let data = tempfile::tempdir().unwrap();
-    let (receiver, collector, key) = (Receiver::start().await, Receiver::start().await, SigningKey::p256());
+    let receiver = Receiver::start().await;
+    let collector = Receiver::start().await;
+    let key = SigningKey::p256();
     let issuer = TestIssuer::start(&[key.public_jwk("1")]).await;
     let service = verbose_service(data.path(), &issuer, &collector);
 
@@ -186,7 +188,8 @@ async fn publish(service: &Process, access: &str) -> String {
 async fn send_issuer_tokens(issuer: &TestIssuer, key: &SigningKey, service: &Process) -> SecretSet {
     let claims =
         |audience: &str| json!({"iss": issuer.url(), "sub": "subject-at-the-issuer", "aud": audience, "exp": 1e11});
-    let (valid_token, invalid_token) = (key.token("1", &claims("mediary")), key.token("1", &claims("another-service")));
+    let valid_token = key.token("1", &claims("mediary"));
+    let invalid_token = key.token("1", &claims("another-service"));
     for (token, status) in [(&valid_token, 200), (&invalid_token, 401)] {
         assert_eq!(client().get(service.url("/users")).bearer_auth(token).send().await.unwrap().status(), status);
     }

@@ -182,7 +182,8 @@ proptest! {
     fn the_durable_log_equals_the_memory_log(steps in steps()) {
         let mut log_fixture = LogFixture::new();
         log_fixture.options.journal.segment_bytes = 2 * 1024;
-        let (mut log, model) = (log_fixture.open().0, MemoryLog::default());
+        let mut log = log_fixture.open().0;
+        let model = MemoryLog::default();
         for (mark, step) in (0..).zip(steps) {
             if let RebuildStep::Group(appends) = step {
                 let version = |stream| model.read_stream(&task_stream(stream), Version(0)).unwrap().len() as u64;
@@ -203,7 +204,8 @@ proptest! {
             prop_assert_eq!(log.head(), model.head());
             prop_assert_eq!(all(&log), all(&model));
             for stream in (0..4).map(task_stream) {
-                let (found, expected) = (log.read_stream(&stream, Version(0)), model.read_stream(&stream, Version(0)));
+                let found = log.read_stream(&stream, Version(0));
+                let expected = model.read_stream(&stream, Version(0));
                 prop_assert_eq!(found.unwrap(), expected.unwrap());
             }
         }

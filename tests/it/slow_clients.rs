@@ -123,7 +123,8 @@ async fn one_address_gets_at_most_its_share_of_connections() {
     // And when it closes one, then another is served
     open_connections.pop();
     eventually("a connection is accepted again", async || {
-        let (mut connection, mut status) = (connect(&app).await, [0; 12]);
+        let mut connection = connect(&app).await;
+        let mut status = [0; 12];
         connection.write_all(COMPLETE_HEAD).await.is_ok()
             && connection.read_exact(&mut status).await.is_ok()
             && &status == b"HTTP/1.1 200"
@@ -162,7 +163,8 @@ async fn a_slow_but_reading_client_is_served() {
     let app = start(|settings| settings.limits.write_timeout = write_timeout).await;
     let length = app.send(app.request(Method::GET, "/openapi.json")).await.expect(200).body.len();
     let mut connection = request_much(&app).await;
-    let (started, mut bytes_read) = (Instant::now(), 0);
+    let started = Instant::now();
+    let mut bytes_read = 0;
     let mut piece = vec![0; 64 * 1024];
 
     while started.elapsed() < write_timeout * 3 {

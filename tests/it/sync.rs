@@ -36,7 +36,8 @@ impl CatalogueCopy {
     /// grows while it is read: duplicates are possible, gaps are not. Returns the number of nodes read.
     async fn pull(&mut self, app: &TestApp, clock: &Environment) -> usize {
         let after = self.up_to.as_ref().map_or(String::new(), |timestamp| format!("&timestamp={timestamp}"));
-        let (started, mut nodes_read) = (a_little_before(clock.now()), 0);
+        let started = a_little_before(clock.now());
+        let mut nodes_read = 0;
         for page in 1.. {
             let path =
                 format!("/nodes?limit={LIMIT}&page={page}&sort=created_at&include_banned=true&latest=true{after}");
@@ -113,7 +114,8 @@ async fn a_synchronized_copy_equals_the_catalogue() {
     clock.advance(2 * MARGIN);
 
     // When a client copies it page by page, and then polls for changes, while another client changes it
-    let (mut copy, is_finished) = (CatalogueCopy::default(), AtomicBool::new(false));
+    let mut copy = CatalogueCopy::default();
+    let is_finished = AtomicBool::new(false);
     let changes = async {
         for index in 0..CHANGES {
             change(&app, &owner, index).await;

@@ -140,7 +140,8 @@ async fn the_last_use_of_a_token_survives_a_shutdown() {
 
     let app = TestApp::start_in(dir, |_| {}, Environment::system()).await;
     let tokens = app.get_as(&alice.token, TOKENS).await.expect(200).json();
-    let (created, last_used_at) = (tokens[0]["createdAt"].as_str().unwrap(), tokens[0]["lastUsedAt"].as_str());
+    let created = tokens[0]["createdAt"].as_str().unwrap();
+    let last_used_at = tokens[0]["lastUsedAt"].as_str();
     assert!(last_used_at.is_some_and(|used| used.ends_with('Z') && used >= created), "{tokens}");
     assert_eq!(tokens[1].get("lastUsedAt"), None);
     app.stop().await;

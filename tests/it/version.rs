@@ -54,7 +54,8 @@ async fn a_token_in_the_body_replaces_the_header() {
         body["personal_access_token"] = token;
         body
     };
-    let (own_token, other_token) = (app.access_token("acme", &alice).await, app.access_token("other", &bob).await);
+    let own_token = app.access_token("acme", &alice).await;
+    let other_token = app.access_token("other", &bob).await;
     app.post(VERSIONS, with_token(json!(own_token), "1.0.0")).await.expect(201);
     app.post(VERSIONS, with_token(json!(other_token), "1.0.1")).await.expect(403);
     app.post(VERSIONS, with_token(json!("mdp_nonsense"), "1.0.1")).await.expect(401);

@@ -50,7 +50,7 @@ pub struct NatsOptions {
     pub replicas: usize,
     /// Time for one server to accept a connection.
     pub connect_timeout: Duration,
-    /// Time for the servers to answer a question.
+    /// Time for the servers to respond to a query.
     pub request_timeout: Duration,
     /// Time for the servers to store a group.
     pub ack_timeout: Duration,

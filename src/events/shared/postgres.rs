@@ -43,7 +43,7 @@ pub struct PostgresOptions {
     pub password_file: Option<PathBuf>,
     /// Time for one server to accept a connection.
     pub connect_timeout: Duration,
-    /// Time for the server to answer a question.
+    /// Time for the server to respond to a query.
     pub request_timeout: Duration,
     /// Time for the server to store a group.
     pub ack_timeout: Duration,

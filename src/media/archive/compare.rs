@@ -184,7 +184,8 @@ mod tests {
     #[test]
     fn a_change_with_the_same_checksum_is_found() {
         // Given two words of the same length and the same CRC-32
-        let (mut old, mut new) = (archive(&[("a.py", b"plumless")]), archive(&[("a.py", b"buckeroo")]));
+        let mut old = archive(&[("a.py", b"plumless")]);
+        let mut new = archive(&[("a.py", b"buckeroo")]);
         assert_eq!(old.files().unwrap(), new.files().unwrap());
 
         // When the archives are compared, then the change is found all the same

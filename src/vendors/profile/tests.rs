@@ -346,7 +346,8 @@ fn describe_report(report: JobReport, gateway: Gateway) -> String {
         }
         (JobReport::Done(items), _) => {
             let ResultItem { file, cover, watermarked, vendor_id } = &items[0];
-            let (cover, watermarked) = (cover.as_ref().map(url_of), watermarked.as_ref().map(url_of));
+            let cover = cover.as_ref().map(url_of);
+            let watermarked = watermarked.as_ref().map(url_of);
             format!(
                 "Done(VideoResultUrls {{ id: {vendor_id:?}, url: {:?}, cover_url: {cover:?}, watermarked_url: \
                  {watermarked:?} }})",

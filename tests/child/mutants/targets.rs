@@ -22,7 +22,9 @@ use mediary_engine::video::{
 /// Inspects a picture as a submission does, and decodes it as the worker does.
 pub fn picture(bytes: &[u8]) -> bool {
     let decoders = PictureDecoders::default();
-    let (info, inspected, decoded) = (read_picture_info(bytes), decoders.inspect(bytes), decoders.decode(bytes));
+    let info = read_picture_info(bytes);
+    let inspected = decoders.inspect(bytes);
+    let decoded = decoders.decode(bytes);
     assert_eq!(inspected.is_ok(), decoded.is_ok(), "inspection accepts exactly the files that can be decoded");
     if let (Ok(inspected), Ok(decoded)) = (inspected, &decoded) {
         assert_eq!(info, Ok(inspected));

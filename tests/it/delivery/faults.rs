@@ -213,7 +213,9 @@ async fn every_receiver_behaviour_has_its_documented_outcome() {
     }
 
     // When the whole schedule passes, with a restart in the middle; after 72 h the receiver that was down is back
-    let (mut elapsed, mut revived, mut found) = (Duration::ZERO, None, Vec::new());
+    let mut elapsed = Duration::ZERO;
+    let mut revived = None;
+    let mut found = Vec::new();
     for (step, pause) in std::iter::once(Duration::ZERO).chain(RETRY_SCHEDULE).enumerate() {
         if step == RESTART_AT {
             app = TestApp::start_in(app.stop().await, strict, environment.clone()).await;
@@ -279,7 +281,7 @@ async fn a_webhook_sent_before_a_kill_is_resent_with_the_same_id() {
     pid.set(service.pid()).unwrap();
     let body = json!({"image": picture::base64_png(8, 8), "webhook_url": receiver.url("/hook")});
     let path = "/proxy/imagevendor/v1/ai/image-upscaler";
-    // The answer may be lost with the service.
+    // The response may be lost with the service.
     let _ = client().post(service.url(path)).bearer_auth(TOKEN).json(&body).send().await;
     receiver.wait_until(|received| received.len() == 1).await;
     service.wait_for_exit();

@@ -25,7 +25,8 @@ async fn begin_upload(service: &LimitedService, link: &str, header: &str) -> (Ow
 
 /// Reads the response, as far as it arrives.
 async fn read_response(mut from: OwnedReadHalf) -> String {
-    let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
+    let mut text = Vec::new();
+    let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         text.extend_from_slice(&buffer[..count]);
     }

@@ -258,7 +258,8 @@ async fn a_repeated_submission_is_one_task() {
         assert!(point != FailPoint::Reactor, "an injected failure");
     }));
     let app = TestApp::start_with(|settings| settings.limits.submissions_per_caller = 1, environment.clone()).await;
-    let (ada, body) = (app.user("ada").await, json!({"image": picture::base64_png(400, 300)}));
+    let ada = app.user("ada").await;
+    let body = json!({"image": picture::base64_png(400, 300)});
     assert!(body.to_string().len() > 128 * 1024, "too small to be hashed on a thread of its own");
     let first = app.post_once("k", &ada.token, UPSCALER, &body).await.expect(200);
     assert_replay(&first, &app.post_once("k", &ada.token, UPSCALER, &body).await);

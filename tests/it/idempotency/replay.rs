@@ -64,7 +64,8 @@ async fn a_rejection_is_replayed_after_its_cause_is_gone() {
     }
 
     // When the rejected requests would now succeed
-    let (unban, reason) = (format!("/admin/users/{}/unban", ada.id), json!({"reason": "sorry"}));
+    let unban = format!("/admin/users/{}/unban", ada.id);
+    let reason = json!({"reason": "sorry"});
     let early_conflict = app.post_once("early", app.admin_token(), &unban, &reason).await.expect(409);
     let ban = format!("/admin/users/{}/ban", ada.id);
     app.post_as(app.admin_token(), &ban, json!({"reason": "spam"})).await.expect(204);
@@ -168,7 +169,8 @@ async fn keys_belong_to_their_caller() {
     app.post_once("k", &ada.token, "/publishers", &json!({"id": "acme"})).await.expect(201);
     let others_response = app.post_once("k", &bob.token, "/publishers", &json!({"id": "bobs"})).await.expect(201);
     assert!(!replayed(&others_response));
-    let (first_token, second_token) = (app.access_token("acme", &ada).await, app.access_token("acme", &ada).await);
+    let first_token = app.access_token("acme", &ada).await;
+    let second_token = app.access_token("acme", &ada).await;
     let nodes = "/publishers/acme/nodes";
     app.post_once("k", &first_token, nodes, &json!({"id": "one"})).await.expect(201);
     app.post_once("k", &second_token, nodes, &json!({"id": "two"})).await.expect(201);

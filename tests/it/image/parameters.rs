@@ -134,7 +134,8 @@ fn difference(first: &RgbImage, other: &RgbImage) -> f64 {
 #[actix_web::test]
 async fn every_parameter_value_changes_the_result() {
     // Given a face, another picture, and the OpenAPI schema of each endpoint
-    let (face, other) = (photograph("portrait.jpg", [184, 84, 80, 96]), photograph("fur.jpg", [120, 60, 96, 72]));
+    let face = photograph("portrait.jpg", [184, 84, 80, 96]);
+    let other = photograph("fur.jpg", [120, 60, 96, 72]);
     let document: Value = serde_json::from_str(DESCRIPTION).unwrap();
     let modes = ["creative", "faithful", "flexible"].map(|mode| &*format!("{SKIN}/{mode}").leak());
     let mut compared = Vec::new();

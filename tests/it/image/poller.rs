@@ -172,7 +172,8 @@ async fn start_with_vendor(vendor: FakeVendor) -> PollerFixture {
         price: VendorPrice::default(),
     };
     let vendors = vec![PoolVendor::new(vendor.clone(), identity, PoolVendorOptions::built_in())];
-    let (dispatch, options) = (actors.dispatch.clone(), PollerOptions::new(Gateway::Image, Duration::from_hours(1)));
+    let dispatch = actors.dispatch.clone();
+    let options = PollerOptions::new(Gateway::Image, Duration::from_hours(1));
     let poller = Poller::new(dispatch, models.clone(), environment.clone(), vendors, inputs, options);
     spawn_supervised(poller, ReactorOptions { concurrency: 4, lane: 4 }, Duty::always(), environment);
     let mut fixture =

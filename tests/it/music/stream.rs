@@ -24,7 +24,8 @@ fn decode_length_and_peak(file: &[u8]) -> (usize, f32) {
     let mut decoder = reader.head().decoder(48_000).expect("a decoder");
     let mut trim = Trim::new(reader.head(), 48_000, 2).expect("a trim");
     let mut block = vec![0.0; MAX_PACKET_SAMPLES * 2];
-    let (mut samples, mut loudest) = (0, 0.0_f32);
+    let mut samples = 0;
+    let mut loudest = 0.0_f32;
     for packet in reader.packets() {
         let packet = packet.expect("a packet");
         let count = decoder.decode(&packet.data, MAX_PACKET_SAMPLES, &mut block).expect("sound");

@@ -68,7 +68,9 @@ fn valid_rows() -> Vec<MusicFaultRow> {
 
 #[rustfmt::skip]
 fn rejected_rows() -> Vec<MusicFaultRow> {
-    let (unavailable, rejected, unknown) = ("vendor_unavailable", "vendor_refused", "outcome_unknown");
+    let unavailable = "vendor_unavailable";
+    let rejected = "vendor_refused";
+    let unknown = "outcome_unknown";
     vec![
         row("302", error_response("302 Found\r\nlocation: http://169.254.169.254/", ""), unavailable),
         row("400", error_response("400 Bad Request", r#"{"message": "no such prompt"}"#), rejected),

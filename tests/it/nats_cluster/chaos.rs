@@ -287,7 +287,8 @@ fn print_figures(world: &ChaosWorld, commands: &[Command], events: usize, outcom
 
 /// Returns the longest time without an acknowledgement by `node` between `start` and `end`.
 fn longest_gap(acknowledgements: &[(usize, Instant)], node: usize, start: Instant, end: Instant) -> Duration {
-    let (mut last, mut longest) = (start, Duration::ZERO);
+    let mut last = start;
+    let mut longest = Duration::ZERO;
     let of_node = acknowledgements.iter().filter(|(by, at)| *by == node && (start..end).contains(at));
     for at in of_node.map(|(_, at)| *at).chain([end]) {
         longest = longest.max(at - last);

@@ -11,7 +11,8 @@ use mediary::domain::version::{
 use super::{AT, id, labels, link, submitted, text};
 
 pub fn first() -> Event {
-    let (id, publisher) = (NodeId::parse("Face-Tools").unwrap(), PublisherId::parse("acme").unwrap());
+    let id = NodeId::parse("Face-Tools").unwrap();
+    let publisher = PublisherId::parse("acme").unwrap();
     NodeEvent::NodeCreated { id, publisher, fields: node_fields() }.into()
 }
 
@@ -50,11 +51,13 @@ pub fn after(last: &NodeEvent) -> Option<Event> {
             N::ArchiveStored { version: version_id, archive: Archive { digest: Digest([0xAC; 32]), bytes: 123_456 } }
         }
         N::ArchiveStored { .. } => {
-            let (status, reason) = (VersionStatus::Flagged, Some(text("unusual network calls")));
+            let status = VersionStatus::Flagged;
+            let reason = Some(text("unusual network calls"));
             N::VersionStatusChanged { id: version_id, status, reason }
         }
         N::VersionStatusChanged { .. } => {
-            let (tags_admin, host_node_extract_status) = (Some(labels(&["reviewed"])), Some(text("success")));
+            let tags_admin = Some(labels(&["reviewed"]));
+            let host_node_extract_status = Some(text("success"));
             let facts = VersionAdminFields { created_at: Some(AT), tags_admin, host_node_extract_status };
             N::VersionAdministered { id: version_id, admin_fields: facts }
         }

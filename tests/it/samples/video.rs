@@ -125,7 +125,8 @@ fn multiframe() -> MultiframeJob {
 }
 
 fn music() -> TaskWork {
-    let (prompt, seconds) = (MusicPrompt::parse("a slow waltz").unwrap(), Some(MusicSeconds::new(360).unwrap()));
+    let prompt = MusicPrompt::parse("a slow waltz").unwrap();
+    let seconds = Some(MusicSeconds::new(360).unwrap());
     TaskWork::Music(MusicWork { prompt, seconds, credits: 0 })
 }
 

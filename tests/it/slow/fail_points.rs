@@ -209,7 +209,9 @@ fn start_clients(
     let (base, webhook) = (service.url(""), receiver.url("/hook"));
 
     let registry_clients = (0..WRITERS).map(|writer| {
-        let (base, acknowledged, webhook) = (base.clone(), acknowledged.clone(), webhook.clone());
+        let base = base.clone();
+        let acknowledged = acknowledged.clone();
+        let webhook = webhook.clone();
         actix_web::rt::spawn(async move { write_until_killed(base, writer, round, &acknowledged, &webhook).await })
     });
     let (archive_base, archives) = (base.clone(), files.archives.clone());

@@ -72,7 +72,8 @@ impl KeyedWriter {
         let (method, path, body, _) = self.request(step);
         let request = self.client.request(method, format!("{base}{path}")).bearer_auth(TOKEN).json(&body);
         let response = request.header(KEY, format!("w{}-{step}", self.index)).send().await.ok()?;
-        let (status, replayed) = (response.status().as_u16(), response.headers().contains_key("idempotent-replayed"));
+        let status = response.status().as_u16();
+        let replayed = response.headers().contains_key("idempotent-replayed");
         Some((status, replayed, response.json().await.ok()?))
     }
 

@@ -68,7 +68,9 @@ async fn acknowledged_commands_survive_a_power_cut() {
         // When the power is cut while clients write
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
-                let (base, acknowledged, webhook) = (service.url(""), acknowledged.clone(), receiver.url("/hook"));
+                let base = service.url("");
+                let acknowledged = acknowledged.clone();
+                let webhook = receiver.url("/hook");
                 actix_web::rt::spawn(
                     async move { write_until_killed(base, writer, cut, &acknowledged, &webhook).await },
                 )

@@ -217,7 +217,8 @@ async fn settle(directory: &Path, outside: &OutsideWorld) -> String {
 
     let completed = outcomes.iter().map(|(task, outcome)| (task.clone(), outcome == "TaskCompleted")).collect();
     // Only videos cost credits.
-    let (mut billed_tasks, mut videos) = (Vec::new(), 0);
+    let mut billed_tasks = Vec::new();
+    let mut videos = 0;
     for caller in callers {
         let tasks = audit(&process, caller, &completed).await;
         videos += tasks.len();

@@ -139,7 +139,9 @@ async fn run(listener: TcpListener, recorded: Arc<Mutex<Vec<ReceivedRequest>>>, 
             accepted = listener.accept() => accepted.expect("a connection").0,
             () = death.notified() => return,
         };
-        let (recorded, reply, death) = (recorded.clone(), reply.clone(), death.clone());
+        let recorded = recorded.clone();
+        let reply = reply.clone();
+        let death = death.clone();
         connections.spawn(async move {
             let _ = exchange(stream, &recorded, &reply, &death).await;
         });

@@ -10,7 +10,8 @@ use crate::support::{TestApp, TestUser, client};
 
 /// Returns the ids of all pages.
 async fn listed(app: &TestApp, token: &str, query: &str) -> Vec<String> {
-    let (mut ids, mut cursor) = (Vec::new(), String::new());
+    let mut ids = Vec::new();
+    let mut cursor = String::new();
     loop {
         let page = app.get_as(token, &format!("/tasks?{query}{cursor}")).await.expect(200).json();
         let tasks = page["tasks"].as_array().expect("a list");
@@ -86,7 +87,8 @@ async fn streams_and_cancellations_show_owners_to_administrators_only() {
     server.hold();
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/a.png")})).await;
     let readers = [(&*alice.token, Value::Null), (app.admin_token(), json!(alice.id))];
-    let (url, cancel) = (app.url(&format!("/tasks/{task}/events")), format!("/tasks/{task}/cancel"));
+    let url = app.url(&format!("/tasks/{task}/events"));
+    let cancel = format!("/tasks/{task}/cancel");
     let mut streams = Vec::new();
     for (token, owner) in &readers {
         let mut reader = TaskStreamReader::open(&client(), &url, token, None).await;

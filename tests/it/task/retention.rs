@@ -42,7 +42,8 @@ async fn expired_files_are_removed_unless_shared_with_a_newer_task() {
     let a_day = |settings: &mut Settings| settings.media.retention = 24 * HOUR;
     let app = TestApp::start_with(a_day, environment.clone()).await;
     let alice = app.user("alice").await;
-    let (older_task, single_task) = (complete_task(&app, &alice, 8).await, complete_task(&app, &alice, 9).await);
+    let older_task = complete_task(&app, &alice, 8).await;
+    let single_task = complete_task(&app, &alice, 9).await;
     environment.advance(12 * HOUR);
     let younger = complete_task(&app, &alice, 8).await;
     assert_eq!(older_task["generated"], younger["generated"]);

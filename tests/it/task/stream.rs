@@ -96,7 +96,9 @@ impl TaskStreamReader {
 async fn a_task_stream_starts_with_a_snapshot_and_repeats_no_change() {
     // Given a task whose picture does not arrive, and a reader
     let (app, server) = (TestApp::start().await, FileServer::with_replies(|_| file(&png(8, 8))).await);
-    let (alice, bob, client) = (app.user("alice").await, app.user("bob").await, client());
+    let alice = app.user("alice").await;
+    let bob = app.user("bob").await;
+    let client = client();
     server.hold();
     let task = submit(&app, &alice, UPSCALER, json!({"image": server.url("/a.png")})).await;
     let url = app.url(&format!("/tasks/{task}/events"));
@@ -130,7 +132,9 @@ async fn a_task_stream_starts_with_a_snapshot_and_repeats_no_change() {
 #[actix_web::test]
 async fn an_ended_task_streams_its_state_and_streams_are_limited() {
     let (app, server) = (TestApp::start().await, FileServer::with_replies(|_| file(&png(8, 8))).await);
-    let (alice, bob, client) = (app.user("alice").await, app.user("bob").await, client());
+    let alice = app.user("alice").await;
+    let bob = app.user("bob").await;
+    let client = client();
     let finished_task = submit(&app, &alice, UPSCALER, json!({"image": base64_png(8, 8)})).await;
     wait_for_end(&app, &alice, UPSCALER, &finished_task).await;
     let events =

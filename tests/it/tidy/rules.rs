@@ -166,7 +166,9 @@ fn names_of(code: &str, at: usize) -> Vec<(usize, &str)> {
     if !code[at..].starts_with('{') {
         return vec![first(at)];
     }
-    let (mut depth, mut expected, mut names) = (0, true, Vec::new());
+    let mut depth = 0;
+    let mut expected = true;
+    let mut names = Vec::new();
     for (offset, byte) in code.bytes().enumerate().take(block_end(code, at)).skip(at + 1) {
         match byte {
             b'{' => depth += 1,

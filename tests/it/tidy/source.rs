@@ -143,7 +143,8 @@ fn blank_range(text: &[u8], at: usize) -> Option<(Range<usize>, usize)> {
 }
 
 fn comment_end(text: &[u8], start: usize) -> usize {
-    let (mut at, mut depth) = (start, 0);
+    let mut at = start;
+    let mut depth = 0;
     while at < text.len() {
         let step = match &text[at..] {
             [b'/', b'*', ..] => 1,

@@ -438,7 +438,8 @@ async fn service_with_servers(first: &ScriptedVendor, second: &ScriptedVendor) -
 
 #[actix_web::test]
 async fn a_server_killed_before_the_submission_is_replaced_by_the_other() {
-    let (first, second) = (workflow_server(Death::Never).await, workflow_server(Death::Never).await);
+    let first = workflow_server(Death::Never).await;
+    let second = workflow_server(Death::Never).await;
     first.kill().await;
     let (app, user) = service_with_servers(&first, &second).await;
     let task = submit(&app, &user, UPSCALER, json!({"image": picture::base64_png(8, 8), "scale_factor": "2x"})).await;
@@ -451,7 +452,8 @@ async fn a_server_killed_before_the_submission_is_replaced_by_the_other() {
 async fn a_server_killed_with_a_job_loses_nothing_and_doubles_nothing() {
     for death in [Death::Submission, Death::Polling, Death::Fetching] {
         // Given two servers, of which the first one dies with the job
-        let (first, second) = (workflow_server(death).await, workflow_server(Death::Never).await);
+        let first = workflow_server(death).await;
+        let second = workflow_server(Death::Never).await;
         let (app, user) = service_with_servers(&first, &second).await;
         let body = json!({"image": picture::base64_png(8, 8), "scale_factor": "2x"});
         let task = submit(&app, &user, UPSCALER, body.clone()).await;

@@ -166,7 +166,10 @@ async fn mismatches(protocol: SimProtocol) -> Vec<String> {
             Fails(code, charges) => (code, charges),
         };
         if (code.as_str(), sim.charges()) != expected {
-            let (profile, job, name, charges) = (protocol.profile, protocol.job, row.name, sim.charges());
+            let profile = protocol.profile;
+            let job = protocol.job;
+            let name = row.name;
+            let charges = sim.charges();
             let error = &ended["error"];
             mismatches
                 .push(format!("{profile} {job}: {name}: expected {expected:?}, is {:?}: {error}", (code, charges)));

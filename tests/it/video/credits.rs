@@ -71,7 +71,8 @@ async fn a_ledger_is_read_page_by_page_by_its_owner_and_by_administrators() {
         wait_for_task_end(&fixture.app, &task).await;
         tasks.insert(0, json!(task));
     }
-    let (mut entries_seen, mut cursor) = (Vec::new(), String::new());
+    let mut entries_seen = Vec::new();
+    let mut cursor = String::new();
     loop {
         let path = format!("/users/credits?limit=2{cursor}");
         let page = fixture.app.get_as(&fixture.alice.token, &path).await.expect(200).json();

@@ -103,7 +103,9 @@ async fn a_video_passes_every_state_with_a_callback_each() {
     let bodies: Vec<Value> = callbacks.iter().map(ReceivedRequest::json).collect();
     let states_and_payloads: Vec<_> = bodies.iter().map(|body| (&body["state"], &body["payload"])).collect();
     let payload = json!("order \"41\"\n\u{1F3B5}");
-    let (queueing, processing, success) = (json!("queueing"), json!("processing"), json!("success"));
+    let queueing = json!("queueing");
+    let processing = json!("processing");
+    let success = json!("success");
     assert_eq!(states_and_payloads, [(&queueing, &payload), (&processing, &payload), (&success, &payload)]);
     assert_eq!(bodies[2], finished);
     fixture.app.stop().await;

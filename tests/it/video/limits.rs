@@ -29,7 +29,8 @@ fn payload_limit() -> VideoLimit {
 }
 
 fn generate_limits() -> Vec<VideoLimit> {
-    let (one_picture, two_pictures) = (json!([base64_png(2, 2)]), json!([base64_png(2, 2), base64_png(2, 2)]));
+    let one_picture = json!([base64_png(2, 2)]);
+    let two_pictures = json!([base64_png(2, 2), base64_png(2, 2)]);
     let mut limits = vec![prompt_limit(), payload_limit()];
     limits.extend([
         ("images", vec![one_picture], vec![two_pictures, json!(["x"]), json!([7]), json!("x")]),

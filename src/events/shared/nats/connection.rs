@@ -44,7 +44,7 @@ pub enum NatsRequestFailure {
 #[derive(Clone)]
 pub struct NatsConnection {
     pub client: Client,
-    /// Time for the servers to answer a question.
+    /// Time for the servers to respond to a query.
     pub request_timeout: Duration,
     /// Number of lost connections.
     losses: watch::Receiver<u64>,

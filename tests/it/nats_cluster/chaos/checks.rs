@@ -94,7 +94,8 @@ pub fn check_tasks(
     assert_eq!(distinct.len(), tasks.len(), "two requests made the same task");
     assert_eq!(distinct, ends.keys().copied().collect::<HashSet<_>>(), "tasks that were acknowledged, and recorded");
 
-    let (mut failures, mut problems) = (Vec::new(), Vec::new());
+    let mut failures = Vec::new();
+    let mut problems = Vec::new();
     for (task, ends) in &ends {
         let job_count = jobs.remove(task).unwrap_or(0);
         if job_count > 1 {

@@ -228,7 +228,8 @@ pub async fn read_counters(node: usize, world: Arc<ChaosWorld>) {
 /// Reads the counters on random nodes, at the latest position, and checks that they are linearizable: each has one
 /// writer and only grows, so a read must show at least what was acknowledged or read anywhere before it began.
 pub async fn read_latest_counters(index: usize, seed: u64, world: Arc<ChaosWorld>) {
-    let (client, mut rng) = (client(), client_rng(seed, 2 * CLIENTS + index));
+    let client = client();
+    let mut rng = client_rng(seed, 2 * CLIENTS + index);
     while !world.is_over() {
         let (node, index) = (rng.gen_range(0..NODES), rng.gen_range(0..CLIENTS));
         let at_least = world.latest[index].load(Ordering::SeqCst);
@@ -256,7 +257,8 @@ fn value_of(publisher: &Value) -> u64 {
 
 /// Submits tasks until the faults are over; returns their ids.
 pub async fn submit_tasks(index: usize, seed: u64, world: Arc<ChaosWorld>, webhook: String) -> Vec<String> {
-    let (client, mut rng) = (client(), client_rng(seed, CLIENTS + index));
+    let client = client();
+    let mut rng = client_rng(seed, CLIENTS + index);
     let mut tasks = Vec::new();
     for number in 0.. {
         if world.is_over() {

@@ -80,7 +80,8 @@ impl FaultyParts {
                 6..8 => Fault::LeaderKilled,
                 _ => Fault::FollowerKilled,
             };
-            let (node, downtime) = (rng.gen_range(0..NODES), Duration::from_millis(rng.gen_range(0..4000)));
+            let node = rng.gen_range(0..NODES);
+            let downtime = Duration::from_millis(rng.gen_range(0..4000));
             let parts = self.clone();
             let running = of_nodes.iter().filter(|fault| !is_failing(fault)).count();
             match fault {

@@ -99,7 +99,8 @@ fn take_snapshot(directory: &Path) {
 
 /// Returns every file below a directory, sorted.
 pub fn files(directory: &Path) -> Vec<PathBuf> {
-    let (mut directories, mut files) = (vec![directory.to_owned()], Vec::new());
+    let mut directories = vec![directory.to_owned()];
+    let mut files = Vec::new();
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
             if entry.file_type().unwrap().is_dir() { directories.push(entry.path()) } else { files.push(entry.path()) }
@@ -144,9 +145,13 @@ fn sample_account(n: u128) -> Vec<Append> {
     let node = NodeId::parse(&format!("node-{n}")).unwrap();
 
     // The commits of each stream.
-    let (mut users, mut tokens, mut publishers) = (Vec::new(), Vec::new(), Vec::new());
+    let mut users = Vec::new();
+    let mut tokens = Vec::new();
+    let mut publishers = Vec::new();
     let mut nodes: Vec<Vec<Event>> = Vec::new();
-    let (mut tasks, mut deliveries, mut budgets) = (Vec::new(), Vec::new(), Vec::new());
+    let mut tasks = Vec::new();
+    let mut deliveries = Vec::new();
+    let mut budgets = Vec::new();
     for sample in every_kind() {
         match with_own_ids(sample, user, token, task, delivery, &publisher, &node) {
             event @ Event::User(_) => users.push(vec![event]),

@@ -65,7 +65,8 @@ impl Damage {
         let open = |file: &Path| OpenOptions::new().read(true).write(true).open(directory.join(file)).unwrap();
         match self {
             Self::Flip { file, offset, bit } => {
-                let (file, mut byte) = (open(file), [0]);
+                let file = open(file);
+                let mut byte = [0];
                 file.read_exact_at(&mut byte, *offset).unwrap();
                 file.write_all_at(&[byte[0] ^ (1 << bit)], *offset).unwrap();
             }
@@ -188,7 +189,8 @@ impl DamageTargets {
 
     /// Returns a random offset, in nine cases of ten at a byte other than zero, because much of the files is unused.
     fn offset(&self, file: &Path, rng: &mut StdRng) -> u64 {
-        let (handle, length) = (File::open(self.root.join(file)).unwrap(), self.length(file));
+        let handle = File::open(self.root.join(file)).unwrap();
+        let length = self.length(file);
         let attempts = if rng.gen_bool(0.1) { 1 } else { 200 };
         let mut offset = 0;
         for _ in 0..attempts {

@@ -24,7 +24,8 @@ enum Started {
 
 /// Starts, waits until the background check is complete, and then reads everything.
 fn start(directory: &Path) -> Started {
-    let (options, snapshots) = (history::options(directory), history::snapshot_policy(directory));
+    let options = history::options(directory);
+    let snapshots = history::snapshot_policy(directory);
     match open_models(&options, Some(&snapshots), &Environment::system(), &Links::default()) {
         Err(error) => Started::Refused(error.to_string()),
         Ok(OpenedLog { log, models, reports, .. }) => {

@@ -245,7 +245,8 @@ impl ModelClients {
                 let path = format!("/publishers/{}/tokens", super::op::PUBLISHERS[*publisher]);
                 let tokens = self.get_as_admin(&path).await;
                 let newest = tokens.as_array().and_then(|listed| listed.last()).expect("the new token is listed");
-                let (id, secret) = (string_field(newest, "id"), string_field(response, "token"));
+                let id = string_field(newest, "id");
+                let secret = string_field(response, "token");
                 self.tokens[*publisher].push(IssuedToken { id, secret });
             }
             ModelOp::Publish { node, version, .. } | ModelOp::RenewUpload { node, version, .. } if status < 300 => {
@@ -299,7 +300,8 @@ impl ModelClients {
             builder = builder.json(body);
         }
         let response = configure(builder).send().await.expect("a response");
-        let (status, replayed) = (response.status().as_u16(), response.headers().contains_key("Idempotent-Replayed"));
+        let status = response.status().as_u16();
+        let replayed = response.headers().contains_key("Idempotent-Replayed");
         ModelResponse { status, text: response.text().await.expect("a text"), replayed }
     }
 

@@ -101,7 +101,9 @@ impl ModelWorld {
         node_fields: &JsonFields,
     ) -> Expectation {
         self.authorize_publisher(caller, publisher, ModelRole::OwnToken)?;
-        let (id, now, holder) = (NODES[node], self.now, self.holder(caller, publisher));
+        let id = NODES[node];
+        let now = self.now;
+        let holder = self.holder(caller, publisher);
         let node = self.nodes.entry(id.to_lowercase()).or_insert_with(|| Node::new(id, publisher, now));
         reject_unless(404, !node.deleted)?;
         reject_unless(409, node.publisher == publisher)?;

@@ -106,7 +106,8 @@ async fn cancel(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &Kn
 /// that the client does not know are recorded, but there may be only as many as it has unanswered submissions.
 async fn check_ledgers(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &mut KnownTasks) {
     for (caller_index, caller) in callers.iter().enumerate() {
-        let (mut cursor, mut ledger) = (String::new(), Value::Null);
+        let mut cursor = String::new();
+        let mut ledger = Value::Null;
         let mut new_tasks = 0;
         while ledger.is_null() || ledger["next_cursor"].is_string() {
             ledger = get(process, &format!("/users/credits?user={}&limit=100{cursor}", caller.id)).await;
@@ -231,7 +232,8 @@ async fn credits_balance_over_submissions_failures_cancellations_and_crashes() {
     assert!(process.terminate().0.success());
 
     // When the service is stopped or killed again and again while they submit and cancel, then all accounts add up
-    let (mut known_tasks, mut rng) = (KnownTasks::default(), StdRng::seed_from_u64(0xC4ED_1755));
+    let mut known_tasks = KnownTasks::default();
+    let mut rng = StdRng::seed_from_u64(0xC4ED_1755);
     for _ in 0..rounds {
         let process = start(data.path());
         check_ledgers(&process, &callers, &mut known_tasks).await;

@@ -40,13 +40,15 @@ pub async fn get(process: &Process, path: &str) -> Value {
 /// refunded, and nothing is held. Returns the tasks that cost credits. `completed` has all tasks; `true` for completed
 /// ones.
 pub async fn audit(process: &Process, caller: &LedgerCaller, completed: &HashMap<String, bool>) -> Vec<String> {
-    let (mut charged, mut refunded) = (0, 0);
+    let mut charged = 0;
+    let mut refunded = 0;
     let mut tasks = Vec::new();
     let mut cursor = String::new();
     let ledger = loop {
         let page = get(process, &format!("/users/credits?user={}&limit=100{cursor}", caller.id)).await;
         for entry in page["entries"].as_array().unwrap_or_else(|| panic!("{page}")) {
-            let (task, credits) = (entry["task_id"].as_str().unwrap(), entry["credits"].as_u64().unwrap());
+            let task = entry["task_id"].as_str().unwrap();
+            let credits = entry["credits"].as_u64().unwrap();
             match (completed.get(task), entry["state"].as_str().unwrap()) {
                 (Some(true), "charged") => charged += credits,
                 (Some(false), "refunded") => refunded += credits,
