@@ -32,7 +32,7 @@ impl ClientThread {
         Ok(Self { handle, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Runs a future on the thread, and waits for its output; `None` if it panicked or the thread has ended.
+    /// Runs a future on the thread and waits for its output; `None` if it panicked or the thread has ended.
     pub fn run<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Option<T> {
         let (sender, receiver) = mpsc::sync_channel(1);
         self.spawn(async move {

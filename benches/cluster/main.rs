@@ -123,7 +123,7 @@ struct Round {
     cpu_micros: [f64; 3],
 }
 
-/// Measures one kind of request, and prints its row; `next(client, turn)` returns the next request of a client.
+/// Measures one kind of request and prints its row; `next(client, turn)` returns the next request of a client.
 fn print_row(
     name: &str,
     options: &Options,

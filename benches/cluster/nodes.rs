@@ -47,7 +47,7 @@ pub struct BenchCluster {
 }
 
 impl BenchCluster {
-    /// Starts the NATS servers, and creates the data directories of the nodes without starting any.
+    /// Starts the NATS servers and creates the data directories of the nodes without starting any.
     pub fn init(root: &Path, sync_interval: &str) -> Self {
         // `NatsServerSettings` takes only a static text.
         let sync_interval = String::leak(sync_interval.to_owned());
@@ -100,7 +100,7 @@ impl BenchCluster {
         }
     }
 
-    /// Starts a node, and waits until it is ready.
+    /// Starts a node and waits until it is ready.
     pub fn start(&self, node: usize) -> Service {
         Service::start_with(&self.data_dir(node), 0, None, &self.settings)
     }

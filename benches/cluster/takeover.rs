@@ -17,7 +17,7 @@ const TASK_DEADLINE: Duration = Duration::from_mins(2);
 /// Pause after a restart, because a new owner waits for 5 seconds before it acts.
 const PAUSE_AFTER_RESTART: Duration = Duration::from_secs(6);
 
-/// Kills the owner several times, and prints how long a task takes that is submitted right after.
+/// Kills the owner several times and prints how long a task takes that is submitted right after.
 pub fn measure(cluster: &mut BenchCluster, times: usize) {
     let undisturbed: Vec<_> = (0..times).map(|_| run_task(&cluster.addresses())).collect();
     let mut after_kill = Vec::new();

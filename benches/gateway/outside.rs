@@ -198,7 +198,7 @@ impl OutsideProcess {
         Self { child, queries, replies, vendors, receiver }
     }
 
-    /// Sends a query, and returns the reply.
+    /// Sends a query and returns the reply.
     pub fn send_query(&mut self, query: &str) -> Value {
         writeln!(self.queries, "{query}").expect("the process reads queries");
         read_reply(&mut self.replies)

@@ -215,7 +215,7 @@ fn unfinished_tasks(service: &Service) -> u64 {
     })
 }
 
-/// Prints the row of a workload, and adds the aims that it missed to `failures`.
+/// Prints the row of a workload and adds the aims that it missed to `failures`.
 fn print_row(workload: Workload, rounds: &[CapacityRound], failures: &mut Vec<String>) {
     let middle = |value: &dyn Fn(&CapacityRound) -> f64| median(rounds.iter().map(value));
     let all_values = |values: &dyn Fn(&CapacityRound) -> &[f64]| {

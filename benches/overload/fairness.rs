@@ -105,7 +105,7 @@ fn rates(options: &Options) -> Rates {
     std::array::from_fn(|kind| options.rates[kind].unwrap_or(defaults[kind]))
 }
 
-/// Runs one round of an attack on a new service, and adds its results to `comparison`.
+/// Runs one round of an attack on a new service and adds its results to `comparison`.
 fn round(
     options: &Options,
     attack: AttackKind,
@@ -263,7 +263,7 @@ impl CallerMeasurements {
     }
 }
 
-/// Prints the row of an attack, and adds the aims that it missed to `failures`.
+/// Prints the row of an attack and adds the aims that it missed to `failures`.
 fn print_row(attack: AttackKind, comparison: &AttackComparison, failures: &mut Vec<String>) {
     let AttackComparison { baseline: alone, attacked, memory_before, memory_peak, report } = comparison;
     let cells: Vec<String> = KINDS

@@ -101,7 +101,7 @@ fn kinds(options: &Options) -> Vec<ListKind> {
     ]
 }
 
-/// Measures one kind on both servers in turns, and prints its row.
+/// Measures one kind on both servers in turns and prints its row.
 fn measure(kind: &ListKind, service: &Service, ready_made: &Service, connections: usize, options: &Options) {
     let bytes = block_on(async {
         let mut from_service = Connection::open(&service.address).await;

@@ -79,7 +79,7 @@ fn change(node: usize, letter: char) -> Vec<u8> {
     request("PUT", &path_of(node), TOKEN, &body)
 }
 
-/// Creates the nodes in the service, and stores its response to a change of each node in `ready_made`.
+/// Creates the nodes in the service and stores its response to a change of each node in `ready_made`.
 fn prepare(service: &Service, ready_made: &Service) {
     let catalogue = Catalogue::new(Size { publishers: 1, nodes: NODES, versions: 1 });
     block_on(async {

@@ -104,7 +104,7 @@ fn print_table(data: &Path, events: u64, rounds: usize) {
     );
 }
 
-/// Prints the round with the median duration, and returns its seconds.
+/// Prints the round with the median duration and returns its seconds.
 fn print_row(label: &str, events: u64, rounds: usize, mut run: impl FnMut() -> ReplayMeasurement) -> f64 {
     let mut measurements: Vec<ReplayMeasurement> = (0..rounds).map(|_| run()).collect();
     measurements.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));

@@ -64,7 +64,7 @@ fn plan(shorter_side: u32, seconds: u32) -> Result<VideoPlan<'static>, Failure> 
     })
 }
 
-/// Measures a resolution, and prints its row.
+/// Measures a resolution and prints its row.
 fn measure(shorter_side: u32, seconds: u32, work_dir: &Path) -> Result<(), Failure> {
     let raw = work_dir.join("frames.y4m");
     let engine_path = work_dir.join("engine.mp4");

@@ -134,7 +134,7 @@ async fn generate(
     Ok(image::load_from_memory(&file.body).with_context(context)?.into_rgb8())
 }
 
-/// Runs an image job to its end, and returns the URL of its result.
+/// Runs an image job to its end and returns the URL of its result.
 async fn run_job(api: &ApiClient, path: &str, body: &Value) -> anyhow::Result<String> {
     let submitted = api.create(path, body).await?.json();
     let task = submitted["data"]["task_id"].as_str().with_context(|| format!("rejected: {submitted}"))?;

@@ -286,7 +286,7 @@ struct MonitoredMusicStream {
 }
 
 impl MonitoredMusicStream {
-    /// Returns the next item, and records the outcome. Items alone are not a success: a vendor that breaks off every
+    /// Returns the next item and records the outcome. Items alone are not a success: a vendor that breaks off every
     /// stream is not healthy. A failure that the vendor reports is a success, because only the job has failed.
     async fn next(&mut self) -> Option<Result<MusicStreamItem, MusicInterruption>> {
         let item = self.stream.next().await;

@@ -36,7 +36,7 @@ impl Projector {
         &self.models
     }
 
-    /// Applies durable commits in their order, and counts their events and the tasks that they end.
+    /// Applies durable commits in their order and counts their events and the tasks that they end.
     pub fn project<'c>(&self, commits: impl IntoIterator<Item = &'c Commit>) {
         let mut ends = Vec::new();
         let count_events = |commit: &&Commit| {

@@ -117,7 +117,7 @@ pub(super) struct ClusterMember {
 }
 
 impl ClusterMember {
-    /// Opens the location of the settings for a node, and checks that it is of the recorded kind.
+    /// Opens the location of the settings for a node and checks that it is of the recorded kind.
     fn open(membership: Membership, settings: &ClusterSettings) -> anyhow::Result<Self> {
         let location = open_location(settings)?;
         membership.check_files(location.kind())?;
@@ -192,7 +192,7 @@ impl ClusterRole {
 }
 
 impl ClusterNode {
-    /// Joins the cluster, and waits until the node has everything that the engine had.
+    /// Joins the cluster and waits until the node has everything that the engine had.
     pub(super) fn join(
         settings: &Settings,
         url: &str,

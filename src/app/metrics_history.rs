@@ -1,4 +1,4 @@
-//! Samples the main metrics once a minute, and keeps them in a file of the data directory.
+//! Samples the main metrics once a minute and keeps them in a file of the data directory.
 
 use std::fs;
 use std::io;

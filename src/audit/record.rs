@@ -82,7 +82,7 @@ fn only_member(value: Value) -> Option<Value> {
     members.into_iter().next().map(|(_, member)| member)
 }
 
-/// Removes absent members, and turns numbers that not every parser represents exactly into text.
+/// Removes absent members and turns numbers that not every parser represents exactly into text.
 fn to_portable(value: Value) -> Value {
     match value {
         Value::Object(members) => {

@@ -40,7 +40,7 @@ fn file_error(path: &Path) -> impl FnOnce(io::Error) -> SharedFilesError + use<>
     move |reason| SharedFilesError::File { path, reason }
 }
 
-/// Copies the trees of the first node to the shared directory, and replaces them by links.
+/// Copies the trees of the first node to the shared directory and replaces them by links.
 ///
 /// # Errors
 /// If the shared directory belongs to another log, or a file cannot be copied.

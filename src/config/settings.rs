@@ -233,7 +233,7 @@ impl fmt::Debug for Secret {
 }
 
 impl Settings {
-    /// Reads all settings, and returns them with the source of each value.
+    /// Reads all settings and returns them with the source of each value.
     pub(super) fn check(mut layers: SettingLayers) -> Result<(Self, Vec<SettingEntry>), ConfigProblems> {
         layers.drop_replaced_tables();
         let mut reader = SettingsReader(layers);

@@ -83,7 +83,7 @@ pub struct MediaStore {
 }
 
 impl MediaStore {
-    /// Opens or creates the store below `root`, and removes unfinished files left by a crash.
+    /// Opens or creates the store below `root` and removes unfinished files left by a crash.
     ///
     /// # Errors
     /// If a directory cannot be created, read or synced.

@@ -160,7 +160,7 @@ pub struct UploadedFiles {
 }
 
 impl UploadedFiles {
-    /// Opens or creates the store below `root`, and removes interrupted uploads and files that cannot be listed.
+    /// Opens or creates the store below `root` and removes interrupted uploads and files that cannot be listed.
     ///
     /// # Errors
     /// If a directory cannot be created or read.

@@ -66,7 +66,7 @@ impl MetricsHistory {
         &self.columns
     }
 
-    /// Adds the sample of a minute, and drops samples that are older than 24 hours. Samples of this or later minutes
+    /// Adds the sample of a minute and drops samples that are older than 24 hours. Samples of this or later minutes
     /// are dropped too: the clock was set back.
     pub fn record(&self, minute: i64, values: Box<[HistoryValue]>) {
         self.samples.lock().push(HistorySample { minute, values });

@@ -88,7 +88,7 @@ async fn paging_by_creation_time_misses_no_node_during_writes() {
     assert!(duplicates.is_empty(), "seen twice: {duplicates:?}");
 }
 
-/// Reads every page of 30, and returns how often each node appeared.
+/// Reads every page of 30 and returns how often each node appeared.
 async fn page_through(app: &TestApp, sort: &str) -> BTreeMap<String, u32> {
     let mut counts = BTreeMap::new();
     for page in 1.. {

@@ -47,7 +47,7 @@ async fn result_of(app: &TestApp, finished: &Value) -> Vec<u8> {
     app.get(path).await.expect(200).body
 }
 
-/// Submits a valid upscale, and returns the resulting file.
+/// Submits a valid upscale and returns the resulting file.
 async fn upscaled(app: &TestApp, user: &TestUser, body: Value) -> Vec<u8> {
     let task = submit(app, user, UPSCALER, body).await;
     result_of(app, &wait_for_end(app, user, UPSCALER, &task).await).await

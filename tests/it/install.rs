@@ -24,7 +24,7 @@ use crate::support::{TestApp, TestUser};
 const INSTALL: &str = "/nodes/face-tools/install";
 const VERSION: &str = "/publishers/acme/nodes/face-tools/versions/1.0.0";
 
-/// Starts the service, and adds the node with these versions.
+/// Starts the service and adds the node with these versions.
 async fn start_with_versions(versions: &[&str]) -> (TestApp, TestUser) {
     add_versions(TestApp::start().await, versions).await
 }

@@ -38,7 +38,7 @@ fn rate_headers(response: &TestResponse) -> [&str; 3] {
     ["ratelimit", "ratelimit-policy", "retry-after"].map(|name| response.header(name).unwrap_or_default())
 }
 
-/// Sends a read with a header, and returns the status of the response.
+/// Sends a read with a header and returns the status of the response.
 async fn read_with_header(app: &TestApp, header: &str, value: &str) -> u16 {
     app.send(app.request(Method::GET, "/nodes").header(header, value)).await.status
 }

@@ -52,7 +52,7 @@ fn the_shared_log_meets_the_log_contract() {
     });
 }
 
-/// Runs a scenario on a node, and checks that another node, and the same one after a restart, have the same events.
+/// Runs a scenario on a node and checks that another node, and the same one after a restart, have the same events.
 pub fn on_shared(engine: &(impl Engine + Clone), scenario: ContractScenario) -> Result<(), String> {
     let [first, second] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let open = |directory: &tempfile::TempDir, session| {

@@ -290,7 +290,7 @@ async fn a_cluster_continues_after_the_loss_of_its_stream_and_frees_its_space() 
     lose_the_stream_and_free_its_space(&NodeDirectories::init()).await;
 }
 
-/// Creates a publisher on one of the nodes, and waits until all have it.
+/// Creates a publisher on one of the nodes and waits until all have it.
 async fn create_on(node: &Process, nodes: &[Process], id: &str) {
     let created = post(node, "/publishers", json!({"id": id})).await;
     assert_eq!(created.0, 201, "{created:?}");

@@ -301,7 +301,7 @@ fn damage(data: &Path) {
     flip(&data.join("log/journal/00000000000000000001.seg"), (RECORDS_START + FRAME_BYTES + 5) as u64);
 }
 
-/// Starts a service, and kills it once HEAD covers its log: damage behind HEAD is a torn tail.
+/// Starts a service and kills it once HEAD covers its log: damage behind HEAD is a torn tail.
 fn start_and_kill(data: &Path) {
     let service = Process::start(data);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -314,7 +314,7 @@ fn start_and_kill(data: &Path) {
     service.kill();
 }
 
-/// Damages the first record of a data directory, and starts on it.
+/// Damages the first record of a data directory and starts on it.
 fn started_with_damage(data: &Path) -> Result<Process, String> {
     damage(data);
     Process::try_start(&mut command(data))

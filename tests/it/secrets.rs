@@ -123,7 +123,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
 }
 
-/// Lets secrets of every kind pass through the service, and returns them.
+/// Lets secrets of every kind pass through the service and returns them.
 async fn use_secrets(service: &Process, data: &Path, receiver: &Receiver) -> SecretSet {
     let token = std::fs::read_to_string(data.join("admin-token")).unwrap().trim().to_owned();
     let admin = ApiCaller { service, token: token.clone() };

@@ -31,7 +31,7 @@ fn values<'h>(history: &'h Value, name: &str, label: Option<&str>) -> &'h Value 
     &columns.iter().find(is_wanted).unwrap_or_else(|| panic!("{name} {label:?} is missing in {history}"))["values"]
 }
 
-/// Moves the clock one minute forward, and waits for the sample.
+/// Moves the clock one minute forward and waits for the sample.
 async fn next_minute(app: &TestApp, clock: &Environment) {
     clock.advance(Duration::from_mins(1));
     let is_sampled = async || !values(&history(app, 1).await, "log_position", None)[0].is_null();

@@ -18,7 +18,7 @@ async fn app_with_acme() -> (TestApp, TestUser) {
     (app, alice)
 }
 
-/// Issues a token of the publisher `acme`, and returns its secret.
+/// Issues a token of the publisher `acme` and returns its secret.
 async fn issue(app: &TestApp, owner: &TestUser, body: Value) -> String {
     let response = app.post_as(&owner.token, TOKENS, body).await.expect(201).json();
     response["token"].as_str().unwrap().to_owned()

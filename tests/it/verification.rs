@@ -23,7 +23,7 @@ pub fn two_histories() -> (TempDir, TempDir) {
     (first_history, second_history)
 }
 
-/// Replaces the segments of the log in `to` by those in `from`, and keeps its HEAD.
+/// Replaces the segments of the log in `to` by those in `from` and keeps its HEAD.
 pub fn exchange_segments(from: &Path, to: &Path) {
     for segment in segments(to) {
         fs::remove_file(segment).unwrap();

@@ -68,7 +68,7 @@ impl VideoFixture {
         Self { app, sim, alice }
     }
 
-    /// Submits a valid job, and returns the response.
+    /// Submits a valid job and returns the response.
     pub async fn submit(&self, path: &str, body: Value) -> Value {
         self.app.post_as(&self.alice.token, path, body).await.expect(200).json()
     }

@@ -78,7 +78,7 @@ fn slope(samples: &[Sample]) -> f64 {
     if variance > 0.0 { covariance / variance } else { 0.0 }
 }
 
-/// Takes a sample every [`INTERVAL`] for `time`, and returns all samples.
+/// Takes a sample every [`INTERVAL`] for `time` and returns all samples.
 pub async fn watch(process: Pid, time: Duration) -> Vec<Sample> {
     let started = Instant::now();
     let mut samples = Vec::new();

@@ -33,7 +33,7 @@ impl Statistics {
     #[must_use]
     pub fn from_luma(luma: &Plane) -> Self {
         let mut blocks = measure_blocks(luma);
-        blocks.sort_by(|one, other| one.deviation.total_cmp(&other.deviation));
+        blocks.sort_by(|a, b| a.deviation.total_cmp(&b.deviation));
 
         let flat = blocks.partition_point(|block| block.deviation < FLAT_MAX);
         let strong = blocks.len() - blocks.partition_point(|block| block.deviation < EDGE_MIN);

@@ -68,7 +68,7 @@ impl KnownHistory {
     }
 }
 
-/// Creates or checks the journal, and calls `on_record` with every record.
+/// Creates or checks the journal and calls `on_record` with every record.
 pub fn open<'c, D: PayloadDecoder>(
     options: &'c JournalOptions,
     environment: &'c Arc<dyn Environment>,

@@ -299,7 +299,7 @@ pub fn rewrite_unsigned(file: &File, from: usize, to: usize) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Writes into a segment durably, and reads it back.
+/// Writes into a segment durably and reads it back.
 fn rewrite_and_verify(segment: &LoadedSegment, offset: usize, bytes: &[u8]) -> Result<SegmentReader, JournalError> {
     let write = || -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(&segment.path)?;

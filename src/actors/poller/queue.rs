@@ -96,7 +96,7 @@ impl TaskQueue<'_> {
         due
     }
 
-    /// Returns the vendor of the next step of a task, and takes a slot of that vendor if the step needs one. `None` if
+    /// Returns the vendor of the next step of a task and takes a slot of that vendor if the step needs one. `None` if
     /// the task waits for a slot, or keeps one until its pause ends.
     fn choose(
         &self,

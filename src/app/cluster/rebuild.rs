@@ -204,7 +204,7 @@ impl RebuildCommand<'_> {
         }
     }
 
-    /// Creates the stream of the next generation, and records that it begins at the end of the local log.
+    /// Creates the stream of the next generation and records that it begins at the end of the local log.
     fn begin_next(&self, next: LogGeneration, head: JournalHead) -> anyhow::Result<GenerationRecord> {
         let Self { location, environment, engine, .. } = *self;
         self.check_none_after(next)?;

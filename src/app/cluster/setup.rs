@@ -173,7 +173,7 @@ pub fn leave_cluster(
     Ok(())
 }
 
-/// Ends the log of a cluster, and records that in the location of its files.
+/// Ends the log of a cluster and records that in the location of its files.
 fn end_cluster(
     data: &DataDir,
     member: ClusterMember,

@@ -26,7 +26,7 @@ pub struct EngineContents {
     pub findings: Vec<String>,
 }
 
-/// Reads all groups up to the last one, and compares what their nodes had seen.
+/// Reads all groups up to the last one and compares what their nodes had seen.
 ///
 /// # Errors
 /// If the engine does not respond.

@@ -164,7 +164,7 @@ fn read_newest(target: &AuditTarget, query: &LogQuery, limit: usize) -> Result<V
     Ok(newest)
 }
 
-/// Reads the whole range of the query, and keeps the newest matching events, at most `limit`, newest first.
+/// Reads the whole range of the query and keeps the newest matching events, at most `limit`, newest first.
 fn read_newest_in_range(target: &AuditTarget, query: &LogQuery, limit: usize) -> Result<Vec<Value>, CliError> {
     let mut newest = VecDeque::new();
     for_each_event(target, query, |event| {

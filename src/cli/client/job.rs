@@ -132,7 +132,7 @@ impl Job {
         self.parameters.iter().any(|parameter| parameter.name == name)
     }
 
-    /// Parses `NAME=VALUE` by the type of the parameter, and returns both parts.
+    /// Parses `NAME=VALUE` by the type of the parameter and returns both parts.
     ///
     /// # Errors
     /// If there is no such parameter, or the value is not of its type.

@@ -115,7 +115,7 @@ impl PackageFiles {
         Ok(Self { files, secrets })
     }
 
-    /// Writes the archive to `out`, and applies the checks of the service to it. `on_file` is called before each file.
+    /// Writes the archive to `out` and applies the checks of the service to it. `on_file` is called before each file.
     ///
     /// # Errors
     /// If a file cannot be read, the archive cannot be written, or the service would reject it.

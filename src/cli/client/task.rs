@@ -324,7 +324,7 @@ pub(super) fn watch(arguments: &WatchArguments) -> Result<(), CliError> {
     })
 }
 
-/// Follows a task to its end with a progress bar, and returns its JSON. Ctrl-C ends the wait, but not the task.
+/// Follows a task to its end with a progress bar and returns its JSON. Ctrl-C ends the wait, but not the task.
 ///
 /// # Errors
 /// If the task failed, the service stopped responding, or the user interrupted the wait.
@@ -380,7 +380,7 @@ impl ResultOutput {
         Ok(Self::File(file, path.to_owned()))
     }
 
-    /// Moves the file to its final path, and returns the path; `None` for stdout.
+    /// Moves the file to its final path and returns the path; `None` for stdout.
     ///
     /// # Errors
     /// If the file cannot be written.

@@ -70,7 +70,7 @@ impl DemoProgress {
         *self.counts.borrow()
     }
 
-    /// Changes the counts, and updates the line on a terminal.
+    /// Changes the counts and updates the line on a terminal.
     pub(super) fn update(&self, change: impl FnOnce(&mut ResourceCounts)) {
         change(&mut self.counts.borrow_mut());
         if self.terminal {

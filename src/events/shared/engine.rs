@@ -81,7 +81,7 @@ pub struct EngineIncidents {
 /// - *At any time*: a group may appear once, twice, late or never, also after a later one of its sender. The rules of the
 ///   log make repeated and late groups harmless.
 pub trait Engine: Send + Sync + 'static {
-    /// Sends a group once, and waits a limited time for the engine to store it.
+    /// Sends a group once and waits a limited time for the engine to store it.
     fn send(&self, group: &[u8]) -> SendResult;
 
     /// Calls `each` with the groups after sequence `after`, and at least once a second, until it breaks. Waits while the

@@ -158,7 +158,7 @@ impl SharedLog {
         Ok(())
     }
 
-    /// Sends the appends in groups, and adds their outcomes in order. Keeps the outcomes before a failure.
+    /// Sends the appends in groups and adds their outcomes in order. Keeps the outcomes before a failure.
     fn send_appends(&self, appends: Vec<Append>, outcome: &mut GroupOutcome) -> Result<(), LogFailure> {
         let mut counter = self.group_counter.lock();
         let mut entries = Vec::new();

@@ -161,7 +161,7 @@ impl SledLogState {
         }
     }
 
-    /// Reads all events of a stream, and checks that none is missing. `count` is the number of events at the locations.
+    /// Reads all events of a stream and checks that none is missing. `count` is the number of events at the locations.
     fn read_locations(
         &self,
         stream: &StreamId,
@@ -266,7 +266,7 @@ impl SledLogState {
         Ok(Some(reason))
     }
 
-    /// Converts an error of a reader of the journal, and reports damage.
+    /// Converts an error of a reader of the journal and reports damage.
     pub fn report_journal_error(&self, error: JournalError) -> LogFailure {
         let error = OpenError::from(error);
         self.report_damage(&error);

@@ -153,7 +153,7 @@ impl AuditEventStream {
         self.ended || reached_end || *self.closing.borrow()
     }
 
-    /// Restarts the heartbeat interval, and returns `text` unchanged.
+    /// Restarts the heartbeat interval and returns `text` unchanged.
     fn postpone_heartbeat(&mut self, text: String) -> String {
         self.heartbeat_at = Instant::now() + self.shared.services.options.heartbeat;
         text

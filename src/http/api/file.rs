@@ -75,7 +75,7 @@ pub async fn send(
     download.respond(call.method(), call.headers(), permit).map(|response| Some(ApiResponse::from_response(response)))
 }
 
-/// Opens a file, and returns its length; `None` if it does not exist.
+/// Opens a file and returns its length; `None` if it does not exist.
 async fn open(call: &RequestContext, tree: &FileTree, path: &Path) -> Result<Option<(File, u64)>, Problem> {
     if !fetch(call, tree, path).await? {
         return Ok(None);

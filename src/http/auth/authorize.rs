@@ -208,7 +208,7 @@ pub fn check_body_token(body: &Value, services: &Services) -> Result<(), Problem
     }
 }
 
-/// Resolves a secret issued by this service to its owner, and counts the use of the token.
+/// Resolves a secret issued by this service to its owner and counts the use of the token.
 fn authenticate_secret(secret: &str, services: &Services) -> Result<Identity, Problem> {
     if bearer_secret::parse_kind(secret).is_none() {
         return Err(invalid_credentials());

@@ -204,7 +204,7 @@ impl ConnectionActivity {
         is_due
     }
 
-    /// Restarts the deadline of the next head, and wakes the task of the stream so that it takes effect.
+    /// Restarts the deadline of the next head and wakes the task of the stream so that it takes effect.
     fn restart_head_deadline(&self) {
         if self.head_deadline.get().is_some() {
             self.head_deadline.set(Some(Instant::now() + HEAD_TIMEOUT));

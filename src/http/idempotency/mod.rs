@@ -193,7 +193,7 @@ impl IdempotentContext {
         self.at
     }
 
-    /// Returns the claim of the next command of the request, and counts the command.
+    /// Returns the claim of the next command of the request and counts the command.
     #[must_use]
     pub fn next_claim(&self) -> CommandClaim {
         let command_index = self.commands.replace(self.commands.get().saturating_add(1));

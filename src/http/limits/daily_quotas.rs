@@ -70,7 +70,7 @@ impl RegistrationCharges {
 }
 
 impl RequestContext {
-    /// Charges an amount to a daily quota of `owner`, and sets the quota headers of the response. `policy` names the
+    /// Charges an amount to a daily quota of `owner` and sets the quota headers of the response. `policy` names the
     /// quota in headers and errors, such as `nodes-a-day`. The charge is taken back on drop unless it is committed; it
     /// is `None` for an unlimited quota.
     ///

@@ -96,7 +96,7 @@ impl RateLimiters {
         self.limiters.is_empty()
     }
 
-    /// Counts a request, and sets the rate limit headers of its response.
+    /// Counts a request and sets the rate limit headers of its response.
     ///
     /// # Errors
     /// 429 if the caller exceeds the limit.

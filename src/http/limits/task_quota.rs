@@ -134,7 +134,7 @@ impl RequestContext {
         reservation
     }
 
-    /// Charges the price of a task to the caller's daily quota, and sets the credit quota headers of the response.
+    /// Charges the price of a task to the caller's daily quota and sets the credit quota headers of the response.
     ///
     /// # Errors
     /// 429 if the caller has too few credits left.

@@ -262,7 +262,7 @@ struct JsonComplexity {
 }
 
 impl JsonComplexity {
-    /// Adds a text, and rejects the body if it is nested too deeply or has too many elements.
+    /// Adds a text and rejects the body if it is nested too deeply or has too many elements.
     fn add(&mut self, bytes: &[u8]) -> Result<(), Problem> {
         let malformed = |detail: String| Err(Problem::new(Code::MalformedBody, detail));
         let JsonMeasure { depth, elements } = measure_json(bytes);

@@ -334,7 +334,7 @@ fn lies_inside(key: &str, outer: &str) -> bool {
     key.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Unpacks an entry without storing it, and returns its flaw, if any. The library verifies the checksum and stops if an
+/// Unpacks an entry without storing it and returns its flaw, if any. The library verifies the checksum and stops if an
 /// entry is larger than claimed.
 fn unpack<F: Read + Seek>(
     archive: &mut ZipArchive<F>,

@@ -40,7 +40,7 @@ pub struct ArchiveStore {
 }
 
 impl ArchiveStore {
-    /// Opens or creates the store below `root`, and removes interrupted uploads.
+    /// Opens or creates the store below `root` and removes interrupted uploads.
     ///
     /// # Errors
     /// If a directory cannot be created, read or synced.

@@ -41,7 +41,7 @@ impl MetricsHistory {
         format!("{NAME} {FORMAT} {:08x}\n{body}", crc32c::crc32c(body.as_bytes())).into_bytes()
     }
 
-    /// Replaces the samples by those of a file, and returns their number.
+    /// Replaces the samples by those of a file and returns their number.
     ///
     /// # Errors
     /// If the file has another format or is damaged. The samples are then unchanged.

@@ -22,7 +22,7 @@ impl TaskTraces {
         self.by_task.get(&task).copied()
     }
 
-    /// Adds a task, and removes the oldest if there are too many.
+    /// Adds a task and removes the oldest if there are too many.
     pub fn insert(&mut self, task: Uuid, context: SpanContext) {
         if self.by_task.insert(task, context).is_some() {
             return;

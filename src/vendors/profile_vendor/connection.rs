@@ -66,7 +66,7 @@ impl VendorConnection {
         ParsedResponse::new(response.status, response.body.clone()).with_mask(&self.mask)
     }
 
-    /// Adds the `Retry-After` of the response to an error, and masks credentials.
+    /// Adds the `Retry-After` of the response to an error and masks credentials.
     pub fn complete_error(&self, response: &VendorResponse, mut error: VendorError) -> VendorError {
         error.retry_after = response.retry_after;
         self.mask_error(error)

@@ -26,7 +26,7 @@ impl UnstoredJob {
 }
 
 impl UnstoredResults {
-    /// Keeps the results of a job, and replaces its earlier results. May discard the oldest results of other jobs.
+    /// Keeps the results of a job and replaces its earlier results. May discard the oldest results of other jobs.
     pub(super) fn keep(&mut self, reference: VendorReference, key: VendorKey, items: Vec<ResultItem>) {
         self.keep_within(UNSTORED_BYTES_MAX, UnstoredJob { reference, key, items });
     }

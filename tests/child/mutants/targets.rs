@@ -19,7 +19,7 @@ use mediary_engine::video::{
     render,
 };
 
-/// Inspects a picture as a submission does, and decodes it as the worker does.
+/// Inspects a picture as a submission does and decodes it as the worker does.
 pub fn picture(bytes: &[u8]) -> bool {
     let decoders = PictureDecoders::default();
     let info = read_picture_info(bytes);
@@ -121,7 +121,7 @@ pub fn form(bytes: &[u8]) -> bool {
     actix_web::rt::Runtime::new().expect("a runtime").block_on(parsing).is_ok()
 }
 
-/// Decodes a commit, and encodes it again.
+/// Decodes a commit and encodes it again.
 pub fn commit(bytes: &[u8]) -> bool {
     let Ok(commit) = codec::decode(bytes) else { return false };
     let mut reencoded = Vec::new();

@@ -6,7 +6,7 @@ use super::Workplace;
 use crate::support::TestApp;
 use crate::support::picture::png;
 
-/// Starts a service, and writes a node for it at the workplace of its author.
+/// Starts a service and writes a node for it at the workplace of its author.
 async fn author() -> (TestApp, Workplace) {
     let app = TestApp::start().await;
     let ada = app.user("ada").await;

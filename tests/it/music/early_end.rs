@@ -120,7 +120,7 @@ async fn an_open_stream_fails_as_interrupted_after_a_crash() {
     process.kill();
 }
 
-/// Kills the service in the middle of a stream, and returns the task.
+/// Kills the service in the middle of a stream and returns the task.
 async fn crash_while_playing(dir: &Path) -> String {
     let process = Process::start(dir);
     let request = client().request(Method::POST, process.url(GENERATE)).bearer_auth(TOKEN);

@@ -223,7 +223,7 @@ impl RightsWorld {
         fixture
     }
 
-    /// Creates another node of the shared publisher, and returns its id.
+    /// Creates another node of the shared publisher and returns its id.
     pub async fn second_node(&self) -> String {
         let name = self.fresh_id();
         self.app.node(&self.shared_fixture(false).publisher, &name, &self.owner).await;

@@ -53,7 +53,7 @@ impl ServedContents {
         Ok((Self::from_log(&log, models), report))
     }
 
-    /// Reads everything from the log, and closes it.
+    /// Reads everything from the log and closes it.
     fn from_log(log: &SledLog, models: Models) -> Self {
         let events = log.read_all(Position(0), usize::MAX).expect("an opened log is readable");
         let read_stream = |stream| log.read_stream(&stream, Version(0)).expect("an opened log is readable");
@@ -163,7 +163,7 @@ fn outcome_of_replay(history: &LogHistory, damage: &Damage, directory: &Path) ->
     outcome
 }
 
-/// Runs a read-only verification, and returns the number of its findings; a verification that fails counts as one.
+/// Runs a read-only verification and returns the number of its findings; a verification that fails counts as one.
 fn count_findings(directory: &Path) -> usize {
     let verification =
         LogVerification { directory, in_use: false, since: None, on_record: &mut |_| {}, progress: &mut |_| {} };

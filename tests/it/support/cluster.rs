@@ -54,7 +54,7 @@ pub fn init_on(settings: &Settings, engine: &Arc<MemoryEngine>) -> Result<(), St
     init_cluster(settings, &Environment::system(), &access).map_err(|error| format!("{error:#}"))
 }
 
-/// Makes a backup of a node's data directory, and restores it in a new directory.
+/// Makes a backup of a node's data directory and restores it in a new directory.
 pub fn restored_backup_of(node: &Path) -> TempDir {
     let backup = tempfile::tempdir().expect("a temporary directory");
     create(&FileTree::local(node), backup.path(), &Environment::system(), &mut |_, _| {}).expect("a backup");

@@ -123,7 +123,7 @@ impl TestApp {
         Self { app, dir, base, admin_token, client: client() }
     }
 
-    /// Stops the service, and returns its data directory for another start.
+    /// Stops the service and returns its data directory for another start.
     pub async fn stop(self) -> TempDir {
         self.app.stop().await.expect("the service stops cleanly");
         self.dir

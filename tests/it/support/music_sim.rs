@@ -22,7 +22,7 @@ pub enum StreamAction {
     Trickle(String, Duration),
     /// Sends the text over and over.
     SendForever(String),
-    /// Sends nothing more, and keeps the connection open.
+    /// Sends nothing more and keeps the connection open.
     Silence,
 }
 
@@ -116,7 +116,7 @@ impl MusicSim {
 }
 
 impl MusicSimServer {
-    /// Serves one request, and closes the connection. Ends early if the client closes it.
+    /// Serves one request and closes the connection. Ends early if the client closes it.
     async fn serve(self: Arc<Self>, mut stream: TcpStream) {
         let Some(request) = read_request(&mut stream).await else { return };
         let actions = (self.behavior.lock())(&request);

@@ -59,7 +59,7 @@ impl NatsServers {
         Self::start_with(NatsServerSettings::default())
     }
 
-    /// Starts servers, and waits until JetStream works.
+    /// Starts servers and waits until JetStream works.
     pub fn start_with(settings: NatsServerSettings) -> Self {
         let stores = tempfile::tempdir().expect("a temporary directory");
         let ports: Vec<_> = free_ports(settings.servers * 3).chunks(3).map(<[u16]>::to_vec).collect();

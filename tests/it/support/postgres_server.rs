@@ -32,7 +32,7 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// Starts a server, and waits until it accepts connections.
+    /// Starts a server and waits until it accepts connections.
     pub fn start() -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
         let data = home.path().join("data");
@@ -85,7 +85,7 @@ impl PostgresServer {
         });
     }
 
-    /// Stops the server, and starts it as a standby without a primary.
+    /// Stops the server and starts it as a standby without a primary.
     pub fn restart_in_recovery(&mut self) {
         self.administer("CHECKPOINT");
         self.stop_immediately();

@@ -118,7 +118,7 @@ pub struct SimWorld {
 }
 
 impl SimWorld {
-    /// Charges a job, and starts it.
+    /// Charges a job and starts it.
     fn start_job(&mut self, id: &str) {
         self.charges += 1;
         self.polls_by_job.insert(id.to_owned(), 0);
@@ -129,7 +129,7 @@ impl SimWorld {
         format!("{:064}", self.charges + 1)
     }
 
-    /// Counts a poll, and returns the state of the job.
+    /// Counts a poll and returns the state of the job.
     fn poll(&mut self, id: &str) -> SimJobState {
         let end = self.end;
         match self.polls_by_job.get_mut(id) {

@@ -32,11 +32,11 @@ pub struct ScriptedReply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     Whole,
-    /// Sends half of the body, and closes the connection.
+    /// Sends half of the body and closes the connection.
     Cut,
     /// Closes the connection without a response.
     HangUp,
-    /// Sends nothing, and keeps the connection open.
+    /// Sends nothing and keeps the connection open.
     Silence,
 }
 

@@ -55,7 +55,7 @@ pub enum SimBehavior {
     Raw(String),
     /// Sends the usual response, one byte per interval.
     Trickle(Duration),
-    /// Sends nothing, and keeps the connection open.
+    /// Sends nothing and keeps the connection open.
     Silence,
     /// Closes the connection without a response.
     HangUp,
@@ -236,7 +236,7 @@ impl RawRequest {
     }
 }
 
-/// Reads a request, and removes it from `bytes`, which may already have the start of the next one. Returns `None` at
+/// Reads a request and removes it from `bytes`, which may already have the start of the next one. Returns `None` at
 /// the end of the connection.
 async fn read_request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> std::io::Result<Option<RawRequest>> {
     loop {
@@ -349,7 +349,7 @@ impl SimServer {
         SimRequest { kind, count: *count, prompt, id }
     }
 
-    /// Executes a request, and returns its response.
+    /// Executes a request and returns its response.
     fn normal_response(&self, request: &RawRequest, sim_request: &SimRequest) -> Vec<u8> {
         match sim_request.kind {
             SimRequestKind::Submission => self.accept_job(request, &sim_request.prompt),

@@ -14,7 +14,7 @@ use crate::support::{TestApp, TestResponse, TestUser};
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// Runs a task to its end, and returns it as `GET /tasks/{task_id}` shows it.
+/// Runs a task to its end and returns it as `GET /tasks/{task_id}` shows it.
 async fn complete_task(app: &TestApp, user: &TestUser, width: u32) -> Value {
     let task = submit(app, user, UPSCALER, json!({"image": base64_png(width, 8)})).await;
     wait_for_end(app, user, UPSCALER, &task).await;

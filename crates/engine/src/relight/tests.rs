@@ -103,7 +103,7 @@ fn warmth(planes: &Planes) -> f32 {
 fn distance(one: &Planes, other: &Planes) -> f32 {
     let plane_distance = |one: &Plane, other: &Plane| {
         let mut difference = one.clone();
-        difference.combine(other, |one, other| (one - other).abs());
+        difference.combine(other, |a, b| (a - b).abs());
         mean_value(&difference)
     };
     plane_distance(&one.luma, &other.luma)

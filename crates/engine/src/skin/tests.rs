@@ -72,7 +72,7 @@ fn deviation(plane: &Plane) -> f32 {
 
 fn distance(one: &Plane, other: &Plane) -> f32 {
     let mut difference = one.clone();
-    difference.combine(other, |one, other| (one - other).abs());
+    difference.combine(other, |a, b| (a - b).abs());
     mean(&difference)
 }
 

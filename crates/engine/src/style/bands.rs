@@ -127,7 +127,7 @@ mod tests {
         let inner = 30 * 10..30 * (3 * ROWS - 3);
         let pairs = whole.values()[inner.clone()].iter().zip(&banded.values()[inner]);
         assert!(pairs.clone().count() > 0);
-        assert!(pairs.into_iter().all(|(one, other)| (one - other).abs() < 1e-4));
+        assert!(pairs.into_iter().all(|(a, b)| (a - b).abs() < 1e-4));
     }
 
     #[test]

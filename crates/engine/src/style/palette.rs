@@ -167,7 +167,7 @@ mod tests {
     fn the_plain_recipe_is_the_identity() {
         let palette = Palette::new(&Recipe::PLAIN, &[], None);
         for colour in [[0.1, 0.0, 0.0], [0.5, 0.1, -0.15], [0.9, -0.12, 0.15]] {
-            let away: f32 = palette.apply(colour).iter().zip(colour).map(|(one, other)| (one - other).abs()).sum();
+            let away: f32 = palette.apply(colour).iter().zip(colour).map(|(a, b)| (a - b).abs()).sum();
             assert!(away < 0.002, "{colour:?} {:?}", palette.apply(colour));
         }
     }

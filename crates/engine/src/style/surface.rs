@@ -128,11 +128,11 @@ fn most_even(detail: &Plane) -> Option<Plane> {
         squares.push(SampleCandidate { region, strength, peak: highest / strength.max(1e-6) });
     }
 
-    squares.sort_by(|one, other| one.strength.total_cmp(&other.strength));
+    squares.sort_by(|a, b| a.strength.total_cmp(&b.strength));
     let count = squares.len();
     let middling =
         squares.into_iter().skip(count / 3).take((count / 2).max(1)).filter(|square| square.strength > STRENGTH_MIN);
-    middling.min_by(|one, other| one.peak.total_cmp(&other.peak)).map(|square| detail.window(square.region))
+    middling.min_by(|a, b| a.peak.total_cmp(&b.peak)).map(|square| detail.window(square.region))
 }
 
 #[cfg(test)]

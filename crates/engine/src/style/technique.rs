@@ -207,7 +207,7 @@ fn distance(one: Lab, other: Lab) -> f32 {
 /// Returns the index of the colour in `colours` that is nearest to `colour`.
 fn nearest(colours: &[Lab], colour: Lab) -> usize {
     let all = colours.iter().enumerate();
-    all.min_by(|one, other| distance(*one.1, colour).total_cmp(&distance(*other.1, colour))).map_or(0, |(at, _)| at)
+    all.min_by(|a, b| distance(*a.1, colour).total_cmp(&distance(*b.1, colour))).map_or(0, |(at, _)| at)
 }
 
 /// Returns a palette found by k-means clustering. The initial colours are far from each other, so that rare but
@@ -219,7 +219,7 @@ fn cluster_colours(sample: &[Lab]) -> Vec<Lab> {
     let mut away: Vec<f32> = sample.iter().map(|colour| distance(*colour, *first)).collect();
 
     while colours.len() < COLOURS {
-        let Some((farthest, _)) = away.iter().enumerate().max_by(|one, other| one.1.total_cmp(other.1)) else { break };
+        let Some((farthest, _)) = away.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)) else { break };
         if away[farthest] < 1e-4 {
             break;
         }

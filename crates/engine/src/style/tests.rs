@@ -76,7 +76,7 @@ fn distance(one: &Colours, other: &Colours) -> f32 {
     let planes = [(&one.l, &other.l), (&one.a, &other.a), (&one.b, &other.b)];
     let plane_distance = |(one, other): (&Plane, &Plane)| {
         let pairs = one.values().iter().zip(other.values());
-        pairs.map(|(one, other)| (one - other).abs()).sum::<f32>() / one.values().len() as f32
+        pairs.map(|(a, b)| (a - b).abs()).sum::<f32>() / one.values().len() as f32
     };
     planes.map(plane_distance).iter().sum()
 }
@@ -84,7 +84,7 @@ fn distance(one: &Colours, other: &Colours) -> f32 {
 /// Returns the similarity of the slopes of two pictures, at most 1.
 fn correlation(one: &Colours, other: &Colours) -> f32 {
     let [one, other] = [one, other].map(|colours| finer_than(&colours.l, 2));
-    let product: f32 = one.values().iter().zip(other.values()).map(|(one, other)| one * other).sum();
+    let product: f32 = one.values().iter().zip(other.values()).map(|(a, b)| a * b).sum();
     product / (deviation(one.values()) * deviation(other.values()) * one.values().len() as f32).max(1e-9)
 }
 
@@ -394,7 +394,7 @@ fn alpha_and_profile_stay() {
     let input = DecodedPicture { pixels: Pixels::Transparent(pixels.clone()), profile: Some(vec![1, 2, 3]) };
     let result = style(input, Some(&reference()), &with_engine(StylePreset::ColorfulAnime), 1);
     let Pixels::Transparent(styled) = result.pixels else { panic!("the picture is transparent") };
-    assert!(styled.pixels().zip(pixels.pixels()).all(|(one, other)| one.0[3] == other.0[3]));
+    assert!(styled.pixels().zip(pixels.pixels()).all(|(a, b)| a.0[3] == b.0[3]));
     assert_eq!(result.profile, Some(vec![1, 2, 3]));
 }
 

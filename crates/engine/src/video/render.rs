@@ -143,7 +143,7 @@ impl Progress<'_> {
 }
 
 impl PreparedVideo<'_> {
-    /// Encodes the video being extended at the size of the new video, and stores its first frame in `cover`.
+    /// Encodes the video being extended at the size of the new video and stores its first frame in `cover`.
     fn encode_source(
         &self,
         source: &SourceVideo,
@@ -254,7 +254,7 @@ impl PreparedVideo<'_> {
         part.shot.speed((at as f32 / part.frames as f32).min(1.0))
     }
 
-    /// Writes the MP4 file, and encodes the cover as a JPEG file.
+    /// Writes the MP4 file and encodes the cover as a JPEG file.
     fn finish(
         &self,
         encoded: &EncodedVideo,

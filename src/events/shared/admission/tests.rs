@@ -38,7 +38,7 @@ impl RecordedLog {
         self.payloads.push(admitted.payload);
     }
 
-    /// Decides groups as one batch, and records what was admitted.
+    /// Decides groups as one batch and records what was admitted.
     fn apply(&mut self, state: &mut AdmissionState, groups: &[(u64, Group)]) -> Vec<GroupDecision> {
         let mut batch = AdmissionBatch::new(self);
         let decide = |(sequence, group): &(u64, Group)| batch.decide(state, group, *sequence).unwrap();

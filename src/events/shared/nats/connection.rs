@@ -95,7 +95,7 @@ impl NatsConnection {
         })
     }
 
-    /// Sends a request, and waits for its response until the time is over or the connection is lost.
+    /// Sends a request and waits for its response until the time is over or the connection is lost.
     pub async fn request(&self, subject: String, payload: Bytes, limit: Duration) -> Result<Bytes, NatsRequestFailure> {
         let mut losses = self.losses.clone();
         losses.mark_unchanged();

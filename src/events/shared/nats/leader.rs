@@ -47,7 +47,7 @@ pub async fn last(stream: &NatsStream) -> Result<u64, EngineUnreachable> {
     })
 }
 
-/// Asks at intervals, and reports the responses. `delivered` is the last sequence that the follower has.
+/// Asks at intervals and reports the responses. `delivered` is the last sequence that the follower has.
 pub async fn watch(stream: NatsStream, delivered: &AtomicU64, reports: watch::Sender<LeaderReport>) {
     let mut suspicions = 0;
     let mut answered_at = Instant::now();

@@ -11,7 +11,7 @@ use super::connection::NatsRequestFailure;
 use super::stream::NatsStream;
 use crate::events::shared::engine::SendResult;
 
-/// Sends a group once, and waits for the acknowledgement of the stream.
+/// Sends a group once and waits for the acknowledgement of the stream.
 pub async fn publish(stream: &NatsStream, group: Bytes, limit: Duration) -> SendResult {
     let connection = &stream.connection;
     match connection.request(stream.subject.clone(), group, limit).await {

@@ -22,7 +22,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(500);
 /// Time for the server to take a message or to return those of others.
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Sends a message, and removes old ones.
+/// Sends a message and removes old ones.
 pub async fn announce(store: PostgresStore, message: Vec<u8>) {
     let table = format!("{}.announcements", store.schema());
     let sql = format!(

@@ -72,7 +72,7 @@ struct PostgresFollower {
 }
 
 impl PostgresFollower {
-    /// Asks once, and passes the groups on.
+    /// Asks once and passes the groups on.
     async fn step(&mut self) -> Result<(), FollowEnd> {
         let read = self.signals.wait_for(self.store.read(self.delivered, self.page.0)).await?;
         self.page.note(&read);

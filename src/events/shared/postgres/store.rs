@@ -131,7 +131,7 @@ impl PostgresStore {
         schema::list(&session, log_id, connector.options.request_timeout).await
     }
 
-    /// Sends a group once, and waits until it is committed.
+    /// Sends a group once and waits until it is committed.
     pub async fn send(&self, group: &[u8]) -> SendResult {
         let state = &*self.0;
         let limit = state.connector.options.ack_timeout;

@@ -63,7 +63,7 @@ fn wait_until_indexed(log: &SledLog) {
     }
 }
 
-/// Damages sled under an open log, and checks that reads and appends are correct and that sled is replaced.
+/// Damages sled under an open log and checks that reads and appends are correct and that sled is replaced.
 #[track_caller]
 fn assert_replaced(damage: impl Fn(&SledIndex)) {
     let directory = tempfile::tempdir().unwrap();

@@ -159,7 +159,7 @@ impl Drop for MusicFeed {
     }
 }
 
-/// Encodes the events of the vendor as lines, and sums up what they contained.
+/// Encodes the events of the vendor as lines and sums up what they contained.
 #[derive(Default)]
 struct MusicLineEncoder {
     /// Title of the first file; titles of further files are not recorded.
@@ -173,7 +173,7 @@ struct MusicLineEncoder {
 }
 
 impl MusicFeed {
-    /// Creates the feed of a music stream, and starts the check for its end.
+    /// Creates the feed of a music stream and starts the check for its end.
     pub fn new(
         services: &Services,
         recorder: MusicOutcomeRecorder,
@@ -416,7 +416,7 @@ impl MusicWatchdog {
 }
 
 impl MusicLineEncoder {
-    /// Counts an event of the vendor, and returns its line, if it has one.
+    /// Counts an event of the vendor and returns its line, if it has one.
     fn encode(&mut self, item: &MusicStreamItem) -> Option<Bytes> {
         match item {
             MusicStreamItem::Accepted { .. } => None,

@@ -163,7 +163,7 @@ impl TaskEventFeed {
         None
     }
 
-    /// Restarts the heartbeat interval, and returns `text` unchanged.
+    /// Restarts the heartbeat interval and returns `text` unchanged.
     fn postpone_heartbeat(&mut self, text: String) -> String {
         self.heartbeat_at = Instant::now() + self.shared.services.options.heartbeat;
         text

@@ -149,7 +149,7 @@ impl ChaosClient {
         self.commands
     }
 
-    /// Sends one random command, and reads what it created on the same node and on another.
+    /// Sends one random command and reads what it created on the same node and on another.
     async fn step(&mut self, number: usize) {
         let marker = format!("mk{}x{number}", self.index);
         let publisher = shared_publisher(self.rng.gen_range(0..SHARED));

@@ -60,7 +60,7 @@ pub struct FaultyParts {
 }
 
 impl FaultyParts {
-    /// Injects faults for this time, and waits until every part runs again. One node always runs, and a majority of the
+    /// Injects faults for this time and waits until every part runs again. One node always runs, and a majority of the
     /// servers.
     pub async fn inject(&self, duration: Duration, rng: &mut StdRng) {
         let started = Instant::now();

@@ -35,7 +35,7 @@ impl AcknowledgedWrites {
     }
 }
 
-/// Writes in a closed loop, and records every acknowledged write, until the service is killed. The first two writers
+/// Writes in a closed loop and records every acknowledged write, until the service is killed. The first two writers
 /// also submit a task each.
 pub async fn write_until_killed(
     base: String,

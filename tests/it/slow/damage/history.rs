@@ -232,7 +232,7 @@ fn version_releases(base: u128, version: &VersionDraft) -> Vec<Vec<Event>> {
     (0..4).map(release).collect()
 }
 
-/// Collects appends, and gives each event an id.
+/// Collects appends and gives each event an id.
 struct HistoryWriter {
     next_event_id: u128,
     appends: Vec<Append>,

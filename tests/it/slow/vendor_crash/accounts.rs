@@ -63,7 +63,7 @@ async fn post(process: &Process, caller: Option<&LedgerCaller>, path: &str, body
     if let Some(caller) = caller { request.bearer_auth(&caller.token) } else { request }.send().await
 }
 
-/// Submits a random job as a random caller, and records the task; checks rejections because of the budget.
+/// Submits a random job as a random caller and records the task; checks rejections because of the budget.
 async fn submit(process: &Process, callers: &[LedgerCaller; 2], known_tasks: &mut KnownTasks, rng: &mut StdRng) {
     let caller_index = rng.gen_range(0..=ANONYMOUS);
     let response = post(process, callers.get(caller_index), START_END, &random_job(rng)).await.unwrap();
