@@ -214,7 +214,7 @@ fn error_code_of(response: &TestResponse) -> String {
 async fn a_path_with_another_publisher_gives_no_access() {
     let world = RightsWorld::new().await;
     for case in cases().iter().filter(|case| case.path.contains("{publisherId}/nodes/{nodeId}")) {
-        let mixed = world.shared_fixture(false).with_publisher_of(world.foreign_fixture());
+        let mixed = world.open_fixture().with_publisher_of(world.foreign_fixture());
         let response = world.send(&mixed, case, RightsCaller::ForeignOwner).await;
         let status = if is_publication(case) { 409 } else { 404 };
         assert_eq!(response.status, status, "{} {}: {}", case.method, case.path, response.text());
@@ -225,7 +225,7 @@ async fn a_path_with_another_publisher_gives_no_access() {
 #[actix_web::test]
 async fn a_path_with_another_node_gives_no_access() {
     let world = RightsWorld::new().await;
-    let fixture = world.shared_fixture(false);
+    let fixture = world.open_fixture();
     let second = world.second_node().await;
     for case in cases().iter().filter(|case| case.path.contains("{versionId}")) {
         let mixed = fixture.with_node(second.clone());
@@ -252,7 +252,7 @@ async fn missing_resources_are_404_for_administrators() {
 async fn an_invalid_token_is_rejected_even_on_public_routes() {
     let world = RightsWorld::new().await;
     for case in cases() {
-        let response = world.send_with(world.shared_fixture(false), &case, Some("mdu_nonsense")).await.expect(401);
+        let response = world.send_with(world.open_fixture(), &case, Some("mdu_nonsense")).await.expect(401);
         let challenge = response.header("www-authenticate");
         assert_eq!(challenge, Some("Bearer error=\"invalid_token\""), "{} {}", case.method, case.path);
     }

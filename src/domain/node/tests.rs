@@ -185,8 +185,12 @@ fn set_status(publisher: Option<&str>, status: VersionStatus, reason: Option<&st
     NodeCommand::SetVersionStatus { publisher, version: version_ref("1.0.0"), status, reason: reason.map(text) }
 }
 
-fn store(hold: bool) -> NodeCommand {
-    NodeCommand::StoreArchive { version: version_id(1), archive: ARCHIVE, hold }
+fn store() -> NodeCommand {
+    NodeCommand::StoreArchive { version: version_id(1), archive: ARCHIVE, hold: false }
+}
+
+fn store_and_hold() -> NodeCommand {
+    NodeCommand::StoreArchive { version: version_id(1), archive: ARCHIVE, hold: true }
 }
 
 fn administer(change: NodeFields, admin_fields: NodeAdminFields, status: Option<NodeStatus>) -> NodeCommand {
@@ -216,7 +220,7 @@ fn commands_stopped_by_ban() -> Vec<NodeCommand> {
         },
         NodeCommand::ReviseVersion { publisher: acme(), version: version_ref("1.0.0"), change, admin_fields },
         set_status(Some("acme"), VersionStatus::Deleted, None),
-        store(false),
+        store(),
         NodeCommand::Delete { publisher: Some(acme()) },
         NodeCommand::Review { user: user(1), stars: stars(5) },
         NodeCommand::Translate { publisher: Some(acme()), translations: translations.clone() },
@@ -671,7 +675,7 @@ fn a_deleted_version_is_not_found_by_its_publisher_and_its_number_stays_taken() 
     let commands = [
         NodeCommand::ReviseVersion { publisher, version, change, admin_fields },
         set_status(Some("acme"), VersionStatus::Deleted, None),
-        store(false),
+        store(),
     ];
     for command in commands {
         given::<Node>(&history).when(command.clone()).then_rejected(NodeRejection::VersionNotFound);
@@ -688,8 +692,8 @@ fn a_deleted_version_is_not_found_by_its_publisher_and_its_number_stays_taken() 
 fn an_archive_makes_a_pending_version_active_unless_moderation_holds_it() {
     let pending = with_version(VersionStatus::Pending);
     let active = [stored(), status_changed(VersionStatus::Active, None)];
-    given::<Node>(&pending).when(store(false)).then(&active);
-    given::<Node>(&pending).when(store(true)).then([stored()]);
+    given::<Node>(&pending).when(store()).then(&active);
+    given::<Node>(&pending).when(store_and_hold()).then([stored()]);
     let version = &profile(&[&pending[..], &active].concat()).versions[0];
     assert_eq!((version.status, version.archive), (VersionStatus::Active, Some(ARCHIVE)));
 }
@@ -707,10 +711,10 @@ fn a_version_gets_one_archive() {
             _ => (illegal(), illegal()),
         };
 
-        given::<Node>(&history).when(store(true)).then_result(&with_hold);
-        given::<Node>(&history).when(store(false)).then_result(&without_hold);
+        given::<Node>(&history).when(store_and_hold()).then_result(&with_hold);
+        given::<Node>(&history).when(store()).then_result(&without_hold);
         given::<Node>(&[&history[..], &[stored()]].concat())
-            .when(store(false))
+            .when(store())
             .then_rejected(NodeRejection::ArchiveExists);
     }
 

@@ -115,8 +115,10 @@ fn commands() -> Vec<(TaskCommand, Vec<&'static str>, &'static str)> {
         RecordUndelivered, RecordUnknownOutcome, RecordWorkStarted, StartSubmission, Submit,
     };
 
-    let start_submission = |repeatable| StartSubmission { key: text("key"), repeatable, vendor: None };
-    let record_unknown = |repeatable| RecordUnknownOutcome { reason: text("timed out"), repeatable };
+    let start_once = StartSubmission { key: text("key"), repeatable: false, vendor: None };
+    let start_repeatable = StartSubmission { key: text("key"), repeatable: true, vendor: None };
+    let record_unknown = RecordUnknownOutcome { reason: text("timed out"), repeatable: false };
+    let record_repeatable_unknown = RecordUnknownOutcome { reason: text("timed out"), repeatable: true };
     let record_inputs = RecordInputs { inputs: vec![picture(1)] };
     let record_acceptance = RecordAcceptance { reference: text("job-7") };
     let record_finished = RecordFinished { reference: text("job-7"), results: vec![picture(2)].into() };
@@ -128,14 +130,14 @@ fn commands() -> Vec<(TaskCommand, Vec<&'static str>, &'static str)> {
     vec![
         (Submit(submission()), vec!["absent"], "TaskSubmitted"),
         (record_inputs, vec!["inputs missing"], "InputsFetched"),
-        (start_submission(false), vec!["created", "undelivered", "forgotten"], "SubmissionStarted"),
-        (start_submission(true), vec!["created", "submitting", "undelivered", "forgotten"], "SubmissionStarted"),
+        (start_once, vec!["created", "undelivered", "forgotten"], "SubmissionStarted"),
+        (start_repeatable, vec!["created", "submitting", "undelivered", "forgotten"], "SubmissionStarted"),
         (record_acceptance, vec!["submitting"], "VendorAccepted"),
         (record_finished, vec!["submitting"], "VendorAccepted TaskCompleted"),
         (record_refusal, vec!["submitting"], "VendorRefused TaskFailed"),
         (record_undelivered, vec!["submitting"], "SubmissionUndelivered"),
-        (record_unknown(false), vec!["submitting"], "OutcomeUnknown TaskFailed"),
-        (record_unknown(true), vec!["submitting"], "OutcomeUnknown"),
+        (record_unknown, vec!["submitting"], "OutcomeUnknown TaskFailed"),
+        (record_repeatable_unknown, vec!["submitting"], "OutcomeUnknown"),
         (RecordWorkStarted, vec!["in progress"], ""),
         (RecordLostJob, vec!["in progress"], "VendorForgot"),
         (complete, vec!["in progress"], "TaskCompleted"),
@@ -322,11 +324,11 @@ fn a_submission_is_recorded_unchanged() {
 
 #[test]
 fn attempts_are_counted_and_the_key_is_kept() {
-    let start = |repeatable| TaskCommand::StartSubmission { key: text("key"), repeatable, vendor: None };
+    let start_repeatable = TaskCommand::StartSubmission { key: text("key"), repeatable: true, vendor: None };
     let mut history = vec![submitted()];
-    given::<Task>(&history).when(start(false)).then([started(1)]);
+    given::<Task>(&history).when(start()).then([started(1)]);
     history.extend([started(1), unknown()]);
-    given::<Task>(&history).when(start(true)).then([started(2)]);
+    given::<Task>(&history).when(start_repeatable).then([started(2)]);
 
     history.extend([started(2), accepted()]);
     let in_progress = TaskStage::InProgress { attempt: 2, key: text("key"), reference: text("job-7") };
@@ -334,7 +336,7 @@ fn attempts_are_counted_and_the_key_is_kept() {
 
     history.push(TaskEvent::VendorForgot);
     assert_eq!(record(&history).stage, TaskStage::Waiting { attempts: 2 });
-    given::<Task>(&history).when(start(false)).then([started(3)]);
+    given::<Task>(&history).when(start()).then([started(3)]);
 }
 
 #[test]
@@ -556,8 +558,12 @@ fn vendor_named(name: &str) -> RecordedVendor {
     RecordedVendor { name: text(name), profile: text("mediary"), profile_hash: None, price: VendorPrice::default() }
 }
 
-fn start_at(name: &str, repeatable: bool) -> TaskCommand {
-    TaskCommand::StartSubmission { key: text("key"), repeatable, vendor: Some(vendor_named(name)) }
+fn start_at(name: &str) -> TaskCommand {
+    TaskCommand::StartSubmission { key: text("key"), repeatable: false, vendor: Some(vendor_named(name)) }
+}
+
+fn start_repeatable_at(name: &str) -> TaskCommand {
+    TaskCommand::StartSubmission { key: text("key"), repeatable: true, vendor: Some(vendor_named(name)) }
 }
 
 fn started_at(name: &str, attempt: u32) -> TaskEvent {
@@ -580,14 +586,14 @@ fn another_vendor_follows_only_one_that_certainly_has_no_job() {
     for history in without_job {
         let attempt = u32::from(history.len() > 1) + 1;
         assert_eq!(vendor_after(&history), None);
-        given::<Task>(&history).when(start_at("second", false)).then([started_at("second", attempt)]);
+        given::<Task>(&history).when(start_at("second")).then([started_at("second", attempt)]);
     }
 
     let may_have_job = [at_first.clone(), [at_first, vec![unknown()]].concat()];
     for history in may_have_job {
         assert_eq!(vendor_after(&history).as_deref(), Some("first"));
-        given::<Task>(&history).when(start_at("second", true)).rejection();
-        given::<Task>(&history).when(start_at("first", true)).then([started_at("first", 2)]);
+        given::<Task>(&history).when(start_repeatable_at("second")).rejection();
+        given::<Task>(&history).when(start_repeatable_at("first")).then([started_at("first", 2)]);
     }
 }
 
@@ -600,12 +606,12 @@ fn a_repeated_submission_that_does_not_arrive_leaves_the_first_one_in_doubt() {
     let again = [history.to_vec(), vec![started_at("first", 3), undelivered()]].concat();
     for history in [&history[..], &again] {
         assert_eq!(vendor_after(history).as_deref(), Some("first"));
-        given::<Task>(history).when(start_at("second", true)).rejection();
+        given::<Task>(history).when(start_repeatable_at("second")).rejection();
     }
-    given::<Task>(&again).when(start_at("first", true)).then([started_at("first", 4)]);
+    given::<Task>(&again).when(start_repeatable_at("first")).then([started_at("first", 4)]);
 
     // And not even this one without a key that it honours: the outcome is unknown
-    given::<Task>(&again).when(start_at("first", false)).rejection();
+    given::<Task>(&again).when(start_at("first")).rejection();
     let give_up = TaskCommand::RecordUnknownOutcome { reason: text("no answer"), repeatable: false };
     let end = failed(failure("outcome_unknown", "no answer"));
     given::<Task>(&again).when(give_up).then([end]);
@@ -628,7 +634,7 @@ fn a_vendor_whose_terms_changed_is_the_same_one() {
     };
     assert!(given::<Task>(&history).when(with_terms("mediary")).result.is_ok());
     given::<Task>(&history).when(with_terms("other")).rejection();
-    given::<Task>([submitted(), started(1)]).when(start_at("any", true)).then([started_at("any", 2)]);
+    given::<Task>([submitted(), started(1)]).when(start_repeatable_at("any")).then([started_at("any", 2)]);
 }
 
 #[test]
@@ -646,13 +652,13 @@ fn a_stream_moves_on_only_after_a_vendor_that_did_not_take_it() {
     let at_first = [created.clone(), vec![started_at("first", 1)]].concat();
     let undelivered_history = [at_first.clone(), vec![undelivered()]].concat();
 
-    given::<Task>(&undelivered_history).when(start_at("second", false)).then([started_at("second", 2)]);
+    given::<Task>(&undelivered_history).when(start_at("second")).then([started_at("second", 2)]);
     given::<Task>(&undelivered_history).when(TaskCommand::RecordWorkStarted).then([TaskEvent::WorkBegan]);
 
     for history in [at_first.clone(), [at_first, vec![accepted()]].concat()] {
-        for repeatable in [true, false] {
-            given::<Task>(&history).when(start_at("second", repeatable)).rejection();
-            given::<Task>(&history).when(start_at("first", repeatable)).rejection();
+        for name in ["first", "second"] {
+            given::<Task>(&history).when(start_at(name)).rejection();
+            given::<Task>(&history).when(start_repeatable_at(name)).rejection();
         }
     }
 }

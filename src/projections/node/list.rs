@@ -105,9 +105,9 @@ impl Selection {
 }
 
 impl Nodes {
-    /// Returns one page of a query. `fresh` bypasses the cache; the result is the same.
+    /// Returns one page of a query. `bypass_cache` neither reads nor fills the cache; the result is the same.
     #[must_use]
-    pub fn list(&self, query: &NodeQuery, fresh: bool) -> Page<Slot> {
+    pub fn list(&self, query: &NodeQuery, bypass_cache: bool) -> Page<Slot> {
         let NodeQuery { page, selection } = query;
         let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
         if let Some(order) = self.indexes().stored_order(selection) {
@@ -115,7 +115,7 @@ impl Nodes {
             return Page { entries, total: order.len() as u64, request: *page };
         }
 
-        if !fresh && let Some(cached) = self.list_cache.get(query, self.generation) {
+        if !bypass_cache && let Some(cached) = self.list_cache.get(query, self.generation) {
             return Page { entries: cached.slots.to_vec(), total: cached.total, request: *page };
         }
 
@@ -124,7 +124,7 @@ impl Nodes {
         let total = matches.slots.count() as u64;
         // Pages beyond the end must not displace others.
         let is_beyond_end = entries.is_empty() && page.offset() > 0;
-        if !fresh && !is_beyond_end {
+        if !bypass_cache && !is_beyond_end {
             let weight = entries.len() * size_of::<Slot>() + selection.weight();
             let cached = CachedSlots { slots: entries.as_slice().into(), total };
             self.list_cache.insert(query.clone(), self.generation, cached, weight);

@@ -281,8 +281,8 @@ proptest! {
         for (selection, page, limit) in selections {
             let all = expected(&cold, &selection);
             let query = NodeQuery { page: PageRequest { page, limit }, selection };
-            for fresh in [true, false, false] {
-                let found = warm.entries(warm.list(&query, fresh));
+            for bypass_cache in [true, false, false] {
+                let found = warm.entries(warm.list(&query, bypass_cache));
                 let model = query.page.paginate(all.iter().cloned());
                 prop_assert_eq!((ids(&found), found.total), (model.entries, model.total), "{:?}", query);
             }

@@ -167,6 +167,11 @@ impl RightsWorld {
         &self.fixtures[if banned { BANNED } else { OPEN }]
     }
 
+    /// Returns the shared fixture whose publisher is not banned.
+    pub fn open_fixture(&self) -> &RightsFixture {
+        self.shared_fixture(false)
+    }
+
     /// Returns the fixture of a user who owns another publisher.
     pub fn foreign_fixture(&self) -> &RightsFixture {
         &self.fixtures[FOREIGN]
@@ -226,7 +231,7 @@ impl RightsWorld {
     /// Creates another node of the shared publisher and returns its id.
     pub async fn second_node(&self) -> String {
         let name = self.fresh_id();
-        self.app.node(&self.shared_fixture(false).publisher, &name, &self.owner).await;
+        self.app.node(&self.open_fixture().publisher, &name, &self.owner).await;
         name
     }
 

@@ -328,8 +328,8 @@ proptest! {
             let page = PageRequest { page, limit };
             let expected = page.paginate(expected.into_iter().map(|(_, _, id)| id));
             let query = NodeQuery { page, selection: Selection { search: Some(search), ..Selection::default() } };
-            for fresh in [true, false, false] {
-                let found = nodes.entries(nodes.list(&query, fresh));
+            for bypass_cache in [true, false, false] {
+                let found = nodes.entries(nodes.list(&query, bypass_cache));
                 prop_assert_eq!((ids_of(&found), found.total), (expected.entries.clone(), expected.total), "{:?}", query);
             }
         }
