@@ -104,10 +104,10 @@ fn main() {
     }
 }
 
-/// Returns the value below which the fraction `share` of the sorted values lies.
+/// Returns the value below which the given `fraction` of the sorted values lies.
 #[must_use]
-pub fn quantile(sorted: &[f64], share: f64) -> f64 {
+pub fn quantile(sorted: &[f64], fraction: f64) -> f64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index of the list")]
-    let rank = (share * sorted.len() as f64) as usize;
+    let rank = (fraction * sorted.len() as f64) as usize;
     sorted.get(rank.min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
 }

@@ -138,7 +138,7 @@ fn delays(vendors: &[Rc<VendorSim>], arrivals: &Arrivals) -> Value {
         |job: &SimJob| Some(arrivals.get(&job.key)?.saturating_duration_since(job.completed_at).as_secs_f64() * 1000.0);
     let mut delays: Vec<f64> = all_jobs(vendors).iter().filter_map(delay_of).collect();
     delays.sort_by(f64::total_cmp);
-    let [p50, p99, maximum] = [0.5, 0.99, 1.0].map(|share| quantile(&delays, share));
+    let [p50, p99, maximum] = [0.5, 0.99, 1.0].map(|fraction| quantile(&delays, fraction));
     json!({"count": delays.len(), "p50": p50, "p99": p99, "max": maximum})
 }
 

@@ -37,7 +37,7 @@ impl PacedResults {
     pub fn quantiles(values: &[f64]) -> [f64; 3] {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        [0.5, 0.99, 1.0].map(|share| quantile(&sorted, share))
+        [0.5, 0.99, 1.0].map(|fraction| quantile(&sorted, fraction))
     }
 }
 

@@ -164,13 +164,13 @@ fn raise_open_files() {
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).expect("a process may raise its soft limit");
 }
 
-/// Returns the value below which a `share` (0 to 1) of the values lies; NaN if `values` is empty.
+/// Returns the value below which a `fraction` (0 to 1) of the values lies; NaN if `values` is empty.
 #[must_use]
-pub fn quantile(values: &[f64], share: f64) -> f64 {
+pub fn quantile(values: &[f64], fraction: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index below the length")]
-    let at = (share * sorted.len() as f64) as usize;
+    let at = (fraction * sorted.len() as f64) as usize;
     sorted.get(at.min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
 }
 

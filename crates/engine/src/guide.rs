@@ -126,8 +126,8 @@ pub fn stretch(plane: &Plane, scale: [f32; 2], region: Region) -> Plane {
 #[derive(Debug)]
 pub struct StretchedPlane {
     /// Rows of the plane that the part needs.
-    across: Plane,
-    /// Two neighbouring rows of `across` for every row of the part, and the weight of the second.
+    stretched_rows: Plane,
+    /// Two neighbouring rows of `stretched_rows` for every row of the part, and the weight of the second.
     rows: Vec<(usize, usize, f32)>,
 }
 
@@ -150,25 +150,25 @@ impl StretchedPlane {
             (row.0, row.1) = (row.0 - first, row.1 - first);
         }
 
-        let across = Plane::from_rows(region.width, last + 1 - first, |y, target| {
+        let stretched_rows = Plane::from_rows(region.width, last + 1 - first, |y, target| {
             let row = plane.row(first + y);
-            for (value, (left, right, share)) in target.iter_mut().zip(&columns) {
-                *value = row[*left] + share * (row[*right] - row[*left]);
+            for (value, (left, right, fraction)) in target.iter_mut().zip(&columns) {
+                *value = row[*left] + fraction * (row[*right] - row[*left]);
             }
         });
 
-        Self { across, rows }
+        Self { stretched_rows, rows }
     }
 
     /// Computes row `y`.
     pub fn fill(&self, y: usize, target: &mut [f32]) {
-        let (upper, lower, share) = self.rows_around(y);
-        blend(upper, lower, share, target);
+        let (upper, lower, fraction) = self.rows_around(y);
+        blend(upper, lower, fraction, target);
     }
 
     fn rows_around(&self, y: usize) -> (&[f32], &[f32], f32) {
-        let (upper, lower, share) = self.rows[y];
-        (self.across.row(upper), self.across.row(lower), share)
+        let (upper, lower, fraction) = self.rows[y];
+        (self.stretched_rows.row(upper), self.stretched_rows.row(lower), fraction)
     }
 }
 
@@ -297,27 +297,27 @@ pub struct GuidedRows {
 impl GuidedRows {
     /// Computes row `y` along the edges of `guide`, which is that row of the picture.
     pub fn fill(&self, y: usize, guide: &[f32], target: &mut [f32]) {
-        let (slopes, lower_slopes, share) = self.slope.rows_around(y);
+        let (slopes, lower_slopes, fraction) = self.slope.rows_around(y);
         let (offsets, lower_offsets, _) = self.offset.rows_around(y);
-        blend_lines([slopes, lower_slopes], [offsets, lower_offsets], share, guide, target);
+        blend_lines([slopes, lower_slopes], [offsets, lower_offsets], fraction, guide, target);
     }
 }
 
-/// Interpolates between two rows; `share` is the weight of the second.
+/// Interpolates between two rows; `fraction` is the weight of the second.
 #[multiversion(targets("x86_64+avx2"))]
-fn blend(first: &[f32], second: &[f32], share: f32, target: &mut [f32]) {
+fn blend(first: &[f32], second: &[f32], fraction: f32, target: &mut [f32]) {
     for (value, (first, second)) in target.iter_mut().zip(first.iter().zip(second)) {
-        *value = first + share * (second - first);
+        *value = first + fraction * (second - first);
     }
 }
 
 /// Interpolates between two rows of slopes and offsets, and applies them to the guide.
 #[multiversion(targets("x86_64+avx2"))]
-fn blend_lines(slopes: [&[f32]; 2], offsets: [&[f32]; 2], share: f32, guide: &[f32], target: &mut [f32]) {
+fn blend_lines(slopes: [&[f32]; 2], offsets: [&[f32]; 2], fraction: f32, guide: &[f32], target: &mut [f32]) {
     let lines = slopes[0].iter().zip(slopes[1]).zip(offsets[0].iter().zip(offsets[1]));
     for ((value, guide), ((slope, lower_slope), (offset, lower_offset))) in target.iter_mut().zip(guide).zip(lines) {
-        let slope = slope + share * (lower_slope - slope);
-        let offset = offset + share * (lower_offset - offset);
+        let slope = slope + fraction * (lower_slope - slope);
+        let offset = offset + fraction * (lower_offset - offset);
         *value = slope * guide + offset;
     }
 }

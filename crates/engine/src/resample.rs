@@ -177,7 +177,7 @@ impl EnlargedPlane<'_> {
 #[must_use]
 pub fn reduce(source: &Plane, factor: usize) -> Plane {
     let width = source.width() / factor;
-    let share = 1.0 / (factor * factor) as f32;
+    let scale = 1.0 / (factor * factor) as f32;
 
     let mut sums = vec![0.0; width * factor];
     Plane::from_rows(width, source.height() / factor, |y, target| {
@@ -187,19 +187,19 @@ pub fn reduce(source: &Plane, factor: usize) -> Plane {
         }
 
         match factor {
-            2 => average_across::<2>(&sums, share, target),
-            4 => average_across::<4>(&sums, share, target),
+            2 => average_across::<2>(&sums, scale, target),
+            4 => average_across::<4>(&sums, scale, target),
             _ => {
-                let squares = sums.chunks_exact(factor).map(|square| share * square.iter().sum::<f32>());
+                let squares = sums.chunks_exact(factor).map(|square| scale * square.iter().sum::<f32>());
                 target.iter_mut().zip(squares).for_each(|(value, mean)| *value = mean);
             }
         }
     })
 }
 
-fn average_across<const FACTOR: usize>(sums: &[f32], share: f32, target: &mut [f32]) {
+fn average_across<const FACTOR: usize>(sums: &[f32], scale: f32, target: &mut [f32]) {
     for (value, square) in target.iter_mut().zip(sums.as_chunks::<FACTOR>().0) {
-        *value = share * square.iter().sum::<f32>();
+        *value = scale * square.iter().sum::<f32>();
     }
 }
 

@@ -75,8 +75,8 @@ impl EnlargedField {
         }
 
         let last = self.plane.width() - 1;
-        let (above, below, share) = self.rows_around(y);
-        let at = |x: usize| above[x] + share * (below[x] - above[x]);
+        let (above, below, fraction) = self.rows_around(y);
+        let at = |x: usize| above[x] + fraction * (below[x] - above[x]);
 
         let centre = 0.5 - 0.5 * self.factor as f32;
         let scale = 1.0 / self.factor as f32;

@@ -93,8 +93,8 @@ fn average_discs(mean: &Colours, weights: &Plane, radius: usize, band: usize, [l
 
         for (x, [light, red, yellow, weight]) in sums.into_iter().enumerate() {
             let at = y * width + x;
-            let share = 1.0 / weight;
-            [l[at], a[at], b[at]] = [light * share, red * share, yellow * share];
+            let scale = 1.0 / weight;
+            [l[at], a[at], b[at]] = [light * scale, red * scale, yellow * scale];
         }
     }
 }

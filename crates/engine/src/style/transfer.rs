@@ -117,9 +117,9 @@ impl Slice {
     }
 }
 
-/// Returns the value below which the fraction `share` of the sorted values lies.
-fn quantile(sorted: &[f32], share: f32) -> f32 {
-    let position = share.clamp(0.0, 1.0) * (sorted.len() - 1) as f32;
+/// Returns the value below which the given `fraction` of the sorted values lies.
+fn quantile(sorted: &[f32], fraction: f32) -> f32 {
+    let position = fraction.clamp(0.0, 1.0) * (sorted.len() - 1) as f32;
     let left = position as usize;
     let right = (left + 1).min(sorted.len() - 1);
     sorted[left] + (position - left as f32) * (sorted[right] - sorted[left])

@@ -109,9 +109,9 @@ fn corners(x: f32, y: f32, (width, height): (u32, u32)) -> [(u32, u32, f32); 4] 
 fn interpolate_opaque(pixels: &RgbImage, x: f32, y: f32) -> Rgb<u8> {
     let light = oklab::light_of_bytes();
     let mut sum = [0.0; 3];
-    for (x, y, share) in corners(x, y, pixels.dimensions()) {
+    for (x, y, fraction) in corners(x, y, pixels.dimensions()) {
         let pixel = pixels.get_pixel(x, y).0;
-        sum = std::array::from_fn(|at| sum[at] + share * light[usize::from(pixel[at])]);
+        sum = std::array::from_fn(|at| sum[at] + fraction * light[usize::from(pixel[at])]);
     }
     Rgb(sum.map(|part| oklab::to_byte(part, 0.5)))
 }
@@ -121,9 +121,9 @@ fn interpolate_transparent(pixels: &RgbaImage, x: f32, y: f32) -> Rgba<u8> {
     let light = oklab::light_of_bytes();
     let mut sum = [0.0; 3];
     let mut total_weight = 0.0;
-    for (x, y, share) in corners(x, y, pixels.dimensions()) {
+    for (x, y, fraction) in corners(x, y, pixels.dimensions()) {
         let [red, green, blue, alpha] = pixels.get_pixel(x, y).0;
-        let weight = share * f32::from(alpha);
+        let weight = fraction * f32::from(alpha);
         let part = [red, green, blue].map(|part| weight * light[usize::from(part)]);
         sum = std::array::from_fn(|at| sum[at] + part[at]);
         total_weight += weight;

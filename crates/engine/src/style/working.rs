@@ -126,8 +126,8 @@ fn reduce_opaque(pixels: &RgbImage) -> WorkingPicture {
                 sum = std::array::from_fn(|at| sum[at] + light[usize::from(pixel[at])]);
             }
 
-            let share = 1.0 / (rows.len() * columns.len()) as f32;
-            [l[x], a[x], b[x]] = oklab::from_linear(sum.map(|part| part * share));
+            let scale = 1.0 / (rows.len() * columns.len()) as f32;
+            [l[x], a[x], b[x]] = oklab::from_linear(sum.map(|part| part * scale));
         }
     });
 
@@ -159,8 +159,8 @@ fn reduce_transparent(pixels: &RgbaImage) -> WorkingPicture {
                 sum = [sum[0] + part[0], sum[1] + part[1], sum[2] + part[2], sum[3] + opacity];
             }
 
-            let share = 1.0 / sum[3].max(1e-6);
-            [l[x], a[x], b[x]] = oklab::from_linear([sum[0] * share, sum[1] * share, sum[2] * share]);
+            let scale = 1.0 / sum[3].max(1e-6);
+            [l[x], a[x], b[x]] = oklab::from_linear([sum[0] * scale, sum[1] * scale, sum[2] * scale]);
             alpha[x] = sum[3] / (rows.len() * columns.len()) as f32;
         }
     });

@@ -114,10 +114,10 @@ impl Grid {
     /// Returns the source positions of the grid columns in row `y` of the frame.
     fn row(&self, y: usize) -> Vec<Vec2> {
         let above = y / GRID;
-        let share = (y % GRID) as f32 / GRID as f32;
+        let fraction = (y % GRID) as f32 / GRID as f32;
         let upper = &self.source_points[above * self.columns..][..self.columns];
         let lower = &self.source_points[(above + 1) * self.columns..][..self.columns];
-        let mix = |(a, b): (&Vec2, &Vec2)| [a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])];
+        let mix = |(a, b): (&Vec2, &Vec2)| [a[0] + fraction * (b[0] - a[0]), a[1] + fraction * (b[1] - a[1])];
         upper.iter().zip(lower).map(mix).collect()
     }
 
@@ -125,8 +125,8 @@ impl Grid {
     fn interpolate(row: &[Vec2], x: usize) -> Vec2 {
         let a = row[x / GRID];
         let b = row[x / GRID + 1];
-        let share = (x % GRID) as f32 / GRID as f32;
-        [a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])]
+        let fraction = (x % GRID) as f32 / GRID as f32;
+        [a[0] + fraction * (b[0] - a[0]), a[1] + fraction * (b[1] - a[1])]
     }
 }
 

@@ -238,8 +238,8 @@ fn add_camera_wind(mix: &mut [Stereo], speed: impl Fn(f32) -> f32, seed: u32) {
         let mut band = Band::default();
         for (at, sample) in mix.iter_mut().enumerate() {
             let step = at / STEP;
-            let share = (at % STEP) as f32 / STEP as f32;
-            let fast = speeds[step] + share * (speeds[step + 1] - speeds[step]);
+            let fraction = (at % STEP) as f32 / STEP as f32;
+            let fast = speeds[step] + fraction * (speeds[step + 1] - speeds[step]);
 
             let value = band.next(noise.next(), 260.0 + 1500.0 * fast, 0.9);
             sample[side] += 0.9 * (fast - 0.04).max(0.0).powf(1.4) * value;
