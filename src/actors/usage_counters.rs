@@ -55,8 +55,8 @@ struct DailyInstallers {
 }
 
 impl DailyInstallers {
-    /// Records an install. Returns `true` if it is the first one of the node by the account on the day of `at`;
-    /// `false` also if the set is full.
+    /// Records an install. Returns `true` if it is the first one of the node by the account on the day of `at`,
+    /// `false` otherwise or if the set is full.
     fn insert(&mut self, account: impl Hash, node: &NodeKey, at: Timestamp) -> bool {
         let day = at.micros().div_euclid(DAY_MICROS);
         if day != self.day {

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_of_a_killed_first_start_are_no_sign_of_use() {
+    fn the_files_of_a_killed_first_start_do_not_count_as_use() {
         let dir = tempfile::tempdir().unwrap();
         assert!(check_log_exists(dir.path()).is_ok());
         for file in ["admin-token", "lock", "webhook-key", "log/signing.key", "log/sled/db", "archives/incoming/1.part"]

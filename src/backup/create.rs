@@ -388,7 +388,7 @@ impl BackupWriter<'_> {
         Ok(())
     }
 
-    /// Returns the files of an area with their hashes, also those that only the bucket has.
+    /// Returns the files of an area with their hashes, including those that only the bucket has.
     fn list_area(&self, area: &str) -> io::Result<Vec<(PathBuf, Digest)>> {
         let mut files: BTreeMap<PathBuf, Digest> = content_check::list_files(self.root, area)?.into_iter().collect();
         for RemoteFile { path, .. } in self.data.list_remote(&self.root.join(area))?.unwrap_or_default() {

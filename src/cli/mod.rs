@@ -342,7 +342,7 @@ pub fn run() -> ExitCode {
     let command = arguments.command.unwrap_or(CliCommand::Serve(SettingFlags::default()));
 
     if command.writes_private_files() {
-        // Covers files that libraries create, also if the data directory is a volume that other users can enter.
+        // Covers files that libraries create, even if the data directory is a volume that other users can enter.
         rustix::process::umask(Mode::RWXG | Mode::RWXO);
     }
 

@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_commands_are_no_settings() {
+    fn variables_of_commands_are_not_settings() {
         let variables = [("MEDIARY_URL", "https://media.example.org"), ("MEDIARY_TOKEN", "mdu_x")];
         assert_eq!(format!("{:#}", builder().environment(&variables).configuration()), "");
     }

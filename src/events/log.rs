@@ -92,7 +92,7 @@ pub type GroupOutcome = Vec<Result<Commit, AppendRejection>>;
 /// - *Ordered*: positions have no gaps, and versions of a stream have no gaps. Both start at 1.
 /// - *Guarded*: an append whose `expected` differs from the stream's version is rejected and changes nothing. The
 ///   appends of a group apply in order. An append without events is only checked, and records nothing.
-/// - *Atomic*: the events of one append are all in the log, consecutively, or none is, also after a crash.
+/// - *Atomic*: the events of one append are all in the log, consecutively, or none is, even after a crash.
 /// - *Readable*: every read that starts after [`EventLog::append`] has returned sees its events.
 /// - *Closed on failure*: after a failed append the log rejects all further ones with [`LogFailure::ReadOnly`], and
 ///   continues to serve reads. [`LogFailure::Full`] is an exception: nothing was written, and the log accepts appends

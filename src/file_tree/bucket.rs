@@ -166,7 +166,7 @@ impl Bucket {
         self.call(time, async move { put(&*store, &path, bytes.into(), PutMode::Create).await })
     }
 
-    /// Stores a small object, also in place of an existing one. Returns the version that the bucket gave it, if it keeps
+    /// Stores a small object, replacing an existing one. Returns the version that the bucket gave it, if it keeps
     /// versions.
     ///
     /// # Errors
@@ -196,7 +196,7 @@ impl Bucket {
         self.probe(within_transfer(time, async move { put(&*store, &path, content.into(), mode).await }))
     }
 
-    /// Stores the content of a file, also in place of an existing object.
+    /// Stores the content of a file, replacing an existing object.
     ///
     /// # Errors
     /// If the file cannot be read, or the bucket cannot be used.

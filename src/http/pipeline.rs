@@ -129,7 +129,7 @@ impl ApiEndpoint {
         self.complete(request, shared, meter, work).boxed_local()
     }
 
-    /// Turns the result into a response, also after a panic, and adds what every response has.
+    /// Turns the result into a response, even after a panic, and adds what every response has.
     async fn complete(
         self: Rc<Self>,
         request: HttpRequest,

@@ -563,7 +563,7 @@ mod tests {
         let upload = store.uploads().commit_upload(&incoming, id, owner, later, now).unwrap().file;
         let info = PictureInfo { format: ImageFormat::Png, width: 1, height: 1 };
 
-        // When it is stored as an input, also after a damaged file of this name was replaced
+        // When it is stored as an input, even after a damaged file of this name was replaced
         let picture = store.put_uploaded_picture(&upload, &info).unwrap();
         let path = store.path_of(MediaArea::Input, &picture.file_name()).unwrap();
         fs::write(&path, b"damaged").unwrap();

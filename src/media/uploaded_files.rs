@@ -688,7 +688,7 @@ mod tests {
     }
 
     #[test]
-    fn two_uploads_at_once_store_one_content() {
+    fn two_simultaneous_uploads_store_one_content() {
         let root = tempfile::tempdir().unwrap();
         let files = UploadedFiles::open(root.path()).unwrap();
         let results: Vec<_> = std::thread::scope(|scope| {

@@ -296,7 +296,7 @@ mod tests {
             "no response within 0.2 s"
         );
         let head_only = ReceiverReply::Stall("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n");
-        // Long enough for the head, also on a busy machine.
+        // Long enough for the head, even on a busy machine.
         let limits = ClientLimits { total: Duration::from_secs(3), ..ClientLimits::default() };
         assert_eq!(outcome(head_only, limits).await, answered_outcome(200));
     }

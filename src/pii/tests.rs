@@ -171,7 +171,7 @@ fn nodes_with_a_bucket_have_one_key_per_user_and_none_after_an_erasure() {
     assert_eq!(bucket.list("").unwrap(), []);
     assert!(!second.has_key(user(1)) && second.unfinished_erasures(&[user(1)]).unwrap().is_empty());
 
-    // And the other node removes its copy, also from the bucket if it has put it there again
+    // And the other node removes its copy, and that in the bucket if it has put it there again
     bucket.put(&format!("personal/01/{}", user(1)), vec![1; KEY_BYTES].into()).unwrap();
     first.mark_erased(user(1));
     assert!(first.destroy_copy(user(1)).unwrap());

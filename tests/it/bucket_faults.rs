@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ const CALL: Duration = Duration::from_millis(800);
 /// Time in which every call must have ended.
 const END_TIME_MAX: Duration = Duration::from_secs(8);
 
-/// What the server sends in response to a request.
+/// Reply of the server to a request.
 enum ScriptedReply {
     Whole(String),
     /// Sends this, and nothing more.
@@ -91,7 +91,7 @@ fn respond(connection: &TcpStream, reply: &dyn Fn(&str, &str) -> ScriptedReply) 
             ScriptedReply::Whole(bytes) => (&*connection).write_all(bytes.as_bytes()).ok()?,
             ScriptedReply::Stall(bytes) => {
                 (&*connection).write_all(bytes.as_bytes()).ok()?;
-                // Until the client closes the connection.
+                // Wait until the client closes the connection.
                 let _ = reader.read(&mut [0]);
                 return None;
             }
@@ -112,8 +112,8 @@ fn bucket_at(address: SocketAddr) -> Bucket {
     Bucket::new(store, "", "s3://files".to_owned()).expect("a thread").with_times(times)
 }
 
-/// Expects a failure in time. Returns `true` if it means that other calls would fail too.
-fn failure<T: std::fmt::Debug>(call: impl FnOnce() -> std::io::Result<T>) -> bool {
+/// Expects that a call fails in time. Returns `true` if the failure counts as an outage, so that other calls fail too.
+fn fails_as_outage<T: std::fmt::Debug>(call: impl FnOnce() -> std::io::Result<T>) -> bool {
     let started = Instant::now();
     let error = call().expect_err("a failure");
     assert!(is_unavailable(&error) && started.elapsed() < END_TIME_MAX, "{error}");
@@ -125,7 +125,7 @@ fn download(bucket: &Bucket, key: &str, directory: &Path) -> std::io::Result<()>
 }
 
 #[test]
-fn a_download_that_stalls_ends_and_concerns_no_other_call() {
+fn a_download_that_stalls_ends_without_affecting_other_calls() {
     // Given an object whose content stops, and another one
     let bucket = bucket_at(serve(|_, path| match path {
         "/files/stalls" => ScriptedReply::Stall(object(1 << 29) + "some bytes"),
@@ -134,7 +134,7 @@ fn a_download_that_stalls_ends_and_concerns_no_other_call() {
     let directory = tempfile::tempdir().unwrap();
 
     // Then the download ends long before the time for its length, and other calls go on
-    assert!(!failure(|| download(&bucket, "stalls", directory.path())));
+    assert!(!fails_as_outage(|| download(&bucket, "stalls", directory.path())));
     assert_eq!(bucket.get("key").unwrap().unwrap(), "key");
     download(&bucket, "other", directory.path()).unwrap();
 }
@@ -158,14 +158,14 @@ fn transfers_leave_calls_for_keys() {
             let bucket = &bucket;
             let directory = &directory;
             let small = &small;
-            scope.spawn(move || failure(|| download(bucket, &number.to_string(), directory.path())));
-            // What stalls an upload may be its size, so other calls go on.
-            scope.spawn(move || assert!(!failure(|| bucket.upload(&format!("upload-{number}"), small))));
+            scope.spawn(move || fails_as_outage(|| download(bucket, &number.to_string(), directory.path())));
+            // An upload may stall because of its size, so other calls go on.
+            scope.spawn(move || assert!(!fails_as_outage(|| bucket.upload(&format!("upload-{number}"), small))));
         }
         (0..TRANSFERS_MAX).for_each(|_| stalled.recv_timeout(END_TIME_MAX).unwrap());
 
         // Then one more is refused at once, and a key is read
-        assert!(!failure(|| download(&bucket, "more", directory.path())));
+        assert!(!fails_as_outage(|| download(&bucket, "more", directory.path())));
         assert_eq!(bucket.get("key").unwrap().unwrap(), "key");
     });
 }
@@ -188,7 +188,7 @@ fn an_upload_that_stalls_is_aborted() {
     std::fs::write(&file, vec![7; 20 << 20]).unwrap();
 
     // Then the upload ends, is aborted, and concerns no other call
-    assert!(!failure(|| bucket.upload("large", &file)));
+    assert!(!fails_as_outage(|| bucket.upload("large", &file)));
     let requests: Vec<_> = requests.try_iter().collect();
     assert!(
         requests.last().is_some_and(|request| request.starts_with("delete /files/large?uploadid=")),
@@ -200,49 +200,51 @@ fn an_upload_that_stalls_is_aborted() {
 
 #[test]
 fn a_list_has_a_deadline_for_each_page() {
-    // Given pages that take longer together than one may take, and then one that never comes
-    let stalls = Arc::new(AtomicUsize::new(0));
-    let is_stalled = Arc::clone(&stalls);
+    // Given pages that together take longer than the deadline of one, and later a last page that never comes
+    let is_stalled = Arc::new(AtomicBool::new(false));
+    let stalls = Arc::clone(&is_stalled);
     let bucket = bucket_at(serve(move |_, path| {
         thread::sleep(CALL / 2);
         let number =
             path.split_once("continuation-token=").map_or(0, |(_, rest)| usize::from(rest.as_bytes()[0] - b'0'));
         match number {
-            3 if is_stalled.load(Ordering::Relaxed) > 0 => ScriptedReply::Stall(String::new()),
+            3 if stalls.load(Ordering::Relaxed) => ScriptedReply::Stall(String::new()),
             3 => page(&["3".to_owned()], None),
             number => page(&[number.to_string()], Some(&(number + 1).to_string())),
         }
     }));
     assert_eq!(bucket.list("").unwrap().len(), 4);
-    stalls.store(1, Ordering::Relaxed);
-    assert!(failure(|| bucket.list("")));
+
+    is_stalled.store(true, Ordering::Relaxed);
+    assert!(fails_as_outage(|| bucket.list("")));
 }
 
 #[test]
 fn one_call_finds_out_whether_an_outage_has_ended() {
     // Given a server that does not respond
     let requests = Arc::new(AtomicUsize::new(0));
-    let is_restored = Arc::new(AtomicUsize::new(0));
-    let (count, restored) = (Arc::clone(&requests), Arc::clone(&is_restored));
+    let is_restored = Arc::new(AtomicBool::new(false));
+    let count = Arc::clone(&requests);
+    let restored = Arc::clone(&is_restored);
     let bucket = bucket_at(serve(move |_, _| {
         count.fetch_add(1, Ordering::Relaxed);
-        if restored.load(Ordering::Relaxed) > 0 { content("key") } else { ScriptedReply::Stall(String::new()) }
+        if restored.load(Ordering::Relaxed) { content("key") } else { ScriptedReply::Stall(String::new()) }
     }));
-    assert!(failure(|| bucket.get("key")));
-    assert!(failure(|| bucket.get("key")));
+    assert!(fails_as_outage(|| bucket.get("key")));
+    assert!(fails_as_outage(|| bucket.get("key")));
     assert_eq!(requests.load(Ordering::Relaxed), 1, "the second call fails at once");
 
     // When many calls begin after the pause
     thread::sleep(Duration::from_millis(1100));
     thread::scope(|scope| {
         for _ in 0..16 {
-            scope.spawn(|| assert!(failure(|| bucket.get("key"))));
+            scope.spawn(|| assert!(fails_as_outage(|| bucket.get("key"))));
         }
     });
 
     // Then one of them is sent, and when the server is back, everything works
     assert_eq!(requests.load(Ordering::Relaxed), 2);
-    is_restored.store(1, Ordering::Relaxed);
+    is_restored.store(true, Ordering::Relaxed);
     eventually_blocking("the bucket is usable", || bucket.get("key").is_ok());
     for _ in 0..16 {
         bucket.get("key").unwrap();
@@ -250,7 +252,7 @@ fn one_call_finds_out_whether_an_outage_has_ended() {
 }
 
 #[test]
-fn a_refused_call_is_no_outage_but_a_failed_server_is() {
+fn a_refused_call_is_not_an_outage_but_a_failed_server_is() {
     let bucket = bucket_at(serve(|_, path| match path {
         "/files/invalid" => status("400 Bad Request"),
         "/files/forbidden" => status("403 Forbidden"),
@@ -258,16 +260,16 @@ fn a_refused_call_is_no_outage_but_a_failed_server_is() {
         _ => content("key"),
     }));
     for refused in ["invalid", "forbidden"] {
-        assert!(!failure(|| bucket.get(refused)));
+        assert!(!fails_as_outage(|| bucket.get(refused)));
         bucket.get("key").unwrap();
     }
     let patient = bucket.with_times(CallTimes { call: END_TIME_MAX, ..CallTimes::default() });
-    assert!(failure(|| patient.get("failed")));
-    assert!(failure(|| patient.get("key")));
+    assert!(fails_as_outage(|| patient.get("failed")));
+    assert!(fails_as_outage(|| patient.get("key")));
 }
 
 #[test]
-fn an_upload_that_cannot_be_removed_keeps_no_other_file() {
+fn an_upload_that_cannot_be_removed_does_not_keep_other_files() {
     // Given expired uploads and an unused input in a bucket that keeps the first of them
     let environment = Environment::system();
     let [first, second, owner] = [(); 3].map(|()| environment.random_uuid());
@@ -291,14 +293,14 @@ fn an_upload_that_cannot_be_removed_keeps_no_other_file() {
         _ => ScriptedReply::Whole(object(1)),
     });
 
-    // When they are swept
+    // When the files are swept
     let directory = tempfile::tempdir().unwrap();
     let tree = FileTree::with_bucket(directory.path(), Arc::new(bucket_at(address)), &environment).subtree("media");
     let store = MediaStore::open_with(tree, PartFiles::new(FileSharing::Shared, &environment)).unwrap();
-    assert!(environment.now() > Timestamp::from_micros(1000));
+    assert!(environment.now() > Timestamp::from_micros(1000), "the uploads have not expired");
     store.sweep_bucket(&|_| false).unwrap_err();
 
-    // Then the others are removed
+    // Then the other upload and the input are removed
     let mut removed: Vec<_> = removed.try_iter().collect();
     removed.sort();
     assert_eq!(removed, [input, other]);

@@ -340,7 +340,7 @@ async fn the_last_node_leaves_with_everything_and_the_others_stop() {
     let (engine, files) = (cluster.engine.clone(), cluster.files);
     let last = cluster.nodes.pop().unwrap().stop().await;
 
-    // When the last node leaves, also if that is repeated after an interruption
+    // When the last node leaves, even if that is repeated after an interruption
     let mut node_settings_of = settings(&last);
     node_settings(&mut node_settings_of, files.path());
     let leave = || {

@@ -86,7 +86,7 @@ async fn an_unlisted_origin_cannot_write() {
         let fixture = OriginFixture::with_origins(allowed).await;
         let before = fixture.app.app.models().read().position.0;
 
-        // When pages of other origins try to change something, also with a user's credentials
+        // When pages of other origins try to change something, even with a user's credentials
         for origin in [FOREIGN, "null", "https://app.example.evil.example", "http://127.0.0.1:1", "file://"] {
             for (response, _) in fixture.change_all(origin, &[("sec-fetch-site", "cross-site")]).await {
                 // Then each gets the reason, as far as it may read it, and nothing changes

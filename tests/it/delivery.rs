@@ -1,4 +1,4 @@
-//! Callbacks of image tasks: every change of status, signed, in order per task, at least once, also after a restart.
+//! Callbacks of image tasks: every change of status, signed, in order per task, at least once, even after a restart.
 
 use std::time::Duration;
 

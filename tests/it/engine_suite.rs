@@ -284,7 +284,7 @@ fn assert_equal(nodes: &[SharedLogNode], events: u64) {
     }
 }
 
-pub fn appends_end_in_time_while_no_server_runs_and_go_on_later<S: TestedServers>() {
+pub fn appends_end_in_time_while_no_server_runs_and_continue_later<S: TestedServers>() {
     let mut servers = S::start();
     let engine = TestEngine::create(&servers);
     let directory = tempfile::tempdir().unwrap();
@@ -352,7 +352,7 @@ pub fn a_node_stops_when_its_log_was_deleted_or_created_again<S: TestedServers>(
     }
 }
 
-pub fn an_engine_ends_at_once_also_without_servers<S: TestedServers>() {
+pub fn an_engine_ends_at_once_even_without_servers<S: TestedServers>() {
     let mut servers = S::start();
     let engine = TestEngine::create(&servers);
     let other = engine.clone();

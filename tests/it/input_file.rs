@@ -351,7 +351,7 @@ async fn a_file_is_read_in_ranges() {
 }
 
 #[actix_web::test]
-async fn two_uploads_by_one_link_at_once_store_one_content() {
+async fn two_simultaneous_uploads_by_one_link_store_one_content() {
     let app = TestApp::start().await;
     let alice = app.user("alice").await;
     let link = announce(&app, &alice, json!({})).await;

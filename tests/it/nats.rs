@@ -270,8 +270,8 @@ fn a_follower_hears_if_the_engine_is_alive() {
 
 #[test]
 #[ignore = "needs nats-server; run by tests/cluster/run"]
-fn appends_end_in_time_while_no_server_runs_and_go_on_later() {
-    engine_suite::appends_end_in_time_while_no_server_runs_and_go_on_later::<NatsServers>();
+fn appends_end_in_time_while_no_server_runs_and_continue_later() {
+    engine_suite::appends_end_in_time_while_no_server_runs_and_continue_later::<NatsServers>();
 }
 
 #[test]
@@ -282,8 +282,8 @@ fn a_node_stops_when_its_stream_was_deleted_or_created_again() {
 
 #[test]
 #[ignore = "needs nats-server; run by tests/cluster/run"]
-fn an_engine_ends_at_once_also_without_servers() {
-    engine_suite::an_engine_ends_at_once_also_without_servers::<NatsServers>();
+fn an_engine_ends_at_once_even_without_servers() {
+    engine_suite::an_engine_ends_at_once_even_without_servers::<NatsServers>();
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn nodes_agree_whatever_the_engine_does() {
 }
 
 #[test]
-fn a_stopped_node_catches_up_and_an_older_checkpoint_does_no_harm() {
+fn a_stopped_node_catches_up_even_from_an_older_checkpoint() {
     let engine = faulty_engine(9);
     let [first, second] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let node = SharedLogNode::open(first.path(), 1, engine.clone()).unwrap();

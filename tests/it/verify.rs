@@ -361,7 +361,7 @@ fn a_checkpoint_detects_rewritten_truncated_and_foreign_histories() {
     add(data.path(), 10..20);
     run(data.path(), &["audit", "checkpoint", "--out", file]).expect(0);
 
-    // Then the history of that checkpoint contains it, also when it has grown
+    // Then the history of that checkpoint contains it, even when it has grown
     since(data.path()).expect(0);
     add(data.path(), 20..30);
     since(data.path()).expect(0).assert_contains(&["clean: 60"]);

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn smooth_features_are_no_texture() {
+    fn smooth_features_are_not_texture() {
         // Given soft spots as active as the rough ground beside them
         let ground = noise::white(Region { left: 0, top: 0, width: 128, height: 64 }, 1);
         let ground = box_blur(&finer_than(&ground, 2), 1);

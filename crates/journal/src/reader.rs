@@ -147,7 +147,7 @@ impl<D: PayloadDecoder> JournalReader<D> {
         Ok(None)
     }
 
-    /// Reads and checks the record at the current offset, also the first record of the next segment; `None` at the end.
+    /// Reads and checks the next record, if necessary from the next segment; `None` at the end.
     fn advance(&mut self) -> Result<Option<(RecordFrame, D::Commit)>, JournalError> {
         loop {
             let Some(segment) = &mut self.segment else {

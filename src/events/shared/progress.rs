@@ -51,7 +51,7 @@ struct PendingGroup {
     decision: Option<GroupDecision>,
 }
 
-/// Stops the node when dropped: when a thread of the log ends, also by a panic. Otherwise requests would wait for the
+/// Stops the node when dropped: when a thread of the log ends, even by a panic. Otherwise requests would wait for the
 /// thread without an error.
 pub struct StopOnExit(pub Arc<NodeProgress>);
 

@@ -284,7 +284,7 @@ impl SledLogState {
         self.mark_journal_damaged(&error.to_string());
     }
 
-    /// Makes the next start read the whole journal, also after a power cut.
+    /// Makes the next start read the whole journal, even after a power cut.
     pub fn mark_journal_damaged(&self, reason: &str) {
         if let Err(error) = write_private(&self.journal_damage_mark, reason.as_bytes()) {
             tracing::error!(%error, "damage not recorded: delete the snapshots before the next start");

@@ -193,7 +193,7 @@ pub struct Problem {
     code: Code,
     detail: String,
     field_errors: Vec<FieldError>,
-    /// One message for each error, also for those without a field.
+    /// One message for each error, including those without a field.
     messages: Vec<String>,
     header: Option<Box<(HeaderName, HeaderValue)>>,
     /// Budget that a submission would exceed.

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_that_are_no_text_or_too_large_have_no_patch() {
+    fn contents_that_are_not_text_or_too_large_have_no_patch() {
         let large = vec![b'a'; usize::try_from(TEXT_BYTES_MAX).unwrap() + 1];
         let mut old = archive(&[("large.txt", b"a"), ("model.bin", b"\xff\x00"), ("zero.txt", b"a")]);
         let mut new = archive(&[("large.txt", &large), ("model.bin", b"\xff\x01"), ("zero.txt", b"\0")]);

@@ -252,7 +252,7 @@ async fn the_stored_token_is_sent_only_to_its_own_service() {
     actix_web::rt::task::spawn_blocking(move || audit_command.output().unwrap()).await.unwrap();
     let request = received_request.join().unwrap();
     assert!(request.contains("authorization: Bearer operator-chosen-token\r\n"), "{request}");
-    // While the service itself gets its own token, also when addressed by URL
+    // While the service itself gets its own token, even when addressed by URL
     std::fs::remove_file(&settings).unwrap();
     run_ok(&data_dir, &["log", "--url", &app.url("/")]).await;
     app.stop().await;

@@ -46,7 +46,7 @@ async fn every_attempt_of_every_delivery_is_listed() {
         app.post_as(app.admin_token(), &redeliver_path, json!({})).await.expect(409);
     }
 
-    // And after the next attempt both are delivered, also when listed after a restart
+    // And after the next attempt both are delivered, even when listed after a restart
     environment.advance(Duration::from_millis(5500));
     let found = wait_until_settled(&app, app.admin_token(), &task).await;
     assert_eq!(states(&found), ["delivered", "delivered"]);

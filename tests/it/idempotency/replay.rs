@@ -138,7 +138,7 @@ async fn a_reused_key_with_another_request_is_rejected() {
     let body = json!({"id": "acme"});
     app.post_once("k", &ada.token, "/publishers", &body).await.expect(201);
 
-    // When any part of the request differs, then it is rejected, also after a restart and with the response lost
+    // When any part of the request differs, then it is rejected, even after a restart and with the response lost
     let mut app = app;
     for is_lost in [false, true] {
         let post = |path: &str| app.request(Method::POST, path).bearer_auth(&ada.token).header(KEY, "k");

@@ -48,7 +48,7 @@ async fn a_task_is_served_only_by_its_own_endpoint_family() {
 }
 
 #[actix_web::test]
-async fn unfinished_tasks_are_limited_for_each_caller_also_when_submitted_at_once() {
+async fn unfinished_tasks_are_limited_for_each_caller_even_when_submitted_at_once() {
     // The poller never starts, so every task stays unfinished.
     let handler = |point, _: &str| assert!(point != FailPoint::Reactor, "made to fail");
     let environment = Environment::system().with_fail_point_handler(Arc::new(handler));

@@ -238,7 +238,7 @@ async fn an_undelivered_submission_is_resent_with_the_same_key() {
 }
 
 #[actix_web::test]
-async fn a_preparation_that_fails_is_no_submission() {
+async fn a_preparation_that_fails_is_not_a_submission() {
     // Given uploads that fail twice
     let kinds = [VendorErrorKind::Unreached, VendorErrorKind::InputUnreadable].map(Some);
     let vendor = FakeVendor { preparations: Mutex::new(kinds.into()), ..FakeVendor::default() };

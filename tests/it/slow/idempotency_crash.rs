@@ -86,7 +86,7 @@ impl KeyedWriter {
                 None => return self,
             }
         }
-        // A request that may have run without a response is sent again after every restart, also the last.
+        // A request that may have run without a response is sent again after every restart, including the last.
         loop {
             match self.send(&base, self.next).await {
                 Some((status @ (200 | 201), _, body)) => self.acknowledged.push((status, body)),

@@ -297,7 +297,7 @@ fn golden_tags_do_not_change() {
 }
 
 #[test]
-fn bytes_that_are_no_commit_stop_the_node() {
+fn bytes_that_are_not_a_commit_stop_the_node() {
     let broken = GroupEntry { guards: Vec::new(), commit: UnplacedCommit::from_bytes(vec![2, 0, 0, 9]) };
     let log = RecordedLog::default();
     let decided = AdmissionBatch::new(&log).decide(&mut AdmissionState::default(), &group(1, 1, vec![broken]), 1);

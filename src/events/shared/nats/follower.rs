@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gap_on_one_replica_is_no_loss_until_others_have_it_too() {
+    fn a_gap_on_one_replica_is_not_a_loss_until_others_have_it_too() {
         let mut evidence = GapEvidence::default();
         assert!(!evidence.add(5, "a", 3));
         assert!(!evidence.add(5, "a", 3));

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lack_of_space_is_told_from_other_refusals() {
+    fn a_lack_of_space_is_distinguished_from_other_refusals() {
         for code in [10002, 10023, 10047] {
             assert!(matches!(refused(code, "insufficient resources"), SendResult::Full { .. }), "{code}");
         }
