@@ -137,7 +137,7 @@ impl LeaveStep {
         [Self::MarkerWritten, Self::LogEnded, Self::FilesCopied, Self::CheckpointRemoved, Self::MembershipRemoved];
 }
 
-/// Steps of `mediary cluster rebuild-engine`. A process that ends after any of them must not let two streams go on.
+/// Steps of `mediary cluster rebuild-engine`. A process that ends after any of them must not let two streams continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RebuildStep {
     /// The marker of the attempt is durable; nothing was sent.

@@ -88,7 +88,7 @@ fn measure(options: &Options, sync: &str) {
     fill(&alone.address);
     let mut cluster = BenchCluster::init(dir.path(), sync);
 
-    println!("\n`sync_interval: {sync}`, {} rounds of {:?} in turns, medians\n", options.rounds, options.time);
+    println!("\n`sync_interval: {sync}`, {} rounds of {:?} in turn, medians\n", options.rounds, options.time);
     println!(
         "| | clients | without a cluster, /s | cluster, /s | ratio | p50, ms | p99, ms | µs alone | µs nodes | µs NATS |"
     );

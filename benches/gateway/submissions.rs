@@ -11,7 +11,7 @@ use crate::{Options, http::request};
 /// Requests a second.
 const RATE: u32 = 1000;
 
-/// Measures reads and submissions in turns.
+/// Measures reads and submissions alternately.
 pub fn run(options: &Options) {
     let rate = options.rate_or(RATE);
     let count = rate as usize * usize::try_from(options.time.as_secs()).expect("a few seconds");
@@ -52,7 +52,7 @@ pub fn run(options: &Options) {
     }
 
     let seconds = (options.rounds as u64 * options.time.as_secs()) as f64;
-    println!("{rate} requests a second, {} rounds of {count} each, in turns\n", options.rounds);
+    println!("{rate} requests a second, {} rounds of {count} each, in turn\n", options.rounds);
     println!("| at {rate} a second | p50 · p99 · maximum, ms | sent late by, ms | rejected or failed | cores used |");
     println!("|---|---|---|---|---|");
     for (label, results, cpu_seconds) in

@@ -37,7 +37,7 @@ pub fn run(options: &Options) {
         on_separate_cores(|| (Service::start(&data_dir, workers), Service::start_ready_made(workers)));
     let connections = options.connections.as_ref().map_or(CONNECTIONS, |list| list[0]);
     println!(
-        "{} nodes, {workers} worker(s), {connections} connections, {} rounds of {} s in turns, medians",
+        "{} nodes, {workers} worker(s), {connections} connections, {} rounds of {} s in turn, medians",
         options.size.nodes,
         options.rounds,
         options.time.as_secs_f64()
@@ -101,7 +101,7 @@ fn kinds(options: &Options) -> Vec<ListKind> {
     ]
 }
 
-/// Measures one kind on both servers in turns and prints its row.
+/// Measures one kind on both servers in turn and prints its row.
 fn measure(kind: &ListKind, service: &Service, ready_made: &Service, connections: usize, options: &Options) {
     let bytes = block_on(async {
         let mut from_service = Connection::open(&service.address).await;
@@ -149,7 +149,7 @@ struct ListRound {
     cpu_micros: f64,
 }
 
-/// Sends the requests to one server in turns.
+/// Sends the requests to one server in turn.
 fn run_round(server: &Service, connections: usize, options: &Options, requests: &Arc<[Vec<u8>]>) -> ListRound {
     let before = server.cpu_time();
     let requests = Arc::clone(requests);

@@ -29,7 +29,7 @@ pub fn run(options: &Options) {
     let ready_made = Service::start_ready_made(if workers == 0 { 2 } else { workers });
     prepare(&service, &ready_made);
     let postgres = Postgres::start(&options.dir);
-    println!("{} rounds of {} s in turns, medians, changes a second", options.rounds, options.time.as_secs_f64());
+    println!("{} rounds of {} s in turn, medians, changes a second", options.rounds, options.time.as_secs_f64());
     println!(
         "\n| connections | service | ready-made | of ready-made | PostgreSQL | of PostgreSQL | p50, µs | p99, µs |"
     );
@@ -43,7 +43,7 @@ pub fn run(options: &Options) {
     service.stop();
 }
 
-/// Runs one round on the service, the baseline and PostgreSQL in turns.
+/// Runs one round on the service, the baseline and PostgreSQL in turn.
 fn run_round(
     service: &Service,
     ready_made: &Service,

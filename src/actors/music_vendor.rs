@@ -94,7 +94,7 @@ impl MusicPool {
         self.vendors.iter().map(GuardedMusicVendor::vendor_state).collect()
     }
 
-    /// Admits the first call for this work. If no vendor serves it, one is called all the same: its refusal tells the
+    /// Admits the first call for this work. If no vendor serves it, one is still called: its refusal tells the
     /// client the reason.
     ///
     /// # Errors

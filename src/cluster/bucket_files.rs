@@ -280,7 +280,7 @@ fn upload(files: &FileTree, bucket: &Bucket, path: &Path) -> io::Result<()> {
     Err(io::Error::other(reason))
 }
 
-/// Removes the keys that the first node does not have any more: they are from an interrupted upload, and their users have
+/// Removes the keys that the first node no longer has: they are from an interrupted upload, and their users have
 /// been erased since.
 fn remove_other_keys(files: &FileTree) -> Result<(), BucketFilesError> {
     let listed = files.list_remote(&files.root().join("personal")).map_err(BucketFilesError::Bucket)?;

@@ -1,6 +1,6 @@
-//! The file with which a data directory begins to end the shared log, to leave the cluster or to begin a new generation.
-//! Its attempt is that of the group that ends the log, so of several directories only one goes on. Backups do not contain
-//! it.
+//! The file with which a data directory begins to end the shared log, to leave the cluster or to begin a new
+//! generation. Its attempt is that of the group that ends the log, so only one of several directories continues.
+//! Backups do not contain it.
 
 use std::fs;
 use std::io;
@@ -66,8 +66,8 @@ impl LeaveMarker {
         Ok(Some(marker))
     }
 
-    /// Begins an attempt: writes a marker durably. An interrupted attempt goes on under its id, because the engine may
-    /// store its group at any time.
+    /// Begins an attempt: writes a marker durably. An interrupted attempt continues under its id, because the engine
+    /// may store its group at any time.
     ///
     /// # Errors
     /// If the file cannot be read or written, or belongs to another log.

@@ -1,9 +1,9 @@
-//! Presence of nodes, told by beats that nobody stores, and the choice of the nodes whose reactors act.
+//! Presence of nodes, announced by beats that are not stored, and the choice of the nodes whose reactors act.
 //!
-//! The owner is the node that has been running longest of those heard within [`PRESENT_FOR`]; it does what one node must do as
-//! a whole. Other work is given out among all ([`WorkShare`]). A node that does not hear itself does nothing: it is cut
-//! off. Two nodes may both do the same work for a moment; the log admits only one of two attempts to begin it, so this costs
-//! time and does no harm.
+//! The owner is the node that has been running longest of those heard within [`PRESENT_FOR`]. It does the work that
+//! cannot be divided; all nodes share the rest ([`WorkShare`]). A node that does not hear its own beats does nothing,
+//! because it is cut off. Two nodes may attempt the same work for a moment. The log admits only one of the attempts, so
+//! this only costs time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use super::work_share::WorkShare;
 
 /// Interval of beats.
 pub const BEAT_INTERVAL: Duration = Duration::from_millis(500);
-/// Time since the last beat for which a node is present.
+/// Time for which a node counts as present after its last beat.
 pub const PRESENT_FOR: Duration = Duration::from_secs(3);
 /// Pause of a new owner: the former one may still be acting.
 const TAKEOVER_REST: Duration = Duration::from_secs(5);
 /// Time after which an absent node is no longer listed.
 const LISTED_FOR: Duration = Duration::from_mins(10);
-/// Maximum number of listed nodes; more are those of a broken or hostile sender.
+/// Maximum number of listed nodes. More can only come from a broken or hostile sender.
 const NODES_MAX: usize = 1000;
 
-/// What a node tells of itself.
+/// State of a node that it announces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beat {
     pub session: Uuid,
@@ -58,7 +58,7 @@ pub struct HeardNode {
     /// Difference of the clocks when the beat arrived, in microseconds; positive if the node's clock is ahead.
     pub clock_offset_micros: i64,
     pub is_present: bool,
-    /// `true` if the node has told of another log than this node's.
+    /// `true` if the node has announced a log that differs from this node's.
     pub is_differing: bool,
 }
 
@@ -83,8 +83,8 @@ struct LastBeat {
 #[derive(Default)]
 struct PresentNodes {
     heard: HashMap<Uuid, LastBeat>,
-    /// What is known of the logs of the nodes: `true` if a node's log is the same as that of this one. A log that differs once
-    /// differs for ever.
+    /// For each node whose log has been compared, `true` if it is the same as this node's. A log that once differs,
+    /// differs for good.
     agreement: HashMap<Uuid, bool>,
     /// Time since which this node has been the owner.
     owner_since: Option<Instant>,
@@ -97,7 +97,7 @@ impl Presence {
         Self(Arc::new(PresenceState { session, nodes: Mutex::default() }))
     }
 
-    /// Notes a beat. `now_micros` is the time of this node's clock.
+    /// Records a beat. `now_micros` is the time of this node's clock.
     pub fn hear(&self, beat: Beat, now_micros: i64) {
         self.hear_at(beat, now_micros, Instant::now());
     }
@@ -147,8 +147,8 @@ impl Presence {
         self.work_share_at(Instant::now())
     }
 
-    /// What another node did until a moment ago rests: that node may still be at it, or the beats of this one have just begun
-    /// to be heard.
+    /// Returns no work until this node has heard its own beats for [`TAKEOVER_REST`]. The work of a node that fell
+    /// silent is taken over only after that rest, because the node may still be acting.
     fn work_share_at(&self, now: Instant) -> WorkShare {
         let nodes = self.0.nodes.lock();
         let own = self.0.session;
@@ -167,7 +167,7 @@ impl Presence {
         WorkShare::Part { own, nodes: may_act.map(|(session, _)| *session).collect() }
     }
 
-    /// Notes whether the log of a node is the same as that of this one.
+    /// Records whether the log of a node is the same as that of this one.
     pub fn note_agreement(&self, session: Uuid, is_same: bool) {
         let mut nodes = self.0.nodes.lock();
         if nodes.heard.contains_key(&session) {
@@ -175,7 +175,8 @@ impl Presence {
         }
     }
 
-    /// Returns `true` if more of the present nodes have another log than this node and those with the same.
+    /// Returns `true` if the present nodes whose logs differ from this node's outnumber this node and those that agree
+    /// with it.
     #[must_use]
     pub fn is_outvoted(&self) -> bool {
         let nodes = self.0.nodes.lock();
@@ -268,6 +269,7 @@ mod tests {
                 owned_from.get_or_insert(second);
             }
         }
+        // The last beat of the other at 4 s, 3 s until it counts as absent, and a rest of 5 s.
         assert_eq!(owned_from, Some(4 + 3 + 5));
 
         presence.hear_at(beat(1, 100), 0, at(20));
@@ -301,7 +303,7 @@ mod tests {
             presence.is_owner_at(at(second));
         }
 
-        // Then all work is of this one
+        // Then all work is this node's
         assert!(presence.is_owner_at(at(10)));
         let own = Uuid::from_u128(2);
         assert_eq!(presence.work_share_at(at(10)), WorkShare::Part { own, nodes: vec![own] });
@@ -319,7 +321,7 @@ mod tests {
             presence.is_outvoted()
         };
         assert!(!of(&[]) && !of(&[true]));
-        assert!(!of(&[false]), "nobody knows which of two is right");
+        assert!(!of(&[false]), "it is unknown which of two is right");
         assert!(!of(&[false, true]) && !of(&[false, false, true]));
         assert!(of(&[false, false]) && of(&[false, false, false, true]));
     }

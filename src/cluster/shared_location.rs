@@ -141,7 +141,7 @@ impl SharedLocation {
         })
     }
 
-    /// Copies all files to the data directory, which does not use the location any more then. Run again, it continues an
+    /// Copies all files to the data directory, which then no longer uses the location. Run again, it continues an
     /// interrupted attempt.
     ///
     /// # Errors

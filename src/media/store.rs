@@ -354,7 +354,7 @@ impl MediaStore {
         Ok(report)
     }
 
-    /// Removes from the bucket, if there is one, what no node needs any more.
+    /// Removes files from the bucket, if there is one, that no node needs.
     ///
     /// # Errors
     /// If the bucket cannot be used.

@@ -99,7 +99,7 @@ pub struct UploadedFile {
     pub digest: Digest,
     /// File size in bytes.
     pub bytes: u64,
-    /// Time from which the file cannot be used any more.
+    /// Time from which the file can no longer be used.
     pub expires_at: Timestamp,
 }
 

@@ -302,7 +302,7 @@ async fn an_interrupted_erasure_and_a_restored_key_end_at_the_next_start() {
     cluster.stop().await;
 }
 
-/// Checks that a request is told in time to come back later.
+/// Checks that a request gets a 503 with `Retry-After` in time.
 async fn assert_unavailable(response: impl Future<Output = TestResponse>) {
     let response = tokio::time::timeout(REFUSAL_TIME_MAX, response).await.expect("a response in time").expect(503);
     assert_eq!(response.json()["error"], "not_ready", "{}", response.text());
@@ -331,7 +331,7 @@ async fn without_the_bucket_requests_for_its_files_get_503_until_it_is_back() {
     // When the bucket does not respond
     cluster.server.network.cut();
 
-    // Then whatever needs it gets a 503 with Retry-After in time, and other requests go on
+    // Then whatever needs it gets a 503 with Retry-After in time, and other requests continue
     let submission = json!({"image": node.url(&input), "scale_factor": "2x"});
     let inline = json!({"image": base64_png(20, 10), "scale_factor": "2x"});
     let user = json!({"name": "carol", "email": "carol@example.org"});

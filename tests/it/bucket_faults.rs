@@ -133,7 +133,7 @@ fn a_download_that_stalls_ends_without_affecting_other_calls() {
     }));
     let directory = tempfile::tempdir().unwrap();
 
-    // Then the download ends long before the time for its length, and other calls go on
+    // Then the download ends long before the time for its length, and other calls continue
     assert!(!fails_as_outage(|| download(&bucket, "stalls", directory.path())));
     assert_eq!(bucket.get("key").unwrap().unwrap(), "key");
     download(&bucket, "other", directory.path()).unwrap();
@@ -159,7 +159,7 @@ fn transfers_leave_calls_for_keys() {
             let directory = &directory;
             let small = &small;
             scope.spawn(move || fails_as_outage(|| download(bucket, &number.to_string(), directory.path())));
-            // An upload may stall because of its size, so other calls go on.
+            // An upload may stall because of its size, so other calls continue.
             scope.spawn(move || assert!(!fails_as_outage(|| bucket.upload(&format!("upload-{number}"), small))));
         }
         (0..TRANSFERS_MAX).for_each(|_| stalled.recv_timeout(END_TIME_MAX).unwrap());

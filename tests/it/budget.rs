@@ -116,7 +116,7 @@ async fn tokens_and_publishers_have_budgets_that_survive_a_restart() {
     set_budget(&app, &token_subject, PRICE, "total").await;
     set_budget(&app, "publisher/acme", 3 * PRICE, "total").await;
 
-    // Then the second token admits one task, and the first one goes on
+    // Then the second token admits one task, and the first one continues
     submit(&app, &second, "lasting").await.expect(200);
     assert_eq!(submit(&app, &second, "lasting").await.expect(402).json()["subject"]["kind"], "token");
     submit(&app, &alice, "lasting").await.expect(200);

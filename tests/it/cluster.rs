@@ -317,7 +317,7 @@ async fn a_restored_backup_of_a_node_catches_up() {
     let node = cluster.nodes.pop().unwrap().stop().await;
     let restored = restored_backup_of(node.path());
 
-    // When the node goes on
+    // When the node continues
     cluster.start_node(node, |_| {}).await;
     cluster.nodes[0].publisher("acme", &alice).await;
 
@@ -356,7 +356,7 @@ async fn the_last_node_leaves_with_everything_and_the_others_stop() {
     alone.node("acme", "tools", &alice).await;
     alone.stop().await;
 
-    // And another node does not go on with the old log, however often it is started
+    // And another node does not continue with the old log, however often it is started
     let mut settings = settings(&behind);
     node_settings(&mut settings, files.path());
     for _ in 0..2 {
@@ -417,7 +417,7 @@ async fn a_check_finds_what_a_start_refuses_and_changes_nothing() {
     leave_cluster(&settings, &Environment::system(), AloneEvidence::Heard, |_| Ok(leaver)).unwrap();
     engine.store(engine.groups()[0].clone());
 
-    // Then the other node does not fit any more
+    // Then the other node no longer fits
     assert_found(&failed_checks(&behind, &files, &engine), "has ended this log");
 }
 

@@ -154,7 +154,7 @@ async fn writes_are_rejected_while_no_file_descriptor_is_free() {
     let service = LimitedService::start(data.path(), 0);
     service.fill_registry().await;
 
-    // When no file can be opened any more, not even the next segment of the journal
+    // When no more files can be opened, not even the next segment of the journal
     let maximum = rustix::process::getrlimit(Resource::Nofile).maximum;
     let no_files = Rlimit { current: Some(0), maximum };
     let before = rustix::process::prlimit(Some(service.process.pid()), Resource::Nofile, no_files).unwrap();

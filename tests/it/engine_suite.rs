@@ -295,7 +295,7 @@ pub fn appends_end_in_time_while_no_server_runs_and_continue_later<S: TestedServ
     let stop_and_continue: [fn(&mut S, bool); 2] =
         [|servers, runs| servers.set_paused(!runs), |servers, runs| servers.set_running(runs)];
     for (set_running, first_mark) in stop_and_continue.into_iter().zip([10, 20]) {
-        // When no server runs, then appends fail in time, and reads go on
+        // When no server runs, then appends fail in time, and reads continue
         let before = node.events();
         set_running(&mut servers, false);
         for mark in [first_mark, first_mark + 1] {
@@ -308,7 +308,7 @@ pub fn appends_end_in_time_while_no_server_runs_and_continue_later<S: TestedServ
         }
         assert_eq!(node.events(), before);
 
-        // When they run, then appends go on; those whose outcome was unknown are there once or not at all
+        // When they run, then appends continue; those whose outcome was unknown are there once or not at all
         set_running(&mut servers, true);
         eventually_blocking("the node appends again", || {
             let version = node.events().len() as u64;

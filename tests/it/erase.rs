@@ -92,7 +92,7 @@ async fn an_erased_user_is_shown_as_an_id_only() {
     // And the user's actions stay
     assert_eq!(app.get("/nodes/face-tools").await.expect(200).json(), reviewed);
 
-    // And the account cannot be changed any more
+    // And the account can no longer be changed
     let reason = json!({"reason": "spam"});
     let rejections = [
         app.put_as(app.admin_token(), &account(&ada), json!({"name": "Ada"})).await,

@@ -275,7 +275,7 @@ pub async fn become_a_cluster_and_a_service_again(cluster: &NodeDirectories) -> 
     assert_eq!(get(&alone, &result).await.0, 200);
     assert_eq!(post(&alone, "/publishers", json!({"id": "alone"})).await.0, 201);
 
-    // And the others do not start any more
+    // And the others no longer start
     let refused = start_error(cluster.node(1));
     assert!(refused.contains("has ended this log"), "{refused}");
     printed.push(refused);

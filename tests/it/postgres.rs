@@ -370,7 +370,7 @@ fn a_group_that_waits_for_an_absent_standby_delays_no_beats_and_no_reads() {
         heard.recv_timeout(Duration::from_millis(100)).is_ok()
     });
 
-    // And they go on when it is not needed any more
+    // And they continue when it is no longer needed
     server.set("synchronous_standby_names", "");
     eventually_blocking("a group is stored", || matches!(engine.send(b"third"), SendResult::Stored { .. }));
     follower.stop();

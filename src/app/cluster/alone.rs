@@ -26,7 +26,7 @@ const OWN_SILENCE_MAX: Duration = Duration::from_secs(2);
 pub enum AloneEvidence {
     /// The command hears itself, and no node.
     Heard,
-    /// The operator says so. Counts if the command does not hear itself.
+    /// Statement of the operator. Counts only if the command does not hear itself.
     Stated,
 }
 
@@ -71,14 +71,14 @@ pub(super) fn check(engine: &dyn Engine, evidence: AloneEvidence, environment: &
     }
 }
 
-/// What a command has heard.
+/// Beats that a command has heard.
 struct Listening {
     own: Uuid,
     /// Time since which the command has heard itself without a break.
     heard_since: Option<Instant>,
     /// Last time when it heard itself.
     heard_at: Option<Instant>,
-    /// A node or another command.
+    /// Description of a node or another command that was heard.
     other: Option<String>,
 }
 
@@ -97,7 +97,7 @@ impl Listening {
         }
     }
 
-    /// Returns `true` if the command has heard itself, and nobody else, for long enough.
+    /// Returns `true` if the command has heard only itself for long enough.
     fn is_alone(&self) -> bool {
         let heard_for = self.heard_since.zip(self.heard_at).map(|(since, at)| at.duration_since(since));
         self.other.is_none() && heard_for.is_some_and(|heard_for| heard_for >= LISTEN_TIME)
@@ -117,7 +117,7 @@ mod tests {
         let mut listening = Listening { own, heard_since: None, heard_at: None, other: None };
         assert!(!listening.is_alone());
 
-        // A break of 3 s begins the time anew.
+        // After a gap of 3 s, the time starts again.
         for second in [0, 1, 2, 5, 6, 7, 8] {
             listening.hear(&message(own), after(second));
             assert!(!listening.is_alone(), "{second}");

@@ -8,7 +8,7 @@
 //!    two events, and no append has the same claim,
 //! 2. its stream has the expected version,
 //! 3. every guard is younger than [`TAG_WINDOW`] positions, and nothing touched its tag between the guard's position and
-//!    the group. What the group itself touches does not count: its node has decided its appends one after the other.
+//!    the group. Tags that the group itself touches do not count: its node has decided its appends one after the other.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -69,7 +69,7 @@ pub enum AdmissionError {
     Log(#[from] LogFailure),
 }
 
-/// What the rules remember of the log: a function of its prefix.
+/// State of the rules, which depends only on the log so far.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AdmissionState {
     head: u64,
@@ -312,7 +312,7 @@ impl HeldClaims {
         self.by_time.insert((at_micros, key));
     }
 
-    /// Forgets some claims that are not retained any more.
+    /// Forgets some of the claims whose retention has ended.
     fn forget(&mut self, now_micros: i64) {
         for _ in 0..FORGOTTEN_BY_CLAIM {
             let is_old = |(at_micros, _): &&(i64, ClaimKey)| !is_retained(*at_micros, now_micros);

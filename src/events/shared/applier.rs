@@ -258,7 +258,7 @@ impl GroupApplier {
         if *sequence_seen > self.sequence {
             return Err(format!("its node had seen group {sequence_seen}, which does not precede it"));
         }
-        // What is older than the stamps cannot be compared. A node that far behind stops by its own comparison.
+        // Groups older than the stamps cannot be compared. A node that far behind stops by its own comparison.
         if self.stamps.compare(*sequence_seen, *chain_seen) == Some(false) {
             return Err(format!("its node had another log after group {sequence_seen}"));
         }

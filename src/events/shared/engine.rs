@@ -49,7 +49,7 @@ pub enum EngineOpenError {
     Damaged(String),
 }
 
-/// Reason why the engine must not be used any more.
+/// Reason why the engine must no longer be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EngineFault {
     /// A group is missing.
@@ -78,8 +78,8 @@ pub struct EngineIncidents {
 /// - *Durable*: a group for which [`Engine::send`] returned [`SendResult::Stored`] survives everything that the engine
 ///   promises to survive.
 /// - *Ordered*: all followers receive the same groups in the same order, without gaps.
-/// - *At any time*: a group may appear once, twice, late or never, even after a later one of the sender. The rules of the
-///   log make repeated and late groups harmless.
+/// - *At any time*: a group may appear once, twice, late or never, even after a later one of the sender. The rules of
+///   the log make repeated and late groups harmless.
 pub trait Engine: Send + Sync + 'static {
     /// Sends a group once and waits a limited time for the engine to store it.
     fn send(&self, group: &[u8]) -> SendResult;
@@ -88,7 +88,7 @@ pub trait Engine: Send + Sync + 'static {
     /// engine does not respond.
     ///
     /// # Errors
-    /// If the engine must not be used any more.
+    /// If the engine must no longer be used.
     fn follow(&self, after: u64, each: &mut dyn FnMut(EngineSignal) -> ControlFlow<()>) -> Result<(), EngineFault>;
 
     /// Returns the sequence of the last group stored before the call, or 0 without one.

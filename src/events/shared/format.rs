@@ -87,7 +87,7 @@ pub struct Group {
     pub sequence_seen: u64,
     /// Chain hash of the node's journal after that group.
     pub chain_seen: ChainHash,
-    /// Empty in a group that is sent only so that earlier ones of its session cannot be admitted any more.
+    /// Empty in a group that is sent only to exclude earlier groups of its session from being admitted.
     pub entries: Vec<GroupEntry>,
 }
 

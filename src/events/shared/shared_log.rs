@@ -400,7 +400,7 @@ impl SharedLog {
         self.progress.ended_by()
     }
 
-    /// Ends the log: no node can append any more. Waits until this node has everything that precedes the end. Another
+    /// Ends the log: no node can append after that. Waits until this node has everything that precedes the end. Another
     /// attempt may have ended it first: see [`SharedLog::ended_by`].
     ///
     /// # Errors

@@ -105,7 +105,7 @@ impl SledLogState {
 
         let filled = sled.insert(&mut run, || self.fail_points.hit_after(CommitStep::SledIndexed));
         if let Err(reason) = filled {
-            // After an error sled does not work any more.
+            // After an error, sled no longer works.
             self.replace_index(Some(sled), &reason).map_err(|failure| failure.to_string())?;
             return Err(reason);
         }

@@ -109,7 +109,7 @@ async fn send(
     let tree = call.services().media.store.tree();
     let Some(size) = thumbnail else { return file::send(call, tree, path, metadata).await };
     let tag = format!("\"{digest}-{}\"", size.as_str());
-    // A file that was deleted has no thumbnail any more.
+    // A deleted file no longer has a thumbnail.
     if conditional::is_current(call.headers(), &tag) {
         let exists = file::length_of(call, tree, path).await?.is_some();
         let response = || file::send_bytes(call, Bytes::new(), &tag, metadata.content_type, cache_control);

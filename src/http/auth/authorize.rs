@@ -240,7 +240,7 @@ pub fn identity_of_token(token: &TokenRecord, models: &Models) -> Result<Identit
             let profile = models.publishers.get(publisher).ok_or_else(invalid_credentials)?;
 
             let issuer = match models.users.find(*issued_by) {
-                // The issuer was erased: no user is responsible for the token any more.
+                // The issuer was erased: no user is responsible for the token now.
                 Some(User::Erased(_)) => return Err(invalid_credentials()),
                 issuer => issuer.and_then(User::profile),
             };

@@ -229,7 +229,8 @@ impl ConnectionActivity {
         self.is_serving.set(false);
         self.has_served.set(true);
 
-        // Bytes after a body cannot be told from the body, so the next head gets the deadline of an idle connection.
+        // Bytes after a body cannot be distinguished from the body, so the next head gets the deadline of an idle
+        // connection.
         let timeout = match (has_body, self.has_more.get()) {
             (true, _) => KEEP_ALIVE,
             (false, true) => HEAD_TIMEOUT,

@@ -188,7 +188,7 @@ mod tests {
         let mut new = archive(&[("a.py", b"buckeroo")]);
         assert_eq!(old.files().unwrap(), new.files().unwrap());
 
-        // When the archives are compared, then the change is found all the same
+        // When the archives are compared, then the change is still found
         let changes = compare(&mut old, &mut new).unwrap();
         assert_eq!(changes.len(), 1);
         assert_eq!(compare(&mut archive(&[("a.py", b"plumless")]), &mut old).unwrap(), []);

@@ -37,7 +37,7 @@ pub enum SimJobEnd {
     /// Done, without a result.
     Nothing,
     Failed,
-    /// The vendor does not know the job any more.
+    /// The vendor no longer knows the job.
     Forgotten,
 }
 

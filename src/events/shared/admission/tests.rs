@@ -355,7 +355,7 @@ proptest! {
         prop_assert_eq!(&batched.state, &single.state);
     }
 
-    /// What the rules remember, except for sessions, can be computed from the journal.
+    /// The state of the rules, except for sessions, can be computed from the journal.
     #[test]
     fn the_state_follows_from_the_admitted_commits(groups in any_groups()) {
         let mut node = Node::default();

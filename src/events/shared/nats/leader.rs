@@ -27,7 +27,7 @@ pub enum LeaderReport {
     Silent,
     /// The stream ended with this sequence.
     Last(u64),
-    /// The stream must not be used any more.
+    /// The stream must no longer be used.
     Fault(EngineFault),
 }
 

@@ -72,7 +72,7 @@ function Actions({ task, user }) {
 const STEPS = { created: 'Submitted', queueing: 'Queued', processing: 'At the vendor', in_progress: 'At the vendor', success: 'Results stored', completed: 'Results stored', failed: 'Failed' };
 // Returns the name of a step. Built-in music has no vendor.
 const nameOfStep = (task, key) => (STEPS[key] === STEPS.processing && !task.vendor ? 'Running' : STEPS[key]);
-// What a task does during a state, for the sentence "queued for 3 s". A state lasts until the next one.
+// Activity of a task during a state, for the sentence "queued for 3 s". A state lasts until the next one.
 const ACTIVITIES = { created: (next) => (next === 'queueing' ? 'fetching inputs' : 'queued'), queueing: () => 'queued', processing: () => 'running', in_progress: () => 'running' };
 
 // Returns the steps of a task, and the delivery of its last webhook after its end.
