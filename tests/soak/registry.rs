@@ -96,7 +96,7 @@ async fn write(traffic: Rc<Traffic>, writer: usize) {
     }
 }
 
-/// Runs one reader, which reads pages, nodes and searches in turns.
+/// Runs one reader, which reads pages, nodes and searches in turn.
 async fn read(traffic: Rc<Traffic>, reader: usize) {
     for turn in reader.. {
         if !traffic.is_running() {

@@ -86,10 +86,10 @@ fn apply_flavor(mut planes: Planes, flavor: PrecisionPreset) -> Planes {
         }
         PrecisionPreset::PhotoDenoiser => {
             // Colour differences contain little detail and most of the visible noise.
-            for (plane, share, stride) in
+            for (plane, strength, stride) in
                 [(&mut planes.luma, 1.1, 2), (&mut planes.blue, 1.6, 4), (&mut planes.red, 1.6, 4)]
             {
-                let sigma = (share * Statistics::from_luma(plane).noise).max(SIGMA_MIN);
+                let sigma = (strength * Statistics::from_luma(plane).noise).max(SIGMA_MIN);
                 *plane = denoise(plane, sigma, stride);
             }
         }
@@ -214,11 +214,12 @@ mod tests {
         }
     }
 
-    fn assert_fine_rises(set: impl Fn(&mut PrecisionJob, f32)) {
+    /// Asserts that the fine detail of the result increases with the parameter that `set` changes.
+    fn assert_detail_increases(set: impl Fn(&mut PrecisionJob, f32)) {
         for factor in [2, 6] {
-            let measures = [0.0, 0.5, 1.0].map(|share| {
+            let measures = [0.0, 0.5, 1.0].map(|amount| {
                 let mut job = plain_job(factor);
-                set(&mut job, share);
+                set(&mut job, amount);
                 deviation(&finer_than(&luma(&test_pictures::photo(32), job), 1))
             });
             assert!(measures[0] < 0.99 * measures[1] && measures[1] < 0.99 * measures[2], "{factor}: {measures:?}");
@@ -227,23 +228,23 @@ mod tests {
 
     #[test]
     fn sharpen_gives_edges_definition() {
-        assert_fine_rises(|job, share| job.sharpen = share);
+        assert_detail_increases(|job, amount| job.sharpen = amount);
     }
 
     #[test]
     fn ultra_detail_adds_fine_structure() {
-        assert_fine_rises(|job, share| job.ultra_detail = share);
+        assert_detail_increases(|job, amount| job.ultra_detail = amount);
     }
 
     #[test]
-    fn smart_grain_adds_texture_where_there_is_none_and_another_seed_another() {
-        assert_fine_rises(|job, share| job.smart_grain = share);
+    fn smart_grain_adds_texture_that_depends_on_the_seed() {
+        assert_detail_increases(|job, amount| job.smart_grain = amount);
         let grey = Pixels::Opaque(RgbImage::from_pixel(16, 16, image::Rgb([128; 3])));
         let job = PrecisionJob { smart_grain: 1.0, ..plain_job(4) };
         assert!(deviation(&luma(&grey, job)) > 0.02);
-        let [one, two, other] =
+        let [first, same_seed, other_seed] =
             [1, 1, 2].map(|seed| precision(DecodedPicture { pixels: grey.clone(), profile: None }, &job, seed));
-        assert!(one == two && one != other);
+        assert!(first == same_seed && first != other_seed);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Stored shapes of tasks, their jobs and results, and of deliveries.
+//! Stored shapes of tasks, their jobs and results, and of deliveries. The parent module documents the macros.
 
 use super::{StoredForm, stored, stored_enum, stored_struct};
 use crate::domain::delivery::{AttemptOutcome, DeliveryEvent, DeliverySubject, Redelivery};
