@@ -86,7 +86,7 @@ fn a_fetch_does_not_wait_for_another_one_without_end() {
     let wait = Duration::from_millis(50);
     let fetch = fetches.begin(path, wait).unwrap();
 
-    // Then another fetch of it ends without the file, also at once if too many wait
+    // Then another fetch of it ends without the file, and does so at once if too many wait
     assert!(fetches.begin(path, wait).is_none());
     assert!(fetches.begin(other, wait).is_some());
     fetches.state.lock().waiters = FETCH_WAITERS_MAX;

@@ -31,7 +31,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_atomically(path, 0o600, bytes)
 }
 
-/// Writes a small file atomically, also across a power cut: writes it under a temporary name, syncs and renames it, and
+/// Writes a small file atomically, even across a power cut: writes it under a temporary name, syncs and renames it, and
 /// syncs the directory.
 ///
 /// # Errors

@@ -182,7 +182,7 @@ impl Printer {
         ])
     }
 
-    /// Prints the sums of all selected tasks, also of those that cost nothing.
+    /// Prints the sums of all selected tasks, including those that cost nothing.
     pub(super) fn amount_totals(&mut self, totals: &AmountTotals) -> anyhow::Result<()> {
         if self.json {
             self.json_line(&serde_json::json!({"total": totals}))?;

@@ -9,7 +9,7 @@ pub struct EngineCheck {
     /// Server, stored log or directory that was checked.
     pub subject: String,
     pub status: CheckStatus,
-    /// The value; if it is not as it should be, also the required one and the remedy.
+    /// The value; if it is not suitable, the required value and the remedy follow.
     pub finding: String,
 }
 

@@ -33,7 +33,7 @@ pub async fn cancel(call: Call<{ Action::CancelTask as u8 }>) -> Result<ApiRespo
     task_response(&call, id).await
 }
 
-/// Cancels a task, also at the vendor that has it.
+/// Cancels a task, and its job at the vendor.
 pub(in crate::http) async fn cancel_task<const ACTION: u8>(call: &Call<ACTION>, id: TaskId) -> Result<(), Problem> {
     let services = call.services();
     let effect = services.dispatch.task(id, TaskCommand::Cancel, call.command_context()).await?;

@@ -69,7 +69,7 @@ async fn expired_files_are_removed_unless_shared_with_a_newer_task() {
     assert_eq!((&expired["expired"], &expired["generated"]), (&json!(true), &single_task["generated"]));
     assert_eq!(app.get_as(&alice.token, &task_path(&younger)).await.expect(200).json()["expired"], false);
 
-    // And after the younger task's own day they are gone too, also over a restart
+    // And after the younger task's own day they are gone too, even after a restart
     let app = TestApp::start_in(app.stop().await, a_day, environment.clone()).await;
     environment.advance(12 * HOUR);
     let file_path = |task: &Value| {

@@ -63,7 +63,7 @@ pub fn paint_watercolour([lights, reds, yellows]: &mut [Vec<f32>; 3], pigment: &
         *l = PAPER - 0.88 * density * gain;
         *a *= gain.sqrt();
         *b *= gain.sqrt();
-        // Grain of the paper, also where there is no paint.
+        // Grain of the paper, even where there is no paint.
         *l += 0.012 * pigment.clamp(-1.0, 1.0);
     }
 }

@@ -203,7 +203,7 @@ impl ChaosClient {
     }
 }
 
-/// Reads the counters on a node and checks that none goes back, also over its restarts.
+/// Reads the counters on a node and checks that none goes back, even across its restarts.
 pub async fn read_counters(node: usize, world: Arc<ChaosWorld>) {
     let client = client();
     while !world.is_over() {
