@@ -1,5 +1,5 @@
-//! Files that all nodes use, in a bucket: who owns the bucket, whether it is suitable, and the way in and out. Nodes use the
-//! files through [`FileTree`].
+//! Files that all nodes use, in a bucket: its owner, its suitability, and how files get into and out of it. Nodes use
+//! the files through [`FileTree`].
 
 use std::fs;
 use std::io;
@@ -15,8 +15,8 @@ use crate::file_tree::{Bucket, FileTree, KeysOfMarkedUsers, in_parallel, is_outa
 
 /// Object that names the log whose files the bucket has.
 const OWNER_OBJECT: &str = "log-id";
-/// File in a data directory whose trees are copies of what a bucket has. Not part of backups, so a restored directory lacks
-/// it.
+/// File in a data directory whose trees are copies of the files in a bucket. Not part of backups, so a restored
+/// directory lacks it.
 pub const CACHE_FILE: &str = "bucket-cache";
 /// Directory of the objects that checks write.
 const CHECK_DIRECTORY: &str = "check";
@@ -43,7 +43,7 @@ pub enum BucketFilesError {
     #[error("{bucket} does not have all files yet: run `mediary cluster init` again on the first node")]
     Incomplete { bucket: String },
     #[error(
-        "{bucket} has the files of an earlier cluster of this log, also keys of users who may have been erased since, and this \
+        "{bucket} has the files of an earlier cluster of this log, including keys of users who may have been erased since, and this \
          directory is not a node of it: choose another bucket or prefix in cluster.files, and empty the earlier one once nothing \
          is missing"
     )]
@@ -101,7 +101,7 @@ fn owner_of(bucket: &Bucket, log_id: Uuid) -> Result<BucketOwner, BucketFilesErr
 /// Checks that the bucket has the files of a log.
 ///
 /// # Errors
-/// If not, or the bucket cannot be used.
+/// If the check fails, or the bucket cannot be used.
 pub fn check_owner(bucket: &Bucket, log_id: Uuid) -> Result<(), BucketFilesError> {
     if owner_of(bucket, log_id)?.complete {
         return Ok(());
@@ -109,11 +109,11 @@ pub fn check_owner(bucket: &Bucket, log_id: Uuid) -> Result<(), BucketFilesError
     Err(BucketFilesError::Incomplete { bucket: bucket.name().to_owned() })
 }
 
-/// Checks that the first node may upload its files to the bucket: it is suitable, and has no other objects, or those of an
-/// interrupted attempt, or the directory has copies of all. Writes an object and removes it.
+/// Checks that the first node may upload its files to the bucket: the bucket is suitable, and it is empty, has only the
+/// objects of an interrupted attempt, or the directory has copies of all objects. Writes an object and removes it.
 ///
 /// # Errors
-/// If not, or the bucket cannot be used.
+/// If the check fails, or the bucket cannot be used.
 pub fn check_vacant(
     data_dir: &Path,
     bucket: &Bucket,
@@ -126,7 +126,7 @@ pub fn check_vacant(
     match owner_of(bucket, log_id) {
         Err(BucketFilesError::NoOwner { .. }) if is_unused(bucket).map_err(BucketFilesError::Bucket)? => Ok(()),
         Err(BucketFilesError::NoOwner { .. }) => Err(BucketFilesError::NotEmpty { bucket: bucket_name() }),
-        // Perhaps the directory is an old backup: the bucket may have newer keys, which must not be removed.
+        // The directory may be an old backup, and the bucket may have newer keys, which must not be removed.
         Ok(owner) if owner.complete && !is_cache_of(data_dir, bucket)? => {
             Err(BucketFilesError::EarlierCluster { bucket: bucket_name() })
         }
@@ -134,7 +134,7 @@ pub fn check_vacant(
     }
 }
 
-/// Checks what the files need of a bucket by writing, reading and removing an object.
+/// Checks that a bucket supports everything that the files require, by writing, reading and removing an object.
 ///
 /// # Errors
 /// If the bucket cannot be used, keeps versions, or does not support what is needed.
@@ -266,7 +266,7 @@ fn upload(files: &FileTree, bucket: &Bucket, path: &Path) -> io::Result<()> {
     if !path.starts_with(root.join("personal")) {
         return files.republish(path, path);
     }
-    // The mark of an erasure, or the draft of a key.
+    // The path is the mark of an erasure or the draft of a key.
     if let Some(extension) = path.extension() {
         let mark = root.join("erasing").join(path.file_stem().unwrap_or_default());
         return if extension == "erasing" { files.create_secret(&mark, b"").map(drop) } else { Ok(()) };
@@ -328,7 +328,7 @@ pub fn prepare(
     mark_cache(data_dir, bucket)
 }
 
-/// Returns the name of the bucket whose files a data directory has copies of.
+/// Returns the name of the bucket that a data directory is a cache of.
 pub(super) fn used_bucket(data_dir: &Path) -> Result<Option<String>, BucketFilesError> {
     let path = data_dir.join(CACHE_FILE);
     match fs::read_to_string(&path) {
@@ -446,14 +446,14 @@ mod tests {
         // When the backup becomes the first node again
         let refused = backup.share().unwrap_err();
 
-        // Then it is refused, and the cluster has its keys
+        // Then it is refused, and the cluster keeps its keys
         assert!(refused.contains("earlier cluster") && refused.contains("choose another"), "{refused}");
         assert_eq!(backup.keys(), ["personal/01/1", "personal/02/2"]);
         check_owner(&bucket, LOG).unwrap();
     }
 
     #[test]
-    fn what_an_interrupted_check_left_makes_a_bucket_no_less_empty() {
+    fn objects_of_an_interrupted_check_do_not_count() {
         let node = TestNode::new(&Bucket::in_memory(), &[]);
         node.bucket.put("check/0123", b"1".as_slice().into()).unwrap();
         node.share().unwrap();

@@ -112,7 +112,7 @@ impl Membership {
     /// Checks that the settings name the kind of location that has the files.
     ///
     /// # Errors
-    /// If not.
+    /// If the check fails.
     pub fn check_files(&self, configured: LocationKind) -> Result<(), MembershipError> {
         let recorded = self.files;
         if configured == recorded { Ok(()) } else { Err(MembershipError::OtherLocation { configured, recorded }) }
@@ -205,7 +205,7 @@ impl Membership {
     /// Checks that the data directory has the log and the secrets of the cluster.
     ///
     /// # Errors
-    /// If not.
+    /// If the check fails.
     pub fn check(&self, data_dir: &Path, log_id: Uuid) -> Result<(), MembershipError> {
         if self.log_id != log_id {
             let path = data_dir.join(MEMBERSHIP_FILE);
@@ -225,7 +225,7 @@ impl Membership {
 /// Checks that a data directory is a node if, and only if, an engine is configured. Returns its membership.
 ///
 /// # Errors
-/// If not.
+/// If the check fails.
 pub fn check_configured(data_dir: &Path, has_engine: bool) -> Result<Option<Membership>, MembershipError> {
     match (Membership::read(data_dir)?, has_engine) {
         (Some(_), false) => Err(MembershipError::NotConfigured(data_dir.to_owned())),

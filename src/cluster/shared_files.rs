@@ -86,7 +86,7 @@ fn check_owner(shared_dir: &Path, log_id: Uuid) -> Result<(), SharedFilesError> 
 /// Checks that the shared directory is that of the log, and that no tree of the node is linked elsewhere. Changes nothing.
 ///
 /// # Errors
-/// If not.
+/// If the check fails.
 pub fn check(data_dir: &Path, shared_dir: &Path, log_id: Uuid) -> Result<(), SharedFilesError> {
     check_owner(shared_dir, log_id)?;
     let shared_dir = shared_dir.canonicalize().map_err(file_error(shared_dir))?;

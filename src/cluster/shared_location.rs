@@ -121,7 +121,7 @@ impl SharedLocation {
     /// Checks that the location has the files of the log. Changes nothing.
     ///
     /// # Errors
-    /// If not.
+    /// If the check fails.
     pub fn check(&self, data_dir: &Path, log_id: Uuid) -> Result<(), SharedLocationError> {
         match self {
             Self::Directory(directory) => shared_files::check(data_dir, directory, log_id)?,

@@ -72,7 +72,7 @@ pub fn check_cluster(
 /// Returns the generation that a start would use.
 fn latest_generation(settings: &Settings, membership: &Membership) -> LogGeneration {
     let location = open_location(&settings.cluster);
-    // An error is found again by the check of the shared files.
+    // The check of the shared files reports an error.
     let latest = location.ok().and_then(|location| location.read_generation(membership.log_id()).ok().flatten());
     let latest = latest.map(|latest| latest.log()).filter(|latest| latest.number > membership.log().number);
     latest.unwrap_or_else(|| membership.log())
@@ -91,7 +91,8 @@ fn check_directory(data_dir: &Path, membership: &Membership) -> anyhow::Result<E
     })
 }
 
-/// Checks the location that all nodes use. Without a node, only whether a bucket is suitable.
+/// Checks the location that all nodes use. If the data directory is not a node, only checks whether a bucket is
+/// suitable.
 fn check_files(
     settings: &Settings,
     subject: &str,

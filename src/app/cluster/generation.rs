@@ -23,7 +23,7 @@ use crate::telemetry::metrics::ClusterMetrics;
 
 /// Interval at which a running node looks for the next generation.
 const WATCH_INTERVAL: Duration = Duration::from_secs(3);
-/// The same while the location cannot be read.
+/// Interval while the location cannot be read.
 const WATCH_ERROR_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Reason why a data directory does not belong to the recorded generation.
@@ -44,7 +44,7 @@ pub(super) enum GenerationError {
     Membership(#[from] MembershipError),
 }
 
-/// Remedy for a directory that has another log than the others.
+/// Remedy for a directory whose log differs from that of the others.
 pub(super) const REPLACE: &str = "replace it by a backup of a node that has been made since";
 
 /// End of the log of a data directory, and the beginning of a later generation.
@@ -56,7 +56,8 @@ pub(super) struct GenerationGap {
 }
 
 impl GenerationGap {
-    /// Returns `true` if the rest of the own stream could bring the directory to the beginning of the later generation.
+    /// Returns `true` if applying the rest of its own stream could bring the directory to the beginning of the later
+    /// generation.
     pub(super) fn is_closable(&self) -> bool {
         self.own.next() == self.current.log() && self.end.position() < self.current.base().position()
     }
@@ -81,7 +82,7 @@ impl GenerationWatch {
     pub fn watch_until(self, stop_requested: &Arc<AtomicBool>) -> impl FnOnce() + Send + use<> {
         let stop_requested = Arc::clone(stop_requested);
         move || {
-            // The start may not have read them.
+            // The startup may not have read the records of the location.
             let mut is_latest_read = false;
             while !stop_requested.load(Ordering::Acquire) {
                 let pause = match self.find_later(is_latest_read) {
@@ -102,11 +103,11 @@ impl GenerationWatch {
         }
     }
 
-    /// Returns the record of a generation that makes the own one outdated.
+    /// Returns the record of a generation that makes the node's own one outdated.
     fn find_later(&self, is_latest_read: bool) -> Result<Option<GenerationRecord>, SharedLocationError> {
         let own = self.own.log();
         if is_latest_read {
-            // One record, and not a list of all: a bucket bills every request.
+            // Read one record instead of listing all, because a bucket bills every request.
             return self.location.find_generation(own.next());
         }
         let latest = self.location.read_generation(own.log_id)?;
@@ -148,8 +149,9 @@ pub(super) fn apply_former_stream(
 
 /// Compares the generation of a data directory, whose log ends at `head`, with the latest recorded one.
 ///
-/// A directory of an earlier generation joins the latest one if its log ends exactly where that begins. If only earlier
-/// ones are recorded, the location was restored from a copy, or is not that of the directory: see [`record_again`].
+/// A directory of an earlier generation joins the latest one if its log ends exactly where that generation begins. If
+/// only earlier generations are recorded, the location was restored from a copy or belongs to another cluster: see
+/// [`record_again`].
 ///
 /// # Errors
 /// If the directory cannot continue, or the location cannot be read.
@@ -190,8 +192,8 @@ pub(super) fn settle_generation(
     Ok(membership)
 }
 
-/// Records the generation of a node in a location that knows only earlier ones. The node must have caught up on its stream:
-/// the directory of a former cluster would make the location of another one useless.
+/// Records the generation of a node in a location that has only earlier ones. Call it only after the node has caught up
+/// on its stream: otherwise the directory of a former cluster could make the location useless for its present cluster.
 ///
 /// # Errors
 /// If the location cannot be read or written, except a bucket that does not respond.

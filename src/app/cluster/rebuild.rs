@@ -2,8 +2,8 @@
 //! free its space.
 //!
 //! The former stream ends with a closing group, or is lost. Then the location that all nodes use records where the next
-//! generation begins, once for all directories, and a start requires the latest generation. So of several directories
-//! only one begins it, and only those with the same log join it.
+//! generation begins. Only one directory can write this record, and a start requires the latest generation. So only one
+//! of several directories begins a generation, and only those with the same log join it.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use crate::events::shared::generation::LogGeneration;
 use crate::events::shared::shared_log::SharedLog;
 use crate::events::sled_log::SledLog;
 
-/// Number of times that the servers must say that they have no stream.
+/// Number of times that the servers must report the stream as missing.
 const LOSS_CONFIRMATIONS: usize = 4;
 const LOSS_CONFIRMATION_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -97,13 +97,13 @@ pub fn rebuild_engine(
 
     if options.deletes_former {
         let LogGeneration { log_id, number } = membership.log();
-        // An earlier rebuild may have kept its stream.
+        // Earlier rebuilds may have kept their former streams.
         for number in LogGeneration::FIRST..number {
             (engine.delete)(LogGeneration { log_id, number })?;
         }
     }
     environment.hit(FailPoint::Rebuild(RebuildStep::FormerDeleted), "");
-    // Last: without it, another run would begin one more generation.
+    // Remove the marker last: without it, another run would begin one more generation.
     LeaveMarker::remove(data.root())?;
     Ok(membership.record())
 }
@@ -145,8 +145,8 @@ impl RebuildCommand<'_> {
         Ok(head)
     }
 
-    /// Opens the former stream. Before it counts as lost, the servers must say so several times: after a restart, they may
-    /// not know all streams at once.
+    /// Opens the former stream. It counts as lost only after the servers have reported it missing several times: after
+    /// a restart, they may not know all streams immediately.
     fn open_former(&self, former: LogGeneration) -> anyhow::Result<Arc<dyn Engine>> {
         let mut opened = (self.engine.open)(former);
         for _ in 1..LOSS_CONFIRMATIONS {
@@ -158,7 +158,7 @@ impl RebuildCommand<'_> {
         opened
     }
 
-    /// Checks what can be checked without the former stream before the log continues.
+    /// Checks everything that can be checked without the former stream, before the log continues without it.
     fn check_loss(&self, former: LogGeneration, local: &SledLog) -> anyhow::Result<()> {
         let Self { data, location, options, .. } = *self;
         anyhow::ensure!(
@@ -186,7 +186,7 @@ impl RebuildCommand<'_> {
             "the location in cluster.files has no record of {former}, to which this directory belongs: correct it, or restore {}",
             location.generation_name(former)
         );
-        // The empty stream of the next generation may be that of an interrupted attempt.
+        // An interrupted attempt may have created the empty stream of the next generation.
         self.check_none_after(if own_attempt.is_some() { former.next() } else { former })
     }
 
@@ -223,7 +223,8 @@ impl RebuildCommand<'_> {
         Ok(recorded)
     }
 
-    /// Adds what to do if the engine has lost the stream or a part of it, or if this directory differs from it.
+    /// Adds the remedy to an error: if the engine has lost the stream or a part of it, or if this directory differs
+    /// from it.
     fn with_remedy(&self, former: LogGeneration, error: anyhow::Error, stream: Option<&dyn Engine>) -> anyhow::Error {
         let choice =
             "choose the data directory with the highest position among those that agree (`mediary audit verify`)";

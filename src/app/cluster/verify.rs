@@ -9,7 +9,7 @@ use crate::events::shared::engine::{Engine, EngineFault, EngineSignal};
 use crate::events::shared::format::Group;
 
 /// Time without a group after which the engine counts as silent.
-const PATIENCE: Duration = Duration::from_secs(15);
+const SILENCE_MAX: Duration = Duration::from_secs(15);
 /// Number of groups whose chain hashes are kept for comparison.
 const CHAINS_MAX: usize = 100_000;
 /// Number of findings that are reported.
@@ -63,7 +63,7 @@ pub(super) fn read_groups(
     let mut heard_at = Instant::now();
     let followed = engine.follow(applied, &mut |signal| {
         let EngineSignal::Group { sequence, group } = signal else {
-            return if heard_at.elapsed() < PATIENCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+            return if heard_at.elapsed() < SILENCE_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
         };
         heard_at = Instant::now();
         read = sequence;
@@ -93,7 +93,7 @@ pub(super) fn is_ended(engine: &dyn Engine) -> anyhow::Result<bool> {
 #[derive(Default)]
 struct EngineReading {
     contents: EngineContents,
-    /// Chain hashes of nodes after each of the last groups, and the first group that contained each.
+    /// By group, the chain hash that a node had after it, and the sequence of the first group that contained this hash.
     chains: BTreeMap<u64, (ChainHash, u64)>,
 }
 

@@ -28,8 +28,8 @@ use crate::vendors::{
 /// Resource limits of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VideoEngineOptions {
-    /// Thousands of pixels processed at a time; a pixel stands for about 16 bytes. One account has at most half; a
-    /// larger job counts as half, and runs beside no other such job.
+    /// Thousands of pixels processed at a time; a pixel stands for about 16 bytes. One account has at most half.
+    /// A larger job counts as half, and never runs together with another such job.
     pub kilopixels_max: u32,
     /// Maximum number of jobs that wait or run.
     pub jobs_max: usize,
