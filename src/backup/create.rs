@@ -399,7 +399,7 @@ impl BackupWriter<'_> {
         Ok(files.into_iter().collect())
     }
 
-    /// Notes the copies in the backup that were found damaged and rewritten.
+    /// Adds a note for each copy in the backup that was found damaged and rewritten.
     fn note_repaired(&mut self) {
         let repaired = self
             .manifest_files

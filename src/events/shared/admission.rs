@@ -1,7 +1,7 @@
 //! Rules by which every node decides, in the order of the engine, which appends are admitted. Frozen with format 1.
 //!
 //! The decision is a function of the groups before it. It does not depend on the node, its clock, or how many groups it
-//! takes at once: [`AdmissionBatch`] notes the versions of appends that are admitted but not yet in the local log.
+//! takes at once: [`AdmissionBatch`] keeps the versions of appends that are admitted but not yet in the local log.
 //!
 //! A group is void if its counter is not greater than the last one of its session. Otherwise each append is admitted if
 //! 1. its idempotency claim is not held: no other request has claimed the key in the 24 hours before, by the times of the
@@ -34,10 +34,11 @@ use crate::events::stream::{Position, StreamId, Version};
 pub const TAG_WINDOW: u64 = 1_000_000;
 /// Retention of a claim in microseconds of event time.
 const CLAIM_RETENTION_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
-/// Number of old claims that a new one makes the rules forget, so that few claims of a node with a wrong clock do no harm.
+/// Maximum number of expired claims that one new claim removes. Few, because the claims of a node whose clock is ahead
+/// would otherwise remove claims that others still need.
 const FORGOTTEN_BY_CLAIM: usize = 2;
-/// Number of sessions whose counter is kept, the last used ones. Groups of a forgotten session that appear again fail by
-/// the versions of their streams.
+/// Number of sessions whose counter is kept, the most recently used. If a group of a forgotten session appears again,
+/// its appends are rejected because of the versions of their streams.
 const SESSIONS_MAX: usize = 4096;
 
 /// Source of the versions of streams before a batch.
@@ -96,14 +97,14 @@ impl AdmissionState {
         self.sessions = sessions;
     }
 
-    /// Notes that a group is next. Returns the overtaken tag of each entry, or `None` if the group is void.
+    /// Records the counter of the next group. Returns the overtaken tag of each entry, or `None` if the group is void.
     #[must_use]
     pub fn begin_group(&mut self, group: &Group, sequence: u64) -> Option<Vec<Option<Tag>>> {
         let is_later = self.sessions.advance(group.session, group.counter, sequence);
         is_later.then(|| group.entries.iter().map(|entry| self.overtaken_tag(&entry.guards)).collect())
     }
 
-    /// Notes an admitted commit: one just decided, or one of the journal.
+    /// Records an admitted commit, which was just decided or is in the journal.
     pub fn record(&mut self, commit: &Commit) {
         for event in commit.iter() {
             self.head = event.position.0;
@@ -149,7 +150,7 @@ impl AdmissionState {
     }
 }
 
-/// Decides groups, of which nothing is in the local log yet.
+/// Decides groups that are not in the local log yet.
 pub struct AdmissionBatch<'v> {
     versions: &'v dyn StreamVersions,
     /// Versions of the streams with commits that were admitted in this batch.

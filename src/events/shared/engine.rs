@@ -1,5 +1,4 @@
-//! The engine of a shared log: an external service that gives groups one order and keeps them. It knows nothing of what
-//! they contain.
+//! The engine of a shared log: an external service that orders and stores groups, whose content it does not know.
 
 use std::ops::ControlFlow;
 

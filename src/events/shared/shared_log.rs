@@ -106,7 +106,7 @@ impl SharedLog {
         Ok(log)
     }
 
-    /// Reads how far a local log in `directory` has applied the engine.
+    /// Reads up to which group of the engine a local log in `directory` is applied.
     ///
     /// # Errors
     /// If the journal cannot be read, or contradicts the checkpoint.

@@ -18,7 +18,7 @@ impl ChainStamps {
         Self(Mutex::new(VecDeque::from([(sequence, chain)])))
     }
 
-    /// Notes the hash after the next group.
+    /// Records the hash after the next group.
     pub fn push(&self, sequence: u64, chain: ChainHash) {
         let mut stamps = self.0.lock();
         stamps.push_back((sequence, chain));
