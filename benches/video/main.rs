@@ -179,8 +179,7 @@ fn ffmpeg(arguments: &[&str]) -> Result<String, Failure> {
 
 /// Returns the similarity (PSNR) of a video to its raw frames, in dB.
 fn psnr(video: &Path, raw: &Path) -> Result<f64, Failure> {
-    let output =
-        ffmpeg(&["-i", path_text(video), "-i", path_text(raw), "-lavfi", "psnr", "-f", "null", "-"])?;
+    let output = ffmpeg(&["-i", path_text(video), "-i", path_text(raw), "-lavfi", "psnr", "-f", "null", "-"])?;
     let value = output.rsplit("PSNR y:").next().and_then(|remaining| remaining.split(' ').next());
     Ok(value.ok_or("ffmpeg printed no PSNR")?.parse()?)
 }
