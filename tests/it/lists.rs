@@ -122,8 +122,8 @@ async fn node_filters_use_the_node_and_its_latest_version() {
         ("supported_accelerator=cuda&supported_os=windows", vec![]),
         ("supported_os=linux&node_id=C&node_id=B", vec!["c"]),
     ] {
-        for (path, shuffle) in [("/nodes", ""), ("/nodes/search", "&sort=id")] {
-            let (found, total) = listed(&app, &format!("{path}?{query}{shuffle}")).await;
+        for (path, sort) in [("/nodes", ""), ("/nodes/search", "&sort=id")] {
+            let (found, total) = listed(&app, &format!("{path}?{query}{sort}")).await;
             assert_eq!(
                 (found, total),
                 (expected.iter().map(|id| (*id).to_owned()).collect(), expected.len() as u64),

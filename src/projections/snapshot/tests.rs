@@ -254,7 +254,7 @@ fn anchor(position: Position) -> Anchor {
     Anchor { log: Uuid::from_u128(9), position, chain: ChainHash([7; 32]), segment: 1, offset: 512 }
 }
 
-/// Saves a snapshot of the models folded from some events.
+/// Saves a snapshot of the models after these events.
 fn save_snapshot(events: &[RecordedEvent]) -> (tempfile::TempDir, Models) {
     let directory = tempfile::tempdir().unwrap();
     let mut models = Models::new(links());
