@@ -249,7 +249,9 @@ pub(super) fn end_log(
             environment.hit(marker_written, "");
             shared.end(attempt)?;
         }
-        Ok(false) => anyhow::bail!("the engine did not return all recorded changes within cluster.write_timeout: try again"),
+        Ok(false) => {
+            anyhow::bail!("the engine did not return all recorded changes within cluster.write_timeout: try again")
+        }
         // The log has already ended, perhaps by an earlier attempt of this directory.
         Err(LogFailure::Closed) => {}
         Err(failure) => return Err(failure.into()),

@@ -713,9 +713,7 @@ fn a_version_gets_one_archive() {
 
         given::<Node>(&history).when(store_and_hold()).then_result(&with_hold);
         given::<Node>(&history).when(store()).then_result(&without_hold);
-        given::<Node>(&[&history[..], &[stored()]].concat())
-            .when(store())
-            .then_rejected(NodeRejection::ArchiveExists);
+        given::<Node>(&[&history[..], &[stored()]].concat()).when(store()).then_rejected(NodeRejection::ArchiveExists);
     }
 
     let unknown = NodeCommand::StoreArchive { version: version_id(9), archive: ARCHIVE, hold: false };

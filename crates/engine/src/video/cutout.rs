@@ -26,9 +26,8 @@ const OUTLINE_MAX: f32 = 3.0;
 #[must_use]
 pub fn has_clear_outline(likelihood: &Plane) -> bool {
     let unsure = likelihood.values().iter().filter(|value| (0.15..0.85).contains(*value)).count();
-    let crossings = |one: &[f32], other: &[f32]| {
-        one.iter().zip(other).filter(|(a, b)| (**a >= 0.5) != (**b >= 0.5)).count()
-    };
+    let crossings =
+        |one: &[f32], other: &[f32]| one.iter().zip(other).filter(|(a, b)| (**a >= 0.5) != (**b >= 0.5)).count();
     let across: usize = likelihood.rows().map(|row| crossings(row, &row[1..])).sum();
     let down: usize = likelihood.rows().zip(likelihood.rows().skip(1)).map(|(row, next)| crossings(row, next)).sum();
     let outline = (across + down) as f32;
