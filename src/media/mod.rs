@@ -4,6 +4,7 @@ pub mod archive;
 pub mod content_check;
 pub mod decoders;
 pub mod file_ticket;
+mod hash_directories;
 pub mod incoming_file;
 pub mod input;
 pub mod part_files;

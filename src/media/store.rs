@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
-use crate::data_dir::create_durably;
+use crate::data_dir::sync_parent;
 use crate::domain::image::{ImageFormat, Picture};
 use crate::domain::music::{MusicFile, MusicFormat};
 use crate::domain::value::{Digest, Timestamp};
@@ -25,6 +25,7 @@ use crate::environment::{CommitStep, Environment};
 use crate::file_tree::{FileTree, RemoteFile, is_outage, is_unavailable};
 
 use super::decoders::PictureDecoders;
+use super::hash_directories::HashDirectories;
 use super::incoming_file::IncomingFile;
 use super::input::PictureInfo;
 use super::part_files::{FileSharing, PART_SUFFIX, PartFiles};
@@ -42,7 +43,6 @@ pub enum MediaArea {
 }
 
 impl MediaArea {
-    const ALL: [Self; 3] = [Self::Input, Self::Result, Self::NodePicture];
     /// Areas whose files are removed when no task refers to them.
     const TEMPORARY: [Self; 2] = [Self::Input, Self::Result];
 
@@ -74,6 +74,9 @@ pub struct MediaSweepReport {
 #[derive(Clone)]
 pub struct MediaStore {
     tree: FileTree,
+    inputs: HashDirectories,
+    results: HashDirectories,
+    node_pictures: HashDirectories,
     part_files: PartFiles,
     /// New files with their times, about to be referenced by events. Locked while a file is removed.
     recent_files: Arc<Mutex<HashMap<PathBuf, Timestamp>>>,
@@ -97,15 +100,12 @@ impl MediaStore {
     /// Same as [`MediaStore::open`].
     pub fn open_with(tree: FileTree, part_files: PartFiles) -> io::Result<Self> {
         let root = tree.root();
-        for area in MediaArea::ALL {
-            let area_root = root.join(area.directory());
-            create_durably(&area_root)?;
-            for prefix in 0..=u8::MAX {
-                let directory = area_root.join(format!("{prefix:02x}"));
-                fs::create_dir_all(&directory)?;
-                part_files.remove_leftovers(&directory)?;
-            }
-            sync_directory(&area_root)?;
+        let open = |area: MediaArea| HashDirectories::open(root.join(area.directory()));
+        let inputs = open(MediaArea::Input)?;
+        let results = open(MediaArea::Result)?;
+        let node_pictures = open(MediaArea::NodePicture)?;
+        for directories in [&inputs, &results, &node_pictures] {
+            directories.list()?.iter().try_for_each(|directory| part_files.remove_leftovers(directory))?;
         }
 
         sync_directory(root)?;
@@ -114,7 +114,7 @@ impl MediaStore {
         let decoders = PictureDecoders::default();
         let uploads = UploadedFiles::open_with(tree.subtree("uploads"), part_files.clone())?;
 
-        Ok(Self { tree, part_files, recent_files, environment, decoders, uploads })
+        Ok(Self { tree, inputs, results, node_pictures, part_files, recent_files, environment, decoders, uploads })
     }
 
     /// Replaces the clock and the fail points.
@@ -197,10 +197,9 @@ impl MediaStore {
     }
 
     fn put_upload(&self, upload: &UploadedFile, file_name: &str) -> io::Result<()> {
-        let path = self.path(MediaArea::Input, file_name);
         let source = self.uploads.path_of(upload);
         self.tree.fetch(&source)?;
-        self.place_file(&path, upload.bytes, Duration::ZERO, |unfinished| {
+        self.place_file(MediaArea::Input, file_name, upload.bytes, Duration::ZERO, |unfinished| {
             fs::hard_link(&source, unfinished).or_else(|_| {
                 fs::copy(&source, unfinished)?;
                 File::open(unfinished)?.sync_all()
@@ -215,8 +214,9 @@ impl MediaStore {
     /// If the file cannot be created.
     pub fn create_result(&self) -> io::Result<IncomingFile> {
         // In a directory of results, so that the next start removes what a crash leaves.
-        let directory = self.tree.root().join(MediaArea::Result.directory()).join("00");
-        IncomingFile::create(directory.join(format!("stream.{}", self.part_files.next_ending())))
+        let path = self.results.path_of(&format!("00-stream.{}", self.part_files.next_ending()));
+        self.results.create_for(&path)?;
+        IncomingFile::create(path)
     }
 
     /// Stores music, as [`MediaStore::put`].
@@ -226,8 +226,8 @@ impl MediaStore {
     pub fn put_music(&self, incoming: &IncomingFile, format: MusicFormat) -> io::Result<MusicFile> {
         let file = MusicFile { digest: incoming.digest(), format, bytes: incoming.bytes() };
         incoming.sync()?;
-        let path = self.path(MediaArea::Result, &file.file_name());
-        self.place_file(&path, file.bytes, MUSIC_PATIENCE, |unfinished| fs::rename(incoming.path(), unfinished))?;
+        let write = |unfinished: &Path| fs::rename(incoming.path(), unfinished);
+        self.place_file(MediaArea::Result, &file.file_name(), file.bytes, MUSIC_PATIENCE, write)?;
         Ok(file)
     }
 
@@ -243,20 +243,23 @@ impl MediaStore {
 
     /// Stores a file. `file_name` must begin with the hash of `bytes`.
     fn put_file(&self, area: MediaArea, bytes: &[u8], file_name: &str) -> io::Result<()> {
-        let path = self.path(area, file_name);
-        self.place_file(&path, bytes.len() as u64, Duration::ZERO, |unfinished| self.write_synced(unfinished, bytes))
+        let write = |unfinished: &Path| self.write_synced(unfinished, bytes);
+        self.place_file(area, file_name, bytes.len() as u64, Duration::ZERO, write)
     }
 
     /// Makes a file of this length durable, unless it exists; `write` writes it under a temporary name. While the
     /// bucket cannot be used, tries again for `patience`.
     fn place_file(
         &self,
-        path: &Path,
+        area: MediaArea,
+        file_name: &str,
         length: u64,
         patience: Duration,
         write: impl FnOnce(&Path) -> io::Result<()>,
     ) -> io::Result<()> {
-        let directory = path.parent().unwrap_or(self.tree.root());
+        let directories = self.directories(area);
+        let path = &directories.path_of(file_name);
+        directories.create_for(path)?;
 
         // From here on a sweep skips the file. If it was removed just before, it is written again.
         self.recent_files.lock().insert(path.to_owned(), self.environment.now());
@@ -277,7 +280,7 @@ impl MediaStore {
             self.environment.fail_points().hit_after(CommitStep::MediaFileRenamed);
         }
 
-        sync_directory(directory)?;
+        sync_parent(path)?;
         self.environment.fail_points().hit_after(CommitStep::MediaDirSynced);
         Ok(())
     }
@@ -329,7 +332,7 @@ impl MediaStore {
         let bytes = expired.iter().map(|upload| upload.bytes).sum();
         let mut report = MediaSweepReport { files: expired.len() as u64, bytes };
 
-        for directory in MediaArea::TEMPORARY.iter().flat_map(|area| self.directories(*area)) {
+        for directory in [self.inputs.list()?, self.results.list()?].concat() {
             for entry in fs::read_dir(directory)? {
                 let entry = entry?;
                 let name = entry.file_name();
@@ -386,9 +389,12 @@ impl MediaStore {
         failure.map_or(Ok(report), Err)
     }
 
-    fn directories(&self, area: MediaArea) -> impl Iterator<Item = PathBuf> + use<> {
-        let root = self.tree.root().join(area.directory());
-        (0..=u8::MAX).map(move |prefix| root.join(format!("{prefix:02x}")))
+    fn directories(&self, area: MediaArea) -> &HashDirectories {
+        match area {
+            MediaArea::Input => &self.inputs,
+            MediaArea::Result => &self.results,
+            MediaArea::NodePicture => &self.node_pictures,
+        }
     }
 
     fn write_synced(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -415,7 +421,7 @@ impl MediaStore {
 
     /// Returns the path. `file_name` must begin with the hexadecimal digits of a hash.
     fn path(&self, area: MediaArea, file_name: &str) -> PathBuf {
-        self.tree.root().join(area.directory()).join(&file_name[..2]).join(file_name)
+        self.directories(area).path_of(file_name)
     }
 }
 
@@ -586,11 +592,14 @@ mod tests {
         let (root, store) = store();
         let source = root.path().join("source");
         fs::write(&source, b"abc").unwrap();
-        let path = store.path(MediaArea::Input, &format!("{}.png", "a5".repeat(32)));
+        let name = format!("{}.png", "a5".repeat(32));
+        let path = store.path(MediaArea::Input, &name);
+        fs::create_dir(path.parent().unwrap()).unwrap();
         fs::hard_link(&source, &path).unwrap();
 
         // When the same file is placed there
-        store.place_file(&path, 4, Duration::ZERO, |unfinished| fs::hard_link(&source, unfinished)).unwrap();
+        let write = |unfinished: &Path| fs::hard_link(&source, unfinished);
+        store.place_file(MediaArea::Input, &name, 4, Duration::ZERO, write).unwrap();
 
         // Then no other name of it remains
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);

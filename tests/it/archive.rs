@@ -207,6 +207,7 @@ async fn an_upload_link_survives_a_restart() {
     // And the next start sets archives without a version aside, and keeps the uploaded one
     let folder = app.dir.path().join("archives");
     let left = format!("{}.zip", "0".repeat(64));
+    std::fs::create_dir(folder.join("00")).unwrap();
     std::fs::write(folder.join("00").join(&left), "left by a crash").unwrap();
     let app = TestApp::start_in(app.stop().await, |_| {}, Environment::system()).await;
     assert!(!folder.join("00").join(&left).exists() && folder.join("orphans").join(&left).exists());

@@ -13,6 +13,7 @@ use crate::domain::value::Digest;
 use crate::domain::version::Archive;
 use crate::environment::{CommitStep, Environment, FailPoints};
 use crate::file_tree::FileTree;
+use crate::media::hash_directories::HashDirectories;
 use crate::media::incoming_file::IncomingFile;
 use crate::media::part_files::{FileSharing, PartFiles};
 use crate::media::store::{is_complete, sync_directory};
@@ -35,6 +36,7 @@ pub struct ArchiveSweepReport {
 #[derive(Clone)]
 pub struct ArchiveStore {
     tree: FileTree,
+    directories: HashDirectories,
     part_files: PartFiles,
     fail_points: FailPoints,
 }
@@ -53,20 +55,16 @@ impl ArchiveStore {
     /// # Errors
     /// Same as [`ArchiveStore::open`].
     pub fn open_with(tree: FileTree, part_files: PartFiles) -> io::Result<Self> {
-        let root = tree.root();
-        create_durably(root)?;
-        let incoming = root.join(INCOMING);
+        let directories = HashDirectories::open(tree.root().to_owned())?;
+        let incoming = tree.root().join(INCOMING);
         fs::create_dir_all(&incoming)?;
         part_files.remove_leftovers(&incoming)?;
-        for prefix in 0..=u8::MAX {
-            let directory = root.join(format!("{prefix:02x}"));
-            fs::create_dir_all(&directory)?;
-            if tree.bucket().is_some() {
-                part_files.remove_leftovers(&directory)?;
-            }
+        if tree.bucket().is_some() {
+            directories.list()?.iter().try_for_each(|directory| part_files.remove_leftovers(directory))?;
         }
-        sync_directory(root)?;
-        Ok(Self { tree, part_files, fail_points: FailPoints::default() })
+        sync_directory(tree.root())?;
+
+        Ok(Self { tree, directories, part_files, fail_points: FailPoints::default() })
     }
 
     /// Replaces the fail points.
@@ -98,6 +96,7 @@ impl ArchiveStore {
         self.fail_points.hit_after(CommitStep::ArchiveSynced);
         let archive = Archive { digest: upload.digest(), bytes: upload.bytes() };
         let path = self.path_of(&archive.digest);
+        self.directories.create_for(&path)?;
         if is_complete(&path, archive.bytes)? {
             self.part_files.keep(&path)?;
             self.tree.republish(&path, &path)?;
@@ -134,8 +133,8 @@ impl ArchiveStore {
     pub fn sweep(&self, referenced: &HashSet<Digest>) -> io::Result<ArchiveSweepReport> {
         let mut report = ArchiveSweepReport::default();
 
-        for prefix in 0..=u8::MAX {
-            for (path, digest) in list_archives(&self.tree.root().join(format!("{prefix:02x}")))? {
+        for directory in self.directories.list()? {
+            for (path, digest) in list_archives(&directory)? {
                 if self.path_of(&digest) == path && !referenced.contains(&digest) {
                     create_durably(&self.tree.root().join(ORPHANS))?;
                     self.move_durably(&path, &self.orphan_path(&digest))?;
@@ -147,6 +146,7 @@ impl ArchiveStore {
         for (path, digest) in list_archives(&self.tree.root().join(ORPHANS))? {
             let target = self.path_of(&digest);
             if referenced.contains(&digest) && !target.exists() {
+                self.directories.create_for(&target)?;
                 self.move_durably(&path, &target)?;
                 report.restored += 1;
             }
@@ -169,8 +169,7 @@ impl ArchiveStore {
     /// Returns the path of the archive with this hash, whether it exists or not.
     #[must_use]
     pub fn path_of(&self, digest: &Digest) -> PathBuf {
-        let name = digest.to_string();
-        self.tree.root().join(&name[..2]).join(format!("{name}.zip"))
+        self.directories.path_of(&format!("{digest}.zip"))
     }
 }
 
