@@ -92,7 +92,7 @@ impl TaskProgressTable {
         entry
     }
 
-    /// Same as [`TaskProgressTable::touch`], for a report of another node.
+    /// Same as [`TaskProgressTable::touch`], but for a report of another node.
     fn touch_adopted(&mut self, task: TaskId) -> &mut TaskProgressEntry {
         self.last_report += 1;
         if self.tasks.len() >= TRACKED_TASKS_MAX

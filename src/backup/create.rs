@@ -66,7 +66,7 @@ pub fn create(
     progress: ProgressCallback<'_>,
 ) -> Result<BackupReport, BackupError> {
     let root = data.root();
-    // Hold the directory to the end, so that no service starts on the directory while it is copied.
+    // Hold the directory to the end, so that no service starts on it while it is copied.
     let in_use = directory_use(root)?;
     let running = matches!(in_use, DirectoryUse::Running);
 

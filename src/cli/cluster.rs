@@ -234,8 +234,8 @@ fn leave(settings: &Settings, evidence: AloneEvidence) -> anyhow::Result<()> {
     check_settings(settings)?;
     leave_cluster(settings, &Environment::system(), evidence, |log| connect_engine(&settings.cluster, log))?;
     let text = format!(
-        "{} is no longer a node and has everything that the cluster recorded. Remove cluster.engine from its settings. The \
-         other directories, and the stream or schema of the engine, can be deleted.\n",
+        "{} is no longer a node and has everything that the cluster recorded. Remove cluster.engine from its settings. \
+         The other directories, and the stream or schema of the engine, can be deleted.\n",
         settings.data_dir.display()
     );
     print(&text).context("cannot write to stdout")

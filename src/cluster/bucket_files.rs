@@ -31,8 +31,8 @@ pub enum BucketFilesError {
     #[error(transparent)]
     Bucket(io::Error),
     #[error(
-        "{bucket} is not the bucket of a cluster: it has no object {OWNER_OBJECT}. Correct cluster.files, or run `mediary cluster \
-         init` on the first node"
+        "{bucket} is not the bucket of a cluster: it has no object {OWNER_OBJECT}. Correct cluster.files, or run \
+         `mediary cluster init` on the first node"
     )]
     NoOwner { bucket: String },
     #[error(
@@ -43,9 +43,9 @@ pub enum BucketFilesError {
     #[error("{bucket} does not have all files yet: run `mediary cluster init` again on the first node")]
     Incomplete { bucket: String },
     #[error(
-        "{bucket} has the files of an earlier cluster of this log, including keys of users who may have been erased since, and this \
-         directory is not a node of it: choose another bucket or prefix in cluster.files, and empty the earlier one once nothing \
-         is missing"
+        "{bucket} has the files of an earlier cluster of this log, including keys of users who may have been erased \
+         since, and this directory is not a node of it: choose another bucket or prefix in cluster.files, and empty \
+         the earlier one once nothing is missing"
     )]
     EarlierCluster { bucket: String },
     #[error("{bucket} is not empty: choose an empty bucket, or a prefix such as {bucket}/mediary, in cluster.files")]

@@ -67,8 +67,8 @@ pub enum MembershipError {
     )]
     NotConfigured(PathBuf),
     #[error(
-        "cluster.engine is set, but {} is not a node of a cluster: start the first node once without it and run `mediary cluster \
-         init`; any other node starts on a restored backup of a node", .0.display()
+        "cluster.engine is set, but {} is not a node of a cluster: start the first node once without it and run \
+         `mediary cluster init`; any other node starts on a restored backup of a node", .0.display()
     )]
     NotMember(PathBuf),
     #[error("{path} belongs to the log {expected}, but the directory has the log {found}: restore a backup of a node", path = .path.display())]

@@ -26,7 +26,7 @@ const LISTED_FOR: Duration = Duration::from_mins(10);
 /// Maximum number of listed nodes. More can only come from a broken or hostile sender.
 const NODES_MAX: usize = 1000;
 
-/// State of a node that it announces.
+/// State that a node announces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beat {
     pub session: Uuid,
@@ -147,8 +147,8 @@ impl Presence {
         self.work_share_at(Instant::now())
     }
 
-    /// Returns no work until this node has heard its own beats for [`TAKEOVER_REST`]. The work of a node that fell
-    /// silent is taken over only after that rest, because the node may still be acting.
+    /// Returns no work until this node has heard its own beats for [`TAKEOVER_REST`]. A node that falls silent keeps
+    /// its share for [`TAKEOVER_REST`] after it counts as absent, because it may still be acting.
     fn work_share_at(&self, now: Instant) -> WorkShare {
         let nodes = self.0.nodes.lock();
         let own = self.0.session;

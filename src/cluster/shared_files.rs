@@ -24,7 +24,8 @@ pub enum SharedFilesError {
     #[error("{link} leads to {found}, but cluster.files is {expected}: correct one of them", link = .link.display(), found = .found.display(), expected = .expected.display())]
     OtherLink { link: PathBuf, found: PathBuf, expected: PathBuf },
     #[error(
-        "{} is not mounted, or is not the directory of a cluster: it has no file {OWNER_FILE}. Mount it, or correct cluster.files",
+        "{} is not mounted, or is not the directory of a cluster: it has no file {OWNER_FILE}. Mount it, or \
+         correct cluster.files",
         .0.display()
     )]
     NotMounted(PathBuf),

@@ -61,8 +61,7 @@ fn after_a_failed_sync_complete_commands_before_the_first_gap_are_kept() {
     let record = (longer - end) / 3;
     overwrite(&segment, end + record, &vec![0; usize::try_from(record).unwrap()]);
 
-    // When the log opens, then the first command is there in full, as after any lost response, and nothing behind the gap
-    // is
+    // When the log opens, then it has the whole first command, as after any lost response, and nothing behind the gap
     is_broken.store(false, Ordering::SeqCst);
     let (log, report) = log_fixture.open();
     let after = all(&log);

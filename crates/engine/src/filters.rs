@@ -104,7 +104,7 @@ pub fn smooth(source: &Plane, radius: usize) -> Plane {
     }
 }
 
-/// Applies [`box_blur`] twice, but sums both times along a row in one pass.
+/// Blurs twice like [`box_blur`]. Sums twice along a row in one pass, with the border of `source` repeated for both.
 fn box_blur_twice(source: &Plane, radius: usize) -> Plane {
     let mut windows = Windows::new(source.width(), 2 * radius);
     let mut first_sums = vec![0.0; source.width() + 2 * radius];

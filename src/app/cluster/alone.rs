@@ -26,7 +26,7 @@ const OWN_SILENCE_MAX: Duration = Duration::from_secs(2);
 pub enum AloneEvidence {
     /// The command hears itself, and no node.
     Heard,
-    /// Statement of the operator. Counts only if the command does not hear itself.
+    /// Statement of the operator. Accepted if the command hears no node, even if it does not hear itself.
     Stated,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn check(engine: &dyn Engine, evidence: AloneEvidence, environment: &
     }
 }
 
-/// Beats that a command has heard.
+/// Messages that a command has heard.
 struct Listening {
     own: Uuid,
     /// Time since which the command has heard itself without a break.

@@ -26,7 +26,8 @@ use crate::events::shared::generation::LogGeneration;
 
 /// Result of a check of the engine and a data directory.
 pub struct EngineReport {
-    /// Latest generation of the log of the data directory; `None` if it is not a node, so that only the servers were checked.
+    /// Latest generation of the log of the data directory; `None` if the directory is not a node, so that only the
+    /// servers were checked.
     pub log: Option<LogGeneration>,
     pub checks: Vec<EngineCheck>,
 }

@@ -157,7 +157,7 @@ pub fn leave_cluster(
     let member = ClusterMember::open(membership, &settings.cluster)?;
     let location = member.location.clone();
 
-    // If an interrupted attempt has already copied the files back, it had ended the log before.
+    // An interrupted attempt that has already copied the files back has also ended the log.
     if !is_leaving || location.is_used_by(data.root())? {
         end_cluster(&data, member, settings, environment, evidence, open_engine)?;
     }

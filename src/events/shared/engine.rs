@@ -77,7 +77,7 @@ pub struct EngineIncidents {
 /// - *Durable*: a group for which [`Engine::send`] returned [`SendResult::Stored`] survives everything that the engine
 ///   promises to survive.
 /// - *Ordered*: all followers receive the same groups in the same order, without gaps.
-/// - *At any time*: a group may appear once, twice, late or never, even after a later one of the sender. The rules of
+/// - *At any time*: a group may appear once, twice, late or never, even after a later one of its sender. The rules of
 ///   the log make repeated and late groups harmless.
 pub trait Engine: Send + Sync + 'static {
     /// Sends a group once and waits a limited time for the engine to store it.

@@ -87,7 +87,7 @@ pub struct Group {
     pub sequence_seen: u64,
     /// Chain hash of the node's journal after that group.
     pub chain_seen: ChainHash,
-    /// Empty in a group that is sent only to exclude earlier groups of its session from being admitted.
+    /// Empty in a group that is sent only to prevent the admission of earlier groups of its session.
     pub entries: Vec<GroupEntry>,
 }
 

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | durable | `synchronous_commit`, and a synchronous standby if there is one |
 //! | ordered | one statement raises the last number and inserts the group: its row lock makes the order of commits that of the numbers |
-//! | alive | a response from a server that is not in recovery; the operator stops the former primary before promoting a standby |
+//! | alive | a response from a server that is not in recovery; to promote a standby, stop the former primary first |
 //!
 //! Each node has three connections, so that a group that waits for the standby delays no reads and no beats.
 

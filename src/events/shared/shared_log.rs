@@ -106,7 +106,7 @@ impl SharedLog {
         Ok(log)
     }
 
-    /// Reads up to which group of the engine a local log in `directory` is applied.
+    /// Returns the checkpoint of a local log in `directory`: the last group of the engine that it has applied.
     ///
     /// # Errors
     /// If the journal cannot be read, or contradicts the checkpoint.

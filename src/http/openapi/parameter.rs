@@ -78,8 +78,8 @@ pub fn required_query_parameter(name: &str, about: &str, schema: &Value, example
 }
 
 /// Extends a schema so that the empty value means absent. A pattern is widened to admit the empty text, so that client
-/// generators still see a string. Without a pattern, the empty text becomes an alternative with its own type:
-/// generators accept anything for an alternative without one.
+/// generators still see a string. Without a pattern, the empty text becomes an alternative. It has a type, because
+/// generators accept any value for an untyped alternative.
 pub fn allow_empty(schema: &Value) -> Value {
     if let Some(pattern) = schema["pattern"].as_str() {
         let mut schema = schema.clone();

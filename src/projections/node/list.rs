@@ -105,7 +105,7 @@ impl Selection {
 }
 
 impl Nodes {
-    /// Returns one page of a query. `bypass_cache` neither reads nor fills the cache; the result is the same.
+    /// Returns one page of a query. With `bypass_cache`, neither reads nor fills the cache; the result is the same.
     #[must_use]
     pub fn list(&self, query: &NodeQuery, bypass_cache: bool) -> Page<Slot> {
         let NodeQuery { page, selection } = query;

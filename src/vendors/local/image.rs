@@ -27,9 +27,9 @@ use crate::vendors::{
 /// Resource limits of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageEngineOptions {
-    /// Thousands of pixels processed at a time, inputs and outputs together. A pixel stands for about 16 bytes,
-    /// including those of input files. One account has at most half. A larger job counts as half, and never runs
-    /// together with another such job.
+    /// Thousands of pixels processed at a time, inputs and outputs together. A pixel stands for about 16 bytes;
+    /// the bytes of input files are counted as pixels too. One account has at most half. A larger job counts as half,
+    /// and never runs together with another such job.
     pub kilopixels_max: u32,
     /// Maximum number of jobs that wait or run.
     pub jobs_max: usize,

@@ -71,7 +71,7 @@ pub(in crate::vendors) struct StatusesFile {
     pub busy: Vec<u16>,
     pub unserved: Vec<u16>,
     pub unknown: Vec<u16>,
-    /// Statuses of a poll which say that the vendor does not know the job.
+    /// Statuses of a poll that mean that the vendor does not know the job.
     pub lost: Option<Vec<u16>>,
 }
 
@@ -84,7 +84,7 @@ pub(in crate::vendors) struct ErrorsFile {
     pub refused: Vec<String>,
     pub busy: Vec<String>,
     pub unserved: Vec<String>,
-    /// Error codes which say that the job has failed.
+    /// Error codes that mean that the job has failed.
     pub failed: Vec<String>,
 }
 

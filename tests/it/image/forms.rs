@@ -107,7 +107,7 @@ async fn every_bad_field_of_a_form_is_named_as_in_json() {
     assert_eq!(as_form["errors"], as_json["errors"]);
     assert_eq!(as_form["errors"].as_array().map(Vec::len), Some(4), "{as_form}");
 
-    // A missing picture, including as browsers send it
+    // A missing picture: without a part, and with an empty one, as browsers send it
     for parts in [&[("prompt", None, &b"p"[..])][..], &[("image", Some(""), b"")]] {
         let problem = post_form(&app, &alice, STYLE, parts).await.expect(400).json();
         assert_eq!(problem["errors"], json!([{"pointer": "/image", "reason": "is required"}]));

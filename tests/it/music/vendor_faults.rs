@@ -60,7 +60,7 @@ fn valid_rows() -> Vec<MusicFaultRow> {
         row("sound before title and length", lines(&[sound("one"), title(), duration(), complete()]), ""),
         row("no title, no length", lines(&[sound("one"), complete()]), ""),
         row("length and title twice", lines_with(&[duration(), title()]), ""),
-        row("two files in turn", lines_with(&[second()]), ""),
+        row("two interleaved files", lines_with(&[second()]), ""),
         row("201 instead of 200", [send(STREAM_HEAD.replace("200 OK", "201 Created")), send(lines_ended_by("\n"))].concat(), ""),
         row("a line in pieces", [send(STREAM_HEAD), normal_lines().iter().flat_map(|line| { let text = format!("{line}\n"); let (a, b) = text.split_at(9); [StreamAction::Send(a.to_owned()), StreamAction::Trickle(String::new(), SECOND), StreamAction::Send(b.to_owned())] }).collect()].concat(), ""),
     ]

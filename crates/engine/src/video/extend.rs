@@ -107,7 +107,7 @@ impl SourceVideo {
         self.video.units.len() as f32 / seconds.max(1e-3)
     }
 
-    /// Decodes the pictures from the key frame with index `from` on and calls `on_frame` in display order with the
+    /// Decodes the pictures, starting at the key frame with index `from`. Calls `on_frame` in display order with the
     /// display time in ticks and the picture. A panic of the codec counts as a damaged file.
     fn decode(
         &self,

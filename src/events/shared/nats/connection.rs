@@ -35,7 +35,7 @@ pub enum NatsRequestFailure {
     /// It may have been acted on.
     #[error("{0}")]
     NoResponse(String),
-    /// Same as [`NatsRequestFailure::NoResponse`], on a connection that seems to work.
+    /// Same as [`NatsRequestFailure::NoResponse`], but on a connection that seems to work.
     #[error("no response within {0:?}")]
     TimedOut(Duration),
 }

@@ -66,7 +66,7 @@ export function search(query = {}) {
   return present.length ? `?${new URLSearchParams(present)}` : '';
 }
 
-// Sends a request and returns the raw response, even of an error; throws a Problem if there is none.
+// Sends a request and returns the raw response, even if it is an error; throws a Problem if there is none.
 export async function request(method, path, { query, body, form, headers = {}, signal } = {}) {
   const sent = { ...headers };
   if (session.token()) sent.Authorization = `Bearer ${session.token()}`;

@@ -1,7 +1,7 @@
 // Observable values, and a hook that renders a component again when a value changes.
 import { useEffect, useState } from './dom.js';
 
-// Creates a store that holds `value`. `follow` calls `reader` after each change, and returns a function that unsubscribes.
+// Creates a store of `value`. `follow` calls `reader` after each change and returns a function that unsubscribes.
 export function store(value) {
   const readers = new Set();
   return {
