@@ -158,6 +158,8 @@ impl FileTree {
         }
         if let Some(directory) = path.parent() {
             self.create_directory(directory)?;
+            // Even if it existed: a command of root may have been killed before it did so.
+            self.give_to_owner(directory)?;
         }
         let part = path.with_extension(format!("{}.part", remote.environment.uuid().simple()));
         let fetched = remote.download(&key, path, &part);

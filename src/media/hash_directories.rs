@@ -38,13 +38,17 @@ impl HashDirectories {
     /// Creates the directory of a file, durable when this returns.
     ///
     /// # Errors
-    /// If it cannot be created, or the root cannot be synced.
+    /// If it cannot be created, or the root does not exist or cannot be synced.
     pub fn create_for(&self, file: &Path) -> io::Result<()> {
         let directory = file.parent().unwrap_or(&self.root);
         // Held while syncing, so that no other thread puts a file into a directory that is not durable yet.
         let mut durable = self.durable.lock();
         if !durable.contains(directory) {
-            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+            // Not its parents: if the root is an unmounted mount point, nothing may be stored below it.
+            match DirBuilder::new().mode(0o700).create(directory) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
             // Even if it existed: the process that created it may have been killed before it synced the root.
             sync_parent(directory)?;
             durable.insert(directory.to_owned());
@@ -90,6 +94,19 @@ mod tests {
         }
         let [first, second] = ["results/07", "results/ab"].map(|directory| temporary.path().join(directory));
         assert_eq!(directories.list().unwrap(), [first, second]);
+    }
+
+    #[test]
+    fn a_removed_root_is_not_created_again() {
+        let temporary = tempfile::tempdir().unwrap();
+        let root = temporary.path().join("results");
+        let directories = HashDirectories::open(root.clone()).unwrap();
+        fs::remove_dir(&root).unwrap();
+
+        let error = directories.create_for(&directories.path_of("ab01.png")).unwrap_err();
+
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(!root.exists());
     }
 
     #[test]
