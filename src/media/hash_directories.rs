@@ -1,5 +1,5 @@
-//! Directories `00` to `ff` below a root. Each has the files whose hash begins with these two digits, and is created
-//! for the first of them: creating all at every start of a new data directory would take most of its time.
+//! Directories `00` to `ff` below a root, each for the files whose hash begins with these two digits. A directory is
+//! created when its first file is stored: creating all of them would take most of the first start.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder};

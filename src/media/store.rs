@@ -332,7 +332,9 @@ impl MediaStore {
         let bytes = expired.iter().map(|upload| upload.bytes).sum();
         let mut report = MediaSweepReport { files: expired.len() as u64, bytes };
 
-        for directory in [self.inputs.list()?, self.results.list()?].concat() {
+        let listed: io::Result<Vec<_>> =
+            MediaArea::TEMPORARY.into_iter().map(|area| self.directories(area).list()).collect();
+        for directory in listed?.concat() {
             for entry in fs::read_dir(directory)? {
                 let entry = entry?;
                 let name = entry.file_name();
